@@ -1,0 +1,60 @@
+//! A tool call and what becomes of it: plain, serializable data that every later room speaks.
+
+mod outcome;
+mod record;
+mod session;
+mod view;
+
+pub use outcome::{
+    ApprovalRequest, AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code,
+};
+pub use record::{CallRecord, RecordError, Recorded};
+pub use session::SessionState;
+pub use view::{CallView, Node, Root};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One call of a tool, as an agent asks for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's or the host's name for this call; ids repeat in real histories.
+    #[serde(default)]
+    pub id: String,
+    /// The tool's own name.
+    pub tool: String,
+    /// The arguments. Anything but an object is denied.
+    pub input: Value,
+    /// The MCP server that has the tool, where there is one.
+    #[serde(default)]
+    pub server: Option<String>,
+    /// What the host vouches for: principal, roles, tenant, metadata, anything. An object, or null for nothing.
+    #[serde(default)]
+    pub context: Value,
+}
+
+impl ToolCall {
+    /// A call without server and context.
+    ///
+    /// ```
+    /// let call = callgate::call::ToolCall::new("c1", "sendEmail", serde_json::json!({"to": "ana@example.com"}));
+    /// assert_eq!(call.tool, "sendEmail");
+    /// ```
+    pub fn new(id: impl Into<String>, tool: impl Into<String>, input: Value) -> Self {
+        Self { id: id.into(), tool: tool.into(), input, server: None, context: Value::Null }
+    }
+
+    /// The same call in a host's context.
+    #[must_use]
+    pub fn with_context(mut self, context: Value) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// The same call on an MCP server.
+    #[must_use]
+    pub fn on_server(mut self, server: impl Into<String>) -> Self {
+        self.server = Some(server.into());
+        self
+    }
+}

@@ -1,0 +1,101 @@
+//! A call as it stands in a file: one JSON object a line, with its session and what its tool once answered.
+
+use serde_json::Value;
+
+use super::ToolCall;
+use crate::json;
+
+/// What a recorded tool answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recorded {
+    /// Its result.
+    Output(Value),
+    /// Its error.
+    Error(String),
+}
+
+/// One line of a calls file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    /// The call; its id is empty where the line has none.
+    pub call: ToolCall,
+    /// The session that it belongs to.
+    pub session: Option<String>,
+    /// Calls of one session with the same round are decided together.
+    pub round: Option<Value>,
+    /// What the tool answered, where that is known.
+    pub recorded: Option<Recorded>,
+}
+
+/// Why a line is no call.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON, or JSON with a doubled key.
+    #[error("not a JSON object: {0}")]
+    Json(#[from] serde_json::Error),
+    /// JSON, but not an object.
+    #[error("a call is a JSON object, this is {0}")]
+    NotAnObject(&'static str),
+    /// No `tool`.
+    #[error("`tool` is missing: the tool's name, a string")]
+    NoTool,
+    /// A member of the wrong type.
+    #[error("`{member}` must be {wanted}, this is {found}")]
+    WrongType {
+        /// The member.
+        member: &'static str,
+        /// What it must be.
+        wanted: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+}
+
+impl CallRecord {
+    /// Reads one line. Members that are not named in the contract are ignored.
+    pub fn parse(line: &str) -> Result<Self, RecordError> {
+        let mut members = match json::parse(line)? {
+            Value::Object(members) => members,
+            other => return Err(RecordError::NotAnObject(json::JsonType::of(&other).name())),
+        };
+        let mut text = |member: &'static str| match members.remove(member) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong_type(member, "a string", &other)),
+        };
+        let (id, tool, server, session) = (text("id")?, text("tool")?, text("server")?, text("session")?);
+        let context = match members.remove("context") {
+            None => Value::Null,
+            Some(context @ (Value::Null | Value::Object(_))) => context,
+            Some(other) => return Err(wrong_type("context", "an object", &other)),
+        };
+        let recorded = match members.remove("recorded") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(mut recorded)) => {
+                match (recorded.remove("error"), recorded.remove("output")) {
+                    (Some(Value::String(error)), _) => Some(Recorded::Error(error)),
+                    (Some(error), _) if !error.is_null() => Some(Recorded::Error(error.to_string())),
+                    (_, Some(output)) => Some(Recorded::Output(output)),
+                    (_, None) => None,
+                }
+            }
+            Some(other) => return Err(wrong_type("recorded", "an object", &other)),
+        };
+        Ok(Self {
+            call: ToolCall {
+                id: id.unwrap_or_default(),
+                tool: tool.ok_or(RecordError::NoTool)?,
+                input: members.remove("input").unwrap_or(Value::Null),
+                server,
+                context,
+            },
+            session,
+            round: members.remove("round").filter(|round| !round.is_null()),
+            recorded,
+        })
+    }
+}
+
+fn wrong_type(member: &'static str, wanted: &'static str, found: &Value) -> RecordError {
+    RecordError::WrongType { member, wanted, found: json::JsonType::of(found).name() }
+}

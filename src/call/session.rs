@@ -1,0 +1,99 @@
+//! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
+
+use serde_json::{Map, Value, json};
+
+/// The state of one session: the `$.session` of the call document.
+///
+/// Labels are only ever added. Facts are kept by name, or by name and key. A label or fact whose own condition could
+/// not be decided is *unsettled*: tests that read it are undecided from then on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionState {
+    document: Value,
+    unsettled: Vec<String>,
+    halted: Option<String>,
+}
+
+impl Default for SessionState {
+    fn default() -> Self {
+        Self {
+            document: json!({ "labels": [], "facts": {}, "calls": {} }),
+            unsettled: Vec::new(),
+            halted: None,
+        }
+    }
+}
+
+impl SessionState {
+    /// The `$.session` document.
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Sets what the host knows of the run: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`,
+    /// `chunkIndex`. The members that Callgate keeps itself are not replaced.
+    pub fn set(&mut self, key: &str, value: Value) {
+        if !matches!(key, "labels" | "facts" | "calls")
+            && let Some(document) = self.document.as_object_mut()
+        {
+            document.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Marks the session.
+    pub fn add_label(&mut self, label: &str) {
+        if let Some(Value::Array(labels)) = self.document.get_mut("labels")
+            && !labels.iter().any(|known| known == label)
+        {
+            labels.push(label.into());
+        }
+    }
+
+    /// Keeps a value under a name, or under a name and a key; a later one replaces an earlier one.
+    pub fn keep_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
+        let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
+        match key {
+            None => {
+                facts.insert(name.to_owned(), value);
+            }
+            Some(key) => {
+                let entry = facts.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                if !entry.is_object() {
+                    *entry = Value::Object(Map::new());
+                }
+                if let Some(keyed) = entry.as_object_mut() {
+                    keyed.insert(key.to_owned(), value);
+                }
+            }
+        }
+    }
+
+    /// Counts a call that starts to run.
+    pub fn count_call(&mut self, tool: &str) {
+        if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
+            let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
+            calls.insert(tool.to_owned(), (count + 1).into());
+        }
+    }
+
+    /// Notes that a label or fact (`labels`, `facts.order`) could not be decided.
+    pub fn unsettle(&mut self, what: &str) {
+        if !self.unsettled.iter().any(|known| known == what) {
+            self.unsettled.push(what.to_owned());
+        }
+    }
+
+    /// The labels and facts that could not be decided.
+    pub fn unsettled(&self) -> &[String] {
+        &self.unsettled
+    }
+
+    /// Stops the session: every later call is halted, with this message.
+    pub fn halt(&mut self, message: &str) {
+        self.halted.get_or_insert_with(|| message.to_owned());
+    }
+
+    /// Why the session was stopped, if it was.
+    pub fn halted(&self) -> Option<&str> {
+        self.halted.as_deref()
+    }
+}

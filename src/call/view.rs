@@ -1,0 +1,159 @@
+//! The one call document that paths, expressions and templates read, without it ever being built.
+
+use serde_json::Value;
+
+use super::{SessionState, ToolCall};
+use crate::json::JsonType;
+
+/// The members of the call document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Root {
+    /// `$.tool`
+    Tool,
+    /// `$.server`
+    Server,
+    /// `$.id`
+    Id,
+    /// `$.input`
+    Input,
+    /// `$.output`, in settle only
+    Output,
+    /// `$.error`, in settle only
+    Error,
+    /// `$.context`
+    Context,
+    /// `$.session`
+    Session,
+    /// `$.annotations`: what the tool's server says of it; untrusted
+    Annotations,
+}
+
+impl Root {
+    /// Every member, in the order in which messages list them.
+    pub const ALL: [Self; 9] = [
+        Self::Tool,
+        Self::Server,
+        Self::Id,
+        Self::Input,
+        Self::Output,
+        Self::Error,
+        Self::Context,
+        Self::Session,
+        Self::Annotations,
+    ];
+
+    /// The member's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Server => "server",
+            Self::Id => "id",
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Error => "error",
+            Self::Context => "context",
+            Self::Session => "session",
+            Self::Annotations => "annotations",
+        }
+    }
+
+    /// The member of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|root| root.name() == name)
+    }
+
+    /// Whether the member exists only once the call has settled.
+    pub fn settle_only(self) -> bool {
+        matches!(self, Self::Output | Self::Error)
+    }
+}
+
+/// A place in the call document: JSON, or one of the call's own names.
+#[derive(Clone, Copy, Debug)]
+pub enum Node<'a> {
+    /// A JSON value.
+    Json(&'a Value),
+    /// A string that is no JSON value in memory (`$.tool`, `$.error`, …).
+    Text(&'a str),
+}
+
+impl<'a> Node<'a> {
+    /// Its JSON type.
+    pub fn json_type(self) -> JsonType {
+        match self {
+            Self::Json(value) => JsonType::of(value),
+            Self::Text(_) => JsonType::String,
+        }
+    }
+
+    /// Its text, where it is a string.
+    pub fn as_str(self) -> Option<&'a str> {
+        match self {
+            Self::Json(value) => value.as_str(),
+            Self::Text(text) => Some(text),
+        }
+    }
+
+    /// Its JSON value, where it has one in memory.
+    pub fn as_json(self) -> Option<&'a Value> {
+        match self {
+            Self::Json(value) => Some(value),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// Whether it is the same JSON value as `other`.
+    pub fn equals(self, other: Node<'_>) -> bool {
+        match (self, other) {
+            (Self::Json(a), Node::Json(b)) => crate::json::equal(a, b),
+            (a, b) => a.as_str().is_some() && a.as_str() == b.as_str(),
+        }
+    }
+
+    /// A copy as JSON.
+    pub fn to_json(self) -> Value {
+        match self {
+            Self::Json(value) => value.clone(),
+            Self::Text(text) => Value::from(text),
+        }
+    }
+}
+
+/// One call at one point of its life, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct CallView<'a> {
+    /// The call as it was asked for.
+    pub call: &'a ToolCall,
+    /// The arguments as they stand now.
+    pub input: &'a Value,
+    /// The result, in settle.
+    pub output: Option<&'a Value>,
+    /// The error, in settle.
+    pub error: Option<&'a str>,
+    /// What the session has seen.
+    pub session: &'a SessionState,
+    /// What the tool's server says of it.
+    pub annotations: Option<&'a Value>,
+}
+
+impl<'a> CallView<'a> {
+    /// A call before it ran, with its own arguments.
+    pub fn new(call: &'a ToolCall, session: &'a SessionState) -> Self {
+        Self { call, input: &call.input, output: None, error: None, session, annotations: None }
+    }
+
+    /// A member of the call document, where it is there.
+    pub fn root(&self, root: Root) -> Option<Node<'a>> {
+        match root {
+            Root::Tool => Some(Node::Text(&self.call.tool)),
+            Root::Server => self.call.server.as_deref().map(Node::Text),
+            Root::Id => Some(Node::Text(&self.call.id)),
+            Root::Input => Some(Node::Json(self.input)),
+            Root::Output => self.output.map(Node::Json),
+            Root::Error => self.error.map(Node::Text),
+            Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(Node::Json),
+            Root::Session => Some(Node::Json(self.session.document())),
+            Root::Annotations => self.annotations.map(Node::Json),
+        }
+    }
+}

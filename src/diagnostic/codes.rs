@@ -1,0 +1,83 @@
+//! The table of diagnostic codes. Append only: a number that was in a release is never given another meaning.
+//!
+//! Ranges: CG0xx files, CG1xx YAML, CG2xx shape (keys and types), CG3xx values (patterns, paths, expressions), CG4xx the
+//! bundle as a whole. Lints have CG5xx and above.
+
+use super::Severity;
+
+/// A stable code with its name and its page.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Code {
+    /// `CG201`.
+    pub id: &'static str,
+    /// `unknown-key`.
+    pub name: &'static str,
+    /// How much a diagnostic of this code weighs.
+    pub severity: Severity,
+    /// The page that `callgate rule` prints: Markdown with a bad and a good example.
+    pub page: &'static str,
+}
+
+macro_rules! codes {
+    ($($constant:ident = $id:literal $name:literal;)*) => {
+        $(
+            #[doc = concat!("`", $id, "` ", $name, ".")]
+            pub static $constant: Code = Code {
+                id: $id,
+                name: $name,
+                severity: Severity::Error,
+                page: include_str!(concat!("pages/", $id, ".md")),
+            };
+        )*
+        /// Every code, in the order of their numbers.
+        pub static ALL: &[&Code] = &[$(&$constant),*];
+    };
+}
+
+codes! {
+    UNREADABLE_FILE = "CG001" "unreadable-file";
+    MISSING_PATH = "CG002" "missing-path";
+    NO_RULES_FILES = "CG003" "no-rules-files";
+    FILE_TOO_LARGE = "CG004" "file-too-large";
+    NOT_UTF8 = "CG005" "not-utf8";
+
+    YAML_SYNTAX = "CG101" "yaml-syntax";
+    DUPLICATE_KEY = "CG102" "duplicate-key";
+    SEVERAL_DOCUMENTS = "CG103" "several-documents";
+    EMPTY_FILE = "CG104" "empty-file";
+    YAML_FEATURE = "CG105" "unsupported-yaml-feature";
+    YAML_LIMIT = "CG106" "yaml-limit";
+    BAD_ALIAS = "CG107" "bad-alias";
+
+    UNKNOWN_KEY = "CG201" "unknown-key";
+    MISSING_KEY = "CG202" "missing-key";
+    WRONG_TYPE = "CG203" "wrong-type";
+    UNKNOWN_VALUE = "CG204" "unknown-value";
+    OUT_OF_RANGE = "CG205" "out-of-range";
+    EMPTY_VALUE = "CG206" "empty-value";
+    CONFLICTING_KEYS = "CG207" "conflicting-keys";
+    KIND_COUNT = "CG208" "one-kind-per-policy";
+    UNSUPPORTED_VERSION = "CG209" "unsupported-version";
+
+    INVALID_REGEX = "CG301" "invalid-regex";
+    INVALID_PATH = "CG302" "invalid-path";
+    INVALID_DURATION = "CG303" "invalid-duration";
+    INVALID_SCHEMA = "CG304" "invalid-schema";
+    INVALID_SCRIPT = "CG305" "invalid-script";
+    INVALID_TEMPLATE = "CG306" "invalid-template";
+    INVALID_PATTERN = "CG307" "invalid-tool-pattern";
+    PATH_NOT_HERE = "CG308" "path-not-available-here";
+    INVALID_OPERAND = "CG309" "invalid-operand";
+
+    DUPLICATE_ID = "CG401" "duplicate-id";
+    DEFAULTS_DISAGREE = "CG402" "defaults-disagree";
+    MISSING_QUANTIFIER = "CG403" "quantifier-needed";
+    MISSING_MATCHER = "CG404" "matcher-needed";
+}
+
+/// The code with this id (`CG201`) or name (`unknown-key`), letter case aside.
+pub fn by_name(word: &str) -> Option<&'static Code> {
+    ALL.iter()
+        .copied()
+        .find(|code| code.id.eq_ignore_ascii_case(word) || code.name.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,158 @@
+//! What is wrong, where, and what to do: the words in which every room reports problems of rules files.
+
+mod codes;
+mod span;
+
+pub use codes::*;
+pub use codes::{ALL, Code, by_name};
+pub use span::{Location, Source, SourceId, SourceMap, Span};
+
+use serde::Serialize;
+
+/// How much a diagnostic weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The bundle does not become active.
+    Error,
+    /// The bundle works, but probably not as meant.
+    Warning,
+}
+
+/// A second place that explains a diagnostic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is there, in a few words.
+    pub text: String,
+}
+
+/// One problem of a rules file, for the person who must mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable code and name.
+    pub code: &'static Code,
+    /// What is wrong: lower case, no full stop, user input in backticks.
+    pub message: String,
+    /// The exact words that are wrong.
+    pub span: Option<Span>,
+    /// The file, where no span can say it (a file that can't be read).
+    pub file: Option<String>,
+    /// Other places that explain the problem.
+    pub labels: Vec<Label>,
+    /// What to do.
+    pub help: Option<String>,
+    /// The policy concerned, by id.
+    pub policy: Option<String>,
+}
+
+impl Diagnostic {
+    /// A problem at a place.
+    pub fn new(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            span: Some(span),
+            file: None,
+            labels: Vec::new(),
+            help: None,
+            policy: None,
+        }
+    }
+
+    /// A problem with a file as a whole, which may not even be readable.
+    pub fn of_file(code: &'static Code, file: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            span: None,
+            file: Some(file.into()),
+            labels: Vec::new(),
+            help: None,
+            policy: None,
+        }
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Points at a second place.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// How much it weighs.
+    pub fn severity(&self) -> Severity {
+        self.code.severity
+    }
+}
+
+/// Everything that was found in one go, in the order of files and places.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Adds one.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.list.push(diagnostic);
+    }
+
+    /// Adds all of another list.
+    pub fn extend(&mut self, other: Diagnostics) {
+        self.list.extend(other.list);
+    }
+
+    /// Whether any of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The diagnostics in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+
+    /// The diagnostics added since there were `count`, to be completed in place.
+    pub fn since(&mut self, count: usize) -> &mut [Diagnostic] {
+        self.list.get_mut(count..).unwrap_or_default()
+    }
+
+    /// Sorts by file and place, and drops exact repetitions.
+    pub fn sort(&mut self) {
+        self.list.sort_by_key(|diagnostic| (diagnostic.span.is_some(), diagnostic.span));
+        self.list.dedup();
+    }
+}
+
+/// The known word nearest to `word`, if one is near enough to be what was meant.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|candidate| {
+            (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate)
+        })
+        .filter(|(distance, candidate)| {
+            *distance <= 1.max(candidate.chars().count().max(word.chars().count()) / 3)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,93 @@
+//! One text per JSON value, and its digest: what approvals bind and caches are keyed by.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::Decimal;
+
+/// A SHA-256 digest, shown as 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The first 16 hex digits, for people.
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(16).collect()
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The canonical text of a value: keys sorted, no white space, one text per number. Two values have the same text
+/// exactly where [`equal`](super::equal) holds.
+pub fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+/// The digest of a value's canonical text.
+pub fn digest(value: &Value) -> Digest {
+    Digest::of(canonical(value).as_bytes())
+}
+
+fn write(value: &Value, text: &mut String) {
+    match value {
+        Value::Number(number) => text.push_str(&Decimal::of(number).canonical()),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            text.push('{');
+            for (index, (key, item)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push(':');
+                write(item, text);
+            }
+            text.push('}');
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn key_order_and_number_spelling_do_not_matter() {
+        let a = json!({"b": [1.0, "x\n"], "a": null});
+        let b = json!({"a": null, "b": [1, "x\n"]});
+        assert_eq!(canonical(&a), r#"{"a":null,"b":[1,"x\n"]}"#);
+        assert_eq!(digest(&a), digest(&b));
+        assert_ne!(digest(&json!(9007199254740992u64)), digest(&json!(9007199254740993u64)));
+    }
+}
