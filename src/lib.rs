@@ -5,4 +5,25 @@
 pub mod diagnostic;
 pub mod json;
 pub mod call;
+pub mod host;
 pub mod source;
+pub mod path;
+pub mod template;
+pub mod script;
+pub mod detect;
+pub mod schema;
+pub mod tools;
+pub mod authoring;
+pub mod matcher;
+pub mod middleware;
+pub mod policy;
+pub mod kernel;
+pub mod session;
+pub mod engine;
+
+pub use call::{Outcome, OutcomeKind, SessionState, ToolCall};
+pub use engine::{Engine, EngineBuilder, LoadError};
+pub use host::{Clock, Observer, ToolAnswer, ToolError, ToolExecutor};
+pub use kernel::{Decision, Effect};
+pub use session::Session;
+pub use tools::ToolDescriptor;

@@ -11,6 +11,8 @@ pub struct SessionState {
     document: Value,
     unsettled: Vec<String>,
     halted: Option<String>,
+    /// How often the model was invited to try again, by policy and tool.
+    invitations: Vec<((String, String), u64)>,
 }
 
 impl Default for SessionState {
@@ -19,6 +21,7 @@ impl Default for SessionState {
             document: json!({ "labels": [], "facts": {}, "calls": {} }),
             unsettled: Vec::new(),
             halted: None,
+            invitations: Vec::new(),
         }
     }
 }
@@ -95,5 +98,19 @@ impl SessionState {
     /// Why the session was stopped, if it was.
     pub fn halted(&self) -> Option<&str> {
         self.halted.as_deref()
+    }
+
+    /// How often a policy has invited the model to try a tool again.
+    pub fn invitations(&self, policy: &str, tool: &str) -> u64 {
+        let found = self.invitations.iter().find(|((by, to), _)| by == policy && to == tool);
+        found.map_or(0, |(_, count)| *count)
+    }
+
+    /// Counts such an invitation.
+    pub fn invite(&mut self, policy: &str, tool: &str) {
+        match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
+            Some((_, count)) => *count += 1,
+            None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
+        }
     }
 }

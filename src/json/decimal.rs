@@ -55,6 +55,11 @@ impl<'a> Decimal<'a> {
         self.exponent.cmp(&other.exponent).then_with(|| self.digits().cmp(other.digits()))
     }
 
+    /// Whether the value has no fraction.
+    pub fn is_integer(&self) -> bool {
+        self.exponent >= self.digits().count() as i64 || self.is_zero()
+    }
+
     /// The one canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
     pub fn canonical(&self) -> String {
         if self.is_zero() {

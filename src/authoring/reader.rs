@@ -1,0 +1,174 @@
+//! Reads the texts of a rules file that mean more than text, and reports at the exact place what is wrong with them.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::{Regex, RegexBuilder};
+
+use crate::call::Root;
+use crate::diagnostic::{
+    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, PATH_NOT_HERE,
+    SourceMap, Span,
+};
+use crate::path::Path;
+use crate::source::{self, Node};
+use crate::template::Template;
+
+/// The largest compiled form of one regular expression, in bytes.
+const REGEX_SIZE_LIMIT: usize = 1 << 20;
+
+/// What a policy does with calls, and so what an undecided test must mean for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polarity {
+    /// It stops, asks or hides: when in doubt it acts.
+    Restricting,
+    /// It lets through, answers or helps: when in doubt it does not act.
+    Permitting,
+    /// It forms or keeps something; what doubt means is for each kind to say.
+    Forming,
+}
+
+/// The reading of one policy: where problems go, and what may be said in it.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    diagnostics: &'a mut Diagnostics,
+    sources: &'a SourceMap,
+    /// What an undecided test means in the policy that is read.
+    pub polarity: Polarity,
+    /// Whether the policy acts after the tool, where `$.output` and `$.error` exist.
+    pub after_tool: bool,
+    /// Whether absent fields match in restricting policies (`defaults.absent: match`).
+    pub absent_matches: bool,
+    /// The texts of the files that the policy draws on, beside the rules file.
+    pub drawn_files: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that reports to `diagnostics`.
+    pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a SourceMap) -> Self {
+        Self { diagnostics, sources, polarity: Polarity::Restricting, after_tool: false, absent_matches: false, drawn_files: Vec::new() }
+    }
+
+    /// Reports a problem.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// How many problems were reported so far.
+    pub fn reported(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// The problems reported since there were `count`.
+    pub fn reported_since(&mut self, count: usize) -> &mut [Diagnostic] {
+        self.diagnostics.since(count)
+    }
+
+    /// Reports a problem inside a text.
+    pub fn report_in(&mut self, code: &'static Code, node: &Node, range: Range<usize>, message: String, help: Option<String>) {
+        let mut diagnostic = Diagnostic::new(code, source::place_in(node, range), message);
+        diagnostic.help = help;
+        self.report(diagnostic);
+    }
+
+    /// Reads a JSONPath over the call document.
+    pub fn path(&mut self, node: &Node) -> Option<Path> {
+        let text = node.as_str()?;
+        match Path::parse(text) {
+            Ok(path) => self.check_roots(node.span, path.roots_read()).then_some(path),
+            Err(error) => {
+                self.report_in(&INVALID_PATH, node, error.range, error.message, error.help);
+                None
+            }
+        }
+    }
+
+    /// Reads a list of paths below `$.input`.
+    pub fn input_paths(&mut self, node: &Node) -> Vec<Path> {
+        let mut paths = Vec::new();
+        for item in node.items().unwrap_or_default() {
+            match self.path(item) {
+                Some(path) if path.root() == Root::Input => paths.push(path),
+                Some(_) => self.report(Diagnostic::new(&INVALID_PATH, item.span, "only places below `$.input` can stand here")),
+                None => {}
+            }
+        }
+        paths
+    }
+
+    /// Reads a regular expression, in the syntax of the `regex` crate.
+    pub fn regex(&mut self, node: &Node) -> Option<Regex> {
+        self.regex_in(node, node.as_str()?)
+    }
+
+    /// Reads a regular expression that is a part of a node's text.
+    pub fn regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
+        match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_LIMIT).build() {
+            Ok(regex) => Some(regex),
+            Err(error) => {
+                let reason = error.to_string();
+                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                self.report(
+                    Diagnostic::new(&INVALID_REGEX, node.span, format!("`{pattern}` is no regular expression: {reason}"))
+                        .help("the syntax is that of the Rust `regex` crate: no look-around, no back-references"),
+                );
+                None
+            }
+        }
+    }
+
+    /// Reads a template over the call document; `extra` names what else it may use.
+    pub fn template(&mut self, node: &Node, extra: &[&str]) -> Option<Template> {
+        let text = node.as_str()?;
+        match Template::parse_with(text, extra) {
+            Ok(template) => self.check_roots(node.span, template.roots_read()).then_some(template),
+            Err(error) => {
+                self.report_in(&INVALID_TEMPLATE, node, error.range, error.message, error.help);
+                None
+            }
+        }
+    }
+
+    /// Reads a span of time such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is refused.
+    pub fn duration(&mut self, node: &Node) -> Option<Duration> {
+        let text = node.as_str()?;
+        let duration = text.parse::<jiff::Span>().ok().and_then(|span| {
+            let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+            Duration::try_from(duration).ok()
+        });
+        if duration.is_none_or(|duration| duration.is_zero()) {
+            self.report(
+                Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is no span of time"))
+                    .help("write for example `500ms`, `30s`, `5m`, `24h`, `1h30m` or `7d`"),
+            );
+            return None;
+        }
+        duration
+    }
+
+    /// A file named in a rules file, relative to that file's directory.
+    pub fn file_beside(&self, node: &Node) -> Option<PathBuf> {
+        let rules_file = std::path::Path::new(self.sources.get(node.span.source)?.name());
+        Some(rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?))
+    }
+
+    /// Reports reading `$.output` or `$.error` where the tool has not run yet.
+    pub fn check_roots(&mut self, span: Span, roots: impl IntoIterator<Item = Root>) -> bool {
+        let too_early = roots.into_iter().find(|root| root.settle_only());
+        match too_early {
+            Some(root) if !self.after_tool => {
+                self.report(
+                    Diagnostic::new(
+                        &PATH_NOT_HERE,
+                        span,
+                        format!("`$.{}` does not exist yet where this policy acts", root.name()),
+                    )
+                    .help("only policies that act after the tool can read it: recover, transform.output, redact, label, fact, audit"),
+                );
+                false
+            }
+            _ => true,
+        }
+    }
+}

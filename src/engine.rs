@@ -1,0 +1,161 @@
+//! The embedder's face: load rules, decide calls, open sessions, take in new rules.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::call::{SessionState, ToolCall};
+use crate::host::{Clock, Observer, SystemClock};
+use crate::kernel::{Decision, Layers};
+use crate::policy::{self, Built, Chains};
+use crate::session::{Session, Shared};
+use crate::tools::{ToolDescriptor, ToolSet};
+
+/// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
+///
+/// ```
+/// use callgate::{Effect, Engine, SessionState, ToolCall};
+/// use serde_json::json;
+///
+/// let engine = Engine::from_text(
+///     "policies:
+///        - id: no-large-refunds
+///          match: { tool: refund, where: [ { path: $.input.amount, gt: 100 } ] }
+///          deny: { message: 'At most 100, not {{ input.amount }}' }",
+/// )?;
+/// let call = ToolCall::new("c1", "refund", json!({ "amount": 250 }));
+/// let decision = engine.decide(&call, &SessionState::default());
+/// assert_eq!(decision.effect(), Effect::Deny);
+/// assert_eq!(decision.reason().message, "At most 100, not 250");
+/// # Ok::<(), callgate::LoadError>(())
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("revision", &self.revision()).finish_non_exhaustive()
+    }
+}
+
+/// Rules that can't be loaded, with everything that is wrong with them.
+#[derive(Debug)]
+pub struct LoadError(Box<Built>);
+
+impl LoadError {
+    /// The diagnostics, and the files that they point into.
+    pub fn built(&self) -> &Built {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::diagnostic::render::text(&self.0.diagnostics, &self.0.sources, false))
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Compiles rules for [`Engine`]s and for the lower layers of sessions ([`Session::with_layer`]).
+pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, LoadError> {
+    compiled(policy::build(paths))
+}
+
+/// Compiles one rules file that is given as text.
+pub fn load_text(text: &str) -> Result<Arc<Chains>, LoadError> {
+    compiled(policy::build_texts([("rules.yaml", text)]))
+}
+
+fn compiled(mut built: Built) -> Result<Arc<Chains>, LoadError> {
+    built.chains.take().map(Arc::new).ok_or_else(|| LoadError(Box::new(built)))
+}
+
+impl Engine {
+    /// An engine over compiled rules, without known tools, with the machine's clock.
+    pub fn new(chains: Arc<Chains>) -> Self {
+        Self::builder(chains).build()
+    }
+
+    /// An engine over all rules files below these paths.
+    pub fn from_paths(paths: &[PathBuf]) -> Result<Self, LoadError> {
+        load(paths).map(Self::new)
+    }
+
+    /// An engine over one rules file that is given as text.
+    pub fn from_text(text: &str) -> Result<Self, LoadError> {
+        load_text(text).map(Self::new)
+    }
+
+    /// An engine over compiled rules with more to say about it.
+    pub fn builder(chains: Arc<Chains>) -> EngineBuilder {
+        EngineBuilder { chains, tools: ToolSet::default(), clock: Box::new(SystemClock), observers: Vec::new() }
+    }
+
+    /// Opens a session: one agent run.
+    pub fn session(&self) -> Session {
+        Session::new(Arc::clone(&self.shared))
+    }
+
+    /// What is to become of a call, given what its session has seen. Synchronous; executes, counts and records nothing.
+    pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
+        let layers = Layers::from_iter([self.shared.bundle.load_full()]);
+        self.shared.kernel(&layers).decide(call, session)
+    }
+
+    /// Takes in new rules. Calls and rounds that are under way end under the rules that they began with.
+    pub fn replace(&self, chains: Arc<Chains>) {
+        self.shared.bundle.store(chains);
+    }
+
+    /// The digest of the rules that decide now.
+    pub fn revision(&self) -> String {
+        self.shared.bundle.load().revision().to_owned()
+    }
+}
+
+/// What an [`Engine`] is made of.
+pub struct EngineBuilder {
+    chains: Arc<Chains>,
+    tools: ToolSet,
+    clock: Box<dyn Clock>,
+    observers: Vec<Box<dyn Observer>>,
+}
+
+impl std::fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineBuilder").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl EngineBuilder {
+    /// The tools that stand behind the calls.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        self.tools = ToolSet::new(tools);
+        self
+    }
+
+    /// Another clock than the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// One more that sees every outcome, after those that were added before it.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Engine {
+        let Self { chains, tools, clock, observers } = self;
+        Engine { shared: Arc::new(Shared { bundle: ArcSwap::new(chains), tools, clock, observers }) }
+    }
+}

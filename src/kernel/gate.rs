@@ -1,0 +1,207 @@
+//! Gate: every policy that may match is asked, and the strictest wins: halt > deny > suspend > allow.
+
+use smallvec::SmallVec;
+
+use super::decision::Effect;
+use super::shown::Shown;
+use super::trace::{PolicyRef, Trace};
+use super::{Kernel, Subject};
+use crate::authoring::Polarity;
+use crate::call::{ApprovalRequest, CallView, Phase, Reason, Verdict, reason_code};
+use crate::json;
+use crate::matcher::Truth;
+use crate::middleware::Kind;
+use crate::policy::{Mode, Policy, Unmatched};
+use crate::template::Template;
+
+/// What gate came to.
+pub(super) struct Conclusion {
+    pub(super) effect: Effect,
+    cause: Cause,
+    pub(super) permitted_by: Option<PolicyRef>,
+    pub(super) approvals: SmallVec<[PolicyRef; 2]>,
+    pub(super) answer: Option<PolicyRef>,
+}
+
+enum Cause {
+    /// Nothing was against it.
+    Nothing,
+    /// The arguments do not fit.
+    Failure(Reason),
+    /// No policy permits it.
+    Unmatched,
+    /// A policy stops it; with why it can't be decided, if that is so.
+    Policy(PolicyRef, Option<String>),
+}
+
+/// Asks the policies of gate. After a failure to normalise only what halts is asked: all else is no stricter.
+pub(super) fn run(subject: &Subject<'_>, view: CallView<'_>, failure: Option<Reason>, trace: &mut Trace) -> Conclusion {
+    let failed = failure.is_some();
+    let mut conclusion = Conclusion::start(failure);
+    for (layer, (chains, chain)) in (0u8..).zip(subject.layers.iter().zip(&subject.chains)) {
+        let mut permitted = false;
+        for index in chain.gate.candidates(&view) {
+            let Some(policy) = chains.policy(index) else { continue };
+            if failed && !matches!(policy.kind, Kind::Halt(_)) {
+                continue;
+            }
+            let why = match (policy.matcher.eval(&view), policy.kind.entry().polarity) {
+                (Truth::Yes, _) => None,
+                (Truth::Absent, Polarity::Restricting) => None,
+                (Truth::Undecided(why), Polarity::Restricting) => Some(why),
+                _ => continue,
+            };
+            let reference = PolicyRef { layer, index };
+            trace.note(reference, Phase::Gate, verdict(policy), why.is_some());
+            if policy.mode != Mode::Shadow {
+                permitted |= conclusion.hear(reference, policy, why);
+            }
+        }
+        if !permitted && !failed {
+            conclusion.unmatched(chains.defaults().unmatched);
+        }
+    }
+    conclusion
+}
+
+fn verdict(policy: &Policy) -> Verdict {
+    match policy.kind {
+        Kind::Deny(_) => Verdict::Deny,
+        Kind::Halt(_) => Verdict::Halt,
+        Kind::Approval(_) => Verdict::Suspend,
+        Kind::Respond(_) => Verdict::Answer,
+        _ => Verdict::Pass,
+    }
+}
+
+impl Conclusion {
+    fn start(failure: Option<Reason>) -> Self {
+        let (effect, cause) = match failure {
+            None => (Effect::Run, Cause::Nothing),
+            // Arguments that are no object are denied: there is nothing in them to mend.
+            Some(reason) if reason.code == reason_code::INVALID_ARGUMENTS => (Effect::Deny, Cause::Failure(reason)),
+            Some(reason) => (Effect::Invalid, Cause::Failure(reason)),
+        };
+        Self { effect, cause, permitted_by: None, approvals: SmallVec::new(), answer: None }
+    }
+
+    /// Takes in what a matching policy says. Says whether it lifts `defaults.unmatched`.
+    fn hear(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
+        match policy.kind {
+            Kind::Deny(_) => self.tighten(Effect::Deny, Cause::Policy(reference, why)),
+            Kind::Halt(_) => self.tighten(Effect::Halt, Cause::Policy(reference, why)),
+            Kind::Approval(_) => {
+                self.approvals.push(reference);
+                self.tighten(Effect::Suspend, Cause::Policy(reference, why));
+                return true;
+            }
+            Kind::Respond(_) => {
+                self.permitted_by.get_or_insert(reference);
+                self.answer.get_or_insert(reference);
+                self.tighten(Effect::Answer, Cause::Nothing);
+                return true;
+            }
+            _ => {
+                self.permitted_by.get_or_insert(reference);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn unmatched(&mut self, unmatched: Unmatched) {
+        match unmatched {
+            Unmatched::Allow => {}
+            Unmatched::Approval => self.tighten(Effect::Suspend, Cause::Unmatched),
+            Unmatched::Deny => self.tighten(Effect::Deny, Cause::Unmatched),
+        }
+    }
+
+    /// Of two that are equally strict the first stands.
+    fn tighten(&mut self, effect: Effect, cause: Cause) {
+        if effect > self.effect {
+            self.effect = effect;
+            self.cause = cause;
+        }
+    }
+
+    /// Why the call does not run; `None` where it does.
+    pub(super) fn reason(&self, subject: &Subject<'_>, view: CallView<'_>) -> Option<Reason> {
+        let (code, policy, message) = match &self.cause {
+            Cause::Nothing => return None,
+            Cause::Failure(reason) => (reason.code.as_str(), reason.policy.clone(), reason.message.clone()),
+            Cause::Unmatched => {
+                let message = match self.effect {
+                    Effect::Suspend => format!("no policy permits `{}` without a person", subject.call.tool),
+                    _ => format!("no policy permits `{}`", subject.call.tool),
+                };
+                (reason_code::UNMATCHED, None, message)
+            }
+            Cause::Policy(reference, why) => {
+                let policy = subject.policy(*reference)?;
+                let shown = Shown::of(subject, view);
+                let (code, message) = match why {
+                    Some(why) => (reason_code::UNDECIDED, format!("`{}` can't be decided for this call, so it counts as matching: {why}", policy.id)),
+                    None if self.effect == Effect::Suspend => {
+                        (reason_code::APPROVAL_REQUIRED, question(subject, &self.approvals, shown.view(view)))
+                    }
+                    None => refusal(policy, shown.view(view)),
+                };
+                (code, Some(policy.id.clone()), message)
+            }
+        };
+        let message = Shown::of(subject, view).text(&message);
+        Some(Reason { policy, code: code.to_owned(), message })
+    }
+}
+
+/// What the agent is told of a policy that denies or halts.
+fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
+    let (code, template) = match &policy.kind {
+        Kind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
+        Kind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
+        _ => (reason_code::DENIED, None),
+    };
+    (code, said(policy, template, view))
+}
+
+/// What is asked of the person: the questions of all policies that ask.
+fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
+    let questions = approvals.iter().filter_map(|reference| {
+        let policy = subject.policy(*reference)?;
+        match &policy.kind {
+            Kind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
+            _ => None,
+        }
+    });
+    questions.collect::<Vec<_>>().join(" ")
+}
+
+/// A policy's message, or what stands in for it.
+fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
+    match (template, &policy.description) {
+        (Some(template), _) => template.render(&view),
+        (None, Some(description)) => description.clone(),
+        (None, None) => format!("`{}` is stopped by the policy `{}`", view.call.tool, policy.id),
+    }
+}
+
+/// The one request for all approvals that a suspended call needs.
+pub(super) fn request(kernel: &Kernel<'_>, subject: &Subject<'_>, approvals: &[PolicyRef], message: String, view: CallView<'_>) -> ApprovalRequest {
+    let asking = || approvals.iter().filter_map(|reference| subject.policy(*reference));
+    let expires = asking().filter_map(|policy| match &policy.kind {
+        Kind::Approval(approval) => approval.expires,
+        _ => None,
+    });
+    let expires_at = expires.min().and_then(|after| kernel.clock.now().checked_add(after).ok());
+    ApprovalRequest {
+        approval_id: format!("approval_{}", subject.call.id),
+        tool_call_id: subject.call.id.clone(),
+        tool_name: subject.call.tool.clone(),
+        input: Shown::of(subject, view).input.into_owned(),
+        message: Some(message),
+        policies: asking().map(|policy| policy.id.clone()).collect(),
+        expires_at: expires_at.map(|time| time.to_string()),
+        input_digest: json::digest(view.input).to_string(),
+    }
+}

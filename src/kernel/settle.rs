@@ -1,0 +1,276 @@
+//! Settle: recover, then transform.output, then redact, then label and fact, then audit; and the outcome.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::decision::{Decision, Effect};
+use super::shown::Shown;
+use super::trace::{PolicyRef, Trace};
+use super::{Kernel, Subject, gate};
+use crate::call::{
+    AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code,
+};
+use crate::host::{ToolAnswer, ToolError};
+use crate::matcher::Truth;
+use crate::middleware::{Kind, apply_steps};
+use crate::policy::{Mode, Policy};
+
+/// What came of executing a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Execution {
+    /// The tool ran.
+    Tool(Result<ToolAnswer, ToolError>),
+    /// A `respond` policy answered.
+    Answered,
+}
+
+/// A call on its way to its outcome.
+struct Settling<'a> {
+    subject: Subject<'a>,
+    trace: Trace,
+    kind: OutcomeKind,
+    output: Option<Value>,
+    error: Option<String>,
+    reason: Reason,
+}
+
+impl Kernel<'_> {
+    /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session.
+    pub fn refuse(&self, mut decision: Decision<'_>, session: &mut SessionState, started: Instant) -> Outcome {
+        let kind = match decision.effect {
+            Effect::Suspend => OutcomeKind::Suspended,
+            Effect::Invalid => OutcomeKind::Invalid,
+            Effect::Halt => OutcomeKind::Halted,
+            Effect::Deny | Effect::Run | Effect::Answer => OutcomeKind::Denied,
+        };
+        let reason = decision.reason();
+        if kind == OutcomeKind::Halted {
+            session.halt(&reason.message);
+        }
+        let settling = Settling {
+            subject: self.subject(decision.call),
+            trace: std::mem::take(&mut decision.trace),
+            kind,
+            output: None,
+            error: None,
+            reason,
+        };
+        settling.finish(self, &decision, session, false, started)
+    }
+
+    /// The outcome of a call that was executed or answered.
+    pub fn settle(&self, mut decision: Decision<'_>, execution: Execution, session: &mut SessionState, started: Instant) -> Outcome {
+        let subject = self.subject(decision.call);
+        let mut dry = false;
+        let (kind, output, error) = match execution {
+            Execution::Tool(Ok(answer)) => {
+                dry = answer.dry;
+                (OutcomeKind::Executed, Some(answer.output), None)
+            }
+            Execution::Tool(Err(error)) => (OutcomeKind::Failed, None, Some(error)),
+            Execution::Answered => {
+                let policy = decision.answer.and_then(|reference| subject.policy(reference));
+                let output = policy.and_then(|policy| match &policy.kind {
+                    Kind::Respond(respond) => Some(respond.output.clone()),
+                    _ => None,
+                });
+                (OutcomeKind::Answered, output, None)
+            }
+        };
+        let reason = match (kind, &error) {
+            (OutcomeKind::Answered, _) => Reason { code: reason_code::ANSWERED.to_owned(), ..decision.reason() },
+            (_, Some(error)) => Reason { policy: None, code: reason_code::TOOL_ERROR.to_owned(), message: error.message.clone() },
+            _ => decision.reason(),
+        };
+        let mut settling = Settling {
+            subject,
+            trace: std::mem::take(&mut decision.trace),
+            kind,
+            output,
+            error: error.as_ref().map(|error| error.message.clone()),
+            reason,
+        };
+        if let Some(error) = &error {
+            settling.recover(error, &decision.input, session);
+        }
+        settling.transform(&decision.input, session);
+        settling.redact(&decision.input, session);
+        settling.remember(&decision.input, session);
+        settling.finish(self, &decision, session, dry, started)
+    }
+}
+
+impl<'a> Settling<'a> {
+    fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
+        CallView { input, output: self.output.as_ref(), error: self.error.as_deref(), ..self.subject.view(session) }
+    }
+
+    fn policies(&self) -> Vec<(PolicyRef, &'a Policy)> {
+        self.subject.policies(|chain| &chain.settle).collect()
+    }
+
+    /// The first policy that recovers this error, and has not done so too often, turns it into a message.
+    fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
+        for (reference, policy) in self.policies() {
+            let Kind::Recover(recover) = &policy.kind else { continue };
+            if !recover.concerns(error) || policy.matcher.eval(&self.view(input, session)) != Truth::Yes {
+                continue;
+            }
+            let invitations = session.invitations(&policy.id, &self.subject.call.tool);
+            if invitations >= recover.attempts {
+                continue;
+            }
+            self.trace.note(reference, Phase::Settle, Verdict::Rewrite, false);
+            if policy.mode == Mode::Shadow {
+                continue;
+            }
+            let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
+            let suggestion = schema.and_then(|schema| schema.suggest(input)).unwrap_or_default();
+            let message = recover.message.render_with(&self.view(input, session), &[("suggestion", &suggestion)]);
+            session.invite(&policy.id, &self.subject.call.tool);
+            self.kind = OutcomeKind::Recovered;
+            self.output = Some(Value::from(message.trim_end()));
+            self.error = None;
+            self.reason = Reason {
+                policy: Some(policy.id.clone()),
+                code: reason_code::RECOVERED.to_owned(),
+                message: error.message.clone(),
+            };
+            return;
+        }
+    }
+
+    fn transform(&mut self, input: &Value, session: &SessionState) {
+        for (reference, policy) in self.policies() {
+            let Kind::Transform(transform) = &policy.kind else { continue };
+            let Some(mut output) = self.output.clone() else { return };
+            let view = self.view(input, session);
+            let truth = policy.matcher.eval(&view);
+            if matches!(truth, Truth::No | Truth::Absent) {
+                continue;
+            }
+            let changed = match truth {
+                Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
+                _ => apply_steps(&transform.output, &view, &mut output),
+            };
+            let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
+            self.trace.note(reference, Phase::Settle, verdict, false);
+            match changed {
+                _ if policy.mode == Mode::Shadow => {}
+                Ok(false) => {}
+                Ok(true) => self.output = Some(output),
+                Err(problem) => self.withhold(policy, &problem),
+            }
+        }
+    }
+
+    /// Hides what is to be hidden in the result and the error.
+    fn redact(&mut self, input: &Value, session: &SessionState) {
+        for (reference, policy) in self.policies() {
+            let Kind::Redact(redact) = &policy.kind else { continue };
+            let truth = policy.matcher.eval(&self.view(input, session));
+            if truth == Truth::No {
+                continue;
+            }
+            let open = matches!(truth, Truth::Undecided(_));
+            self.trace.note(reference, Phase::Settle, Verdict::Rewrite, open);
+            if policy.mode == Mode::Shadow || !redact.output {
+                continue;
+            }
+            if let Some(output) = &mut self.output
+                && redact.redactor.redact_value(output).is_err()
+            {
+                self.withhold(policy, "the result is nested too deeply to be searched");
+            }
+            self.error = self.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
+            self.reason.message = redact.redactor.redact_text(&self.reason.message).into_owned();
+        }
+    }
+
+    /// The tool ran, but its result can't be given the form that a policy demands: it is not shown.
+    fn withhold(&mut self, policy: &Policy, problem: &str) {
+        let message = format!("the tool ran, but its result is withheld: {problem}");
+        self.kind = OutcomeKind::Failed;
+        self.output = None;
+        self.error = Some(message.clone());
+        self.reason =
+            Reason { policy: Some(policy.id.clone()), code: reason_code::OUTPUT_WITHHELD.to_owned(), message };
+    }
+
+    /// Labels of calls that ran, facts of calls that succeeded.
+    fn remember(&mut self, input: &Value, session: &mut SessionState) {
+        for (reference, policy) in self.policies() {
+            let acts = match &policy.kind {
+                Kind::Label(_) => true,
+                Kind::Fact(_) => self.kind == OutcomeKind::Executed,
+                _ => false,
+            };
+            if !acts {
+                continue;
+            }
+            let truth = policy.matcher.eval(&self.view(input, session));
+            if matches!(truth, Truth::No | Truth::Absent) {
+                continue;
+            }
+            let open = truth.is_open();
+            self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
+            if policy.mode == Mode::Shadow {
+                continue;
+            }
+            match &policy.kind {
+                Kind::Label(label) if open => label.unsettle(session),
+                Kind::Label(label) => label.apply(session),
+                Kind::Fact(fact) if open => fact.unsettle(session),
+                Kind::Fact(fact) => {
+                    let found = fact.find(&self.view(input, session));
+                    fact.keep(found, session);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Audits, and writes the outcome down.
+    fn finish(mut self, kernel: &Kernel<'_>, decision: &Decision<'_>, session: &SessionState, dry: bool, started: Instant) -> Outcome {
+        let view = self.view(&decision.input, session);
+        let approval = (self.kind == OutcomeKind::Suspended)
+            .then(|| gate::request(kernel, &self.subject, &decision.approvals, self.reason.message.clone(), view));
+        let shown = Shown::of(&self.subject, view);
+        let input = shown.input.clone().into_owned();
+        let mut audit = Vec::new();
+        let mut noted = Vec::new();
+        for (reference, policy) in self.policies() {
+            let Kind::Audit(fields) = &policy.kind else { continue };
+            // Matched on what the call is, recorded from what may be shown of it. When in doubt, recorded.
+            let truth = policy.matcher.eval(&view);
+            if truth == Truth::No {
+                continue;
+            }
+            noted.push((reference, matches!(truth, Truth::Undecided(_))));
+            if policy.mode != Mode::Shadow {
+                audit.push(AuditEntry { policy: policy.id.clone(), fields: fields.fields(&shown.view(view)) });
+            }
+        }
+        for (reference, open) in noted {
+            self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
+        }
+        let message = shown.text(&self.reason.message);
+        Outcome {
+            id: self.subject.call.id.clone(),
+            tool: self.subject.call.tool.clone(),
+            session: None,
+            outcome: self.kind,
+            input,
+            output: self.output,
+            error: self.error,
+            reason: Reason { message, ..self.reason },
+            policies: self.trace.named(self.subject.layers),
+            approval,
+            audit,
+            dry,
+            revision: kernel.revision(),
+            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+}

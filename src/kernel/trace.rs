@@ -1,0 +1,60 @@
+//! Which policies took part in a call, kept small while the call is decided and named only when someone asks.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::call::{Phase, PolicyTrace, Verdict};
+use crate::policy::{Chains, Mode, Policy};
+
+/// The layers that decide a call, the bundle first.
+pub type Layers = SmallVec<[Arc<Chains>; 3]>;
+
+/// A policy of one of the layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyRef {
+    pub(super) layer: u8,
+    pub(super) index: u32,
+}
+
+/// The policy behind a reference.
+pub(super) fn policy(layers: &Layers, reference: PolicyRef) -> Option<&Policy> {
+    layers.get(usize::from(reference.layer))?.policy(reference.index)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    policy: PolicyRef,
+    phase: Phase,
+    verdict: Verdict,
+    undecided: bool,
+}
+
+/// What policies said, in order.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    steps: SmallVec<[Step; 8]>,
+}
+
+impl Trace {
+    /// Notes what a policy said.
+    pub(super) fn note(&mut self, policy: PolicyRef, phase: Phase, verdict: Verdict, undecided: bool) {
+        self.steps.push(Step { policy, phase, verdict, undecided });
+    }
+
+    /// The trace with the policies' names.
+    pub(super) fn named(&self, layers: &Layers) -> Vec<PolicyTrace> {
+        let entry = |step: &Step| {
+            let policy = policy(layers, step.policy)?;
+            Some(PolicyTrace {
+                id: policy.id.clone(),
+                kind: policy.kind.entry().name.to_owned(),
+                phase: step.phase,
+                verdict: step.verdict,
+                shadow: policy.mode == Mode::Shadow,
+                undecided: step.undecided,
+            })
+        };
+        self.steps.iter().filter_map(entry).collect()
+    }
+}

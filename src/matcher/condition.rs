@@ -1,0 +1,163 @@
+//! `where`: conditions over the call document, nested with `all`, `any` and `not`.
+
+use super::test::{self, Test};
+use super::truth::Truth;
+use crate::authoring::{Field, Reader, Record, Shape};
+use crate::call::CallView;
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY};
+use crate::script::Predicate;
+use crate::source::Node;
+
+/// A condition, compiled.
+#[derive(Debug)]
+pub enum Condition {
+    /// All hold.
+    All(Vec<Condition>),
+    /// One holds.
+    Any(Vec<Condition>),
+    /// It does not hold.
+    Not(Box<Condition>),
+    /// One place passes its tests.
+    Test(Box<Test>),
+    /// A Rhai expression is true.
+    Expr(Box<Predicate>),
+}
+
+/// The keys of one condition: a test of one place, or exactly one of `all`, `any`, `not`, `expr`.
+pub static CONDITION: Record = Record {
+    name: "condition",
+    doc: "A test of one place of the call document, or `all`, `any`, `not`, `expr`.",
+    fields: &[
+        Field::optional("all", Shape::List(&Shape::Record(&CONDITION)), "All of these hold."),
+        Field::optional("any", Shape::List(&Shape::Record(&CONDITION)), "At least one of these holds."),
+        Field::optional("not", Shape::Record(&CONDITION), "This does not hold."),
+        Field::optional(
+            "expr",
+            Shape::Text("a Rhai expression"),
+            "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
+             that is true. Comparing values of different types, and reading what is missing, is an error, and an error only ever \
+             makes the outcome stricter.",
+        ),
+        test::PATH,
+        test::EQ,
+        test::NE,
+        test::GT,
+        test::GTE,
+        test::LT,
+        test::LTE,
+        test::IN,
+        test::NOT_IN,
+        test::CONTAINS,
+        test::STARTS_WITH,
+        test::ENDS_WITH,
+        test::MATCHES,
+        test::EXISTS,
+        test::TYPE,
+        test::LENGTH,
+        test::INSIDE,
+        test::BASE,
+        test::HOST,
+        test::DOMAIN,
+        test::EACH,
+        test::ABSENT,
+    ],
+};
+
+const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];
+
+impl Condition {
+    /// Reads a list of conditions that must all hold, or a single one.
+    pub fn read_all(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        match node.items() {
+            Some(_) => Self::read_list(node, reader).map(Self::All),
+            None => Self::read(node, reader),
+        }
+    }
+
+    fn read_list(node: &Node, reader: &mut Reader<'_>) -> Option<Vec<Self>> {
+        // Every item is read, so that every problem is reported, before a failure counts.
+        let conditions: Vec<Option<Self>> = node.items()?.iter().map(|item| Self::read(item, reader)).collect();
+        conditions.into_iter().collect()
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let entries = node.entries()?;
+        let mut forms = entries.iter().filter(|entry| FORMS.contains(&entry.key.as_str()));
+        let Some(form) = forms.next() else {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, node.span, "this condition says neither what it tests nor how")
+                    .help("say `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`"),
+            );
+            return None;
+        };
+        if let Some(second) = forms.next() {
+            reader.report(
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    second.key_span,
+                    format!("`{}` and `{}` in one condition", form.key, second.key),
+                )
+                .label(form.key_span, "the first")
+                .help("write each as an item of its own: all items must hold"),
+            );
+            return None;
+        }
+        if form.key != "path" && entries.len() > 1 {
+            let stray = entries.iter().find(|entry| entry.key != form.key)?;
+            reader.report(
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    stray.key_span,
+                    format!("`{}` means nothing beside `{}`", stray.key, form.key),
+                )
+                .help("tests such as this one stand beside a `path:`"),
+            );
+            return None;
+        }
+        match form.key.as_str() {
+            "all" => Self::read_list(&form.value, reader).map(Self::All),
+            "any" => Self::read_list(&form.value, reader).map(Self::Any),
+            "not" => Self::read(&form.value, reader).map(|inner| Self::Not(Box::new(inner))),
+            "expr" => read_predicate(&form.value, reader).map(|predicate| Self::Expr(Box::new(predicate))),
+            _ => Test::read(node, reader).map(|test| Self::Test(Box::new(test))),
+        }
+    }
+
+    /// What the condition says of a call.
+    pub fn eval(&self, view: &CallView<'_>) -> Truth {
+        match self {
+            Self::All(conditions) => Truth::all(conditions.iter().map(|condition| condition.eval(view))),
+            Self::Any(conditions) => Truth::any(conditions.iter().map(|condition| condition.eval(view))),
+            Self::Not(condition) => !condition.eval(view),
+            Self::Test(test) => test.eval(view),
+            Self::Expr(predicate) => match predicate.eval(view) {
+                Ok(value) => value.into(),
+                Err(error) => Truth::Undecided(format!("`expr` failed: {}", error.message)),
+            },
+        }
+    }
+
+    /// The tests that must all hold for the condition to hold.
+    pub fn required_tests(&self) -> impl Iterator<Item = &Test> {
+        let conditions = match self {
+            Self::All(conditions) => conditions.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        conditions.iter().filter_map(|condition| match condition {
+            Self::Test(test) => Some(&**test),
+            _ => None,
+        })
+    }
+}
+
+fn read_predicate(node: &Node, reader: &mut Reader<'_>) -> Option<Predicate> {
+    let text = node.as_str()?;
+    match Predicate::compile(text) {
+        Ok(predicate) => reader.check_roots(node.span, predicate.roots_read()).then_some(predicate),
+        Err(error) => {
+            let range = error.offset.map_or(0..text.len(), |offset| offset..offset.saturating_add(1));
+            reader.report_in(&INVALID_SCRIPT, node, range, error.message, error.help);
+            None
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Which calls a policy concerns: patterns for tool and server, and conditions over the call document.
+
+mod condition;
+mod domain;
+mod host;
+mod inside;
+mod operand;
+mod operator;
+mod pattern;
+mod test;
+mod truth;
+
+pub use condition::{CONDITION, Condition};
+pub use pattern::NamePattern;
+pub use test::{ScalarKey, Test};
+pub use truth::Truth;
+
+use crate::authoring::{Field, Reader, Record, Shape};
+use crate::call::CallView;
+use crate::source::{Node, NodeValue};
+
+const PATTERN: Shape = Shape::Text("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
+
+static MATCHER: Record = Record {
+    name: "matcher",
+    doc: "Which calls a policy concerns. Everything that is said must hold.",
+    fields: &[
+        Field::optional("tool", Shape::OneOrMany(&PATTERN), "The tool's own name. Without it: every tool."),
+        Field::optional("server", Shape::OneOrMany(&PATTERN), "The name of the MCP server that has the tool."),
+        Field::optional("where", Shape::OneOrMany(&Shape::Record(&CONDITION)), "Conditions that must all hold."),
+    ],
+};
+
+/// What `match:` may be.
+pub static SHAPE: Shape = Shape::Either(&[PATTERN, Shape::List(&PATTERN), Shape::Record(&MATCHER)]);
+
+/// Which calls a policy concerns, compiled.
+#[derive(Debug, Default)]
+pub struct Matcher {
+    /// Any of these; every tool if there are none.
+    pub tools: Vec<NamePattern>,
+    /// Any of these; every server, and none, if there are none.
+    pub servers: Vec<NamePattern>,
+    /// What must hold, if anything.
+    pub condition: Option<Condition>,
+}
+
+impl Matcher {
+    /// Reads `match:`. Problems are reported to `reader`.
+    pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
+        if !matches!(node.value, NodeValue::Mapping(_)) {
+            return Self { tools: NamePattern::read_many(node, reader), ..Self::default() };
+        }
+        let mut patterns = |key| node.get(key).map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
+        let (tools, servers) = (patterns("tool"), patterns("server"));
+        let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
+        Self { tools, servers, condition }
+    }
+
+    /// Whether calls of this tool of this server can match at all. A call without server has the empty name.
+    pub fn concerns(&self, server: &str, tool: &str) -> bool {
+        let fits = |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
+        fits(&self.tools, tool) && fits(&self.servers, server)
+    }
+
+    /// What the conditions say of a call whose tool and server fit.
+    pub fn eval(&self, view: &CallView<'_>) -> Truth {
+        self.condition.as_ref().map_or(Truth::Yes, |condition| condition.eval(view))
+    }
+}

@@ -1,0 +1,156 @@
+//! What a place is compared with: literals of the rules file, or another place in the same call document.
+
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use super::truth::Truth;
+use crate::authoring::Reader;
+use crate::call::{CallView, Node};
+use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
+use crate::path::Path;
+use crate::source;
+
+/// A single value to compare with.
+#[derive(Debug)]
+pub enum Operand {
+    /// Written in the rules file.
+    Literal(Value),
+    /// Read from the call document.
+    Path(Path),
+}
+
+impl Operand {
+    /// Reads an operand: `{ path: … }` is a path, everything else a literal.
+    pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let Some(path) = path_node(node) else { return Some(Self::Literal(node.to_json())) };
+        let path = reader.path(path)?;
+        if !path.is_singular() {
+            reader.report(
+                Diagnostic::new(&INVALID_OPERAND, node.span, "this path may yield several values, and one is compared with")
+                    .help("use `in:` or `not_in:` to compare with several"),
+            );
+            return None;
+        }
+        Some(Self::Path(path))
+    }
+
+    /// The value, or the truth of a test whose operand is not there.
+    pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<Node<'a>, Truth> {
+        match self {
+            Self::Literal(value) => Ok(Node::Json(value)),
+            Self::Path(path) => nodes(path, view)?.first().copied().ok_or(Truth::Absent),
+        }
+    }
+}
+
+/// Several values to compare with.
+#[derive(Debug)]
+pub enum OperandSet {
+    /// Written in the rules file.
+    Literals(Vec<Value>),
+    /// Read from the call document: all that the path yields, or the items of the one list that it yields.
+    Path(Path),
+}
+
+impl OperandSet {
+    /// Reads a list of literals, or `{ path: … }`.
+    pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
+        match path_node(node) {
+            Some(path) => reader.path(path).map(Self::Path),
+            None => Some(Self::Literals(node.items()?.iter().map(source::Node::to_json).collect())),
+        }
+    }
+
+    /// The values, or the truth of a test whose operand is not there.
+    pub fn values<'a>(&'a self, view: &CallView<'a>) -> Result<SmallVec<[Node<'a>; 8]>, Truth> {
+        let path = match self {
+            Self::Literals(values) => return Ok(values.iter().map(Node::Json).collect()),
+            Self::Path(path) => path,
+        };
+        let found = nodes(path, view)?;
+        match found.as_slice() {
+            [] => Err(Truth::Absent),
+            [Node::Json(Value::Array(items))] if path.is_singular() => Ok(items.iter().map(Node::Json).collect()),
+            [_] if path.is_singular() => Err(Truth::Undecided(format!("`{}` is no list to look in", path.text()))),
+            several => Ok(several.iter().copied().collect()),
+        }
+    }
+}
+
+/// Parsed patterns of one kind (directories, hosts, domains): from literals at load, from a path at each call.
+#[derive(Debug)]
+pub enum PatternSet<P> {
+    /// Written in the rules file.
+    Literals(Vec<P>),
+    /// Read from the call document.
+    Path(Path),
+}
+
+impl<P> PatternSet<P> {
+    /// Reads one literal, a list of them, or `{ path: … }`; `parse` says what is wrong with a literal.
+    pub fn read(
+        node: &source::Node,
+        reader: &mut Reader<'_>,
+        parse: impl Fn(&str) -> Result<P, String>,
+    ) -> Option<Self> {
+        if let Some(path) = path_node(node) {
+            return reader.path(path).map(Self::Path);
+        }
+        let mut patterns = Vec::new();
+        for item in node.items().unwrap_or(std::slice::from_ref(node)) {
+            match parse(item.as_str()?) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(problem) => reader.report(Diagnostic::new(&INVALID_OPERAND, item.span, problem)),
+            }
+        }
+        Some(Self::Literals(patterns))
+    }
+
+    /// Asks `test` of the patterns, or gives the truth of a test whose patterns are not there.
+    pub fn with<'a>(
+        &self,
+        view: &CallView<'a>,
+        parse: impl Fn(&str) -> Result<P, String>,
+        test: impl FnOnce(&[P]) -> Truth,
+    ) -> Truth {
+        let path = match self {
+            Self::Literals(patterns) => return test(patterns),
+            Self::Path(path) => path,
+        };
+        let found = match nodes(path, view) {
+            Ok(found) => found,
+            Err(truth) => return truth,
+        };
+        if found.is_empty() {
+            return Truth::Absent;
+        }
+        let mut patterns = Vec::new();
+        for node in found {
+            let items = node.as_json().and_then(Value::as_array);
+            let texts: Vec<Option<&str>> = match items {
+                Some(items) => items.iter().map(Value::as_str).collect(),
+                None => vec![node.as_str()],
+            };
+            for text in texts {
+                match text.map(&parse) {
+                    Some(Ok(pattern)) => patterns.push(pattern),
+                    Some(Err(problem)) => return Truth::Undecided(format!("`{}`: {problem}", path.text())),
+                    None => return Truth::Undecided(format!("`{}` is no text", path.text())),
+                }
+            }
+        }
+        test(&patterns)
+    }
+}
+
+/// What a path yields; a mismatch of types on the way is undecided.
+pub fn nodes<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
+    path.nodes(view).map_err(|mismatch| Truth::Undecided(format!("`{}`: {mismatch}", path.text())))
+}
+
+fn path_node(node: &source::Node) -> Option<&source::Node> {
+    match node.entries()? {
+        [entry] if entry.key == "path" && entry.value.as_str().is_some() => Some(&entry.value),
+        _ => None,
+    }
+}

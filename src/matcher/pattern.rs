@@ -1,0 +1,121 @@
+//! Names of tools, servers and errors: exact, glob with `*`, or `/regex/`.
+
+use regex::Regex;
+
+use crate::authoring::Reader;
+use crate::diagnostic::{Diagnostic, INVALID_PATTERN};
+use crate::source::Node;
+
+/// A pattern for names.
+#[derive(Clone, Debug)]
+pub enum NamePattern {
+    /// This name and no other.
+    Exact(String),
+    /// Text with `*`, each of which stands for any characters or none; the whole name must fit.
+    Glob(String),
+    /// A regular expression that is found somewhere in the name.
+    Regex(Regex),
+}
+
+impl NamePattern {
+    /// Reads a pattern, and reports what is wrong with it.
+    pub fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let text = node.as_str()?;
+        let problem = if text.is_empty() {
+            "an empty pattern matches no name"
+        } else if text.trim() != text {
+            "a pattern with white space at an end matches no name"
+        } else if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
+            return reader.regex_in(node, pattern).map(Self::Regex);
+        } else if text.starts_with('/') {
+            "a regular expression ends with `/` too"
+        } else if text.contains('*') {
+            return Some(Self::Glob(text.to_owned()));
+        } else {
+            return Some(Self::Exact(text.to_owned()));
+        };
+        reader.report(
+            Diagnostic::new(&INVALID_PATTERN, node.span, problem)
+                .help("write an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`"),
+        );
+        None
+    }
+
+    /// Reads one pattern or a list of them.
+    pub fn read_many(node: &Node, reader: &mut Reader<'_>) -> Vec<Self> {
+        let nodes = node.items().unwrap_or(std::slice::from_ref(node));
+        nodes.iter().filter_map(|node| Self::read(node, reader)).collect()
+    }
+
+    /// The pattern as a regular expression for a set; `None` for an exact name.
+    pub fn as_regex(&self) -> Option<String> {
+        match self {
+            Self::Exact(_) => None,
+            Self::Glob(glob) => {
+                let pieces: Vec<String> = glob.split('*').map(regex::escape).collect();
+                Some(format!("(?s)^{}$", pieces.join(".*")))
+            }
+            Self::Regex(regex) => Some(regex.as_str().to_owned()),
+        }
+    }
+
+    /// The pattern as it was written, without the slashes of a regular expression.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Exact(text) | Self::Glob(text) => text,
+            Self::Regex(regex) => regex.as_str(),
+        }
+    }
+
+    /// Whether a name fits.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Exact(exact) => exact == name,
+            Self::Glob(glob) => glob_matches(glob, name),
+            Self::Regex(regex) => regex.is_match(name),
+        }
+    }
+}
+
+/// Each piece between two `*` is taken at its first place; the first piece is bound to the start, the last to the end.
+fn glob_matches(glob: &str, name: &str) -> bool {
+    let Some((head, rest)) = glob.split_once('*') else { return glob == name };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(name) = name.strip_prefix(head) else { return false };
+    let Some(mut name) = name.strip_suffix(tail) else { return false };
+    for piece in middle.split('*') {
+        match name.split_once(piece) {
+            Some((_, after)) => name = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters_and_the_whole_name_must_fit() {
+        for (glob, name, fits) in [
+            ("*", "", true),
+            ("*", "a/b.c\n", true),
+            ("refund.*", "refund.create", true),
+            ("refund.*", "refundXcreate", false),
+            ("refund.*", "a.refund.create", false),
+            ("*.delete", "x.delete", true),
+            ("*.delete", "x.delete.y", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("a*a", "aa", true),
+            ("*ab*", "xaabx", true),
+            ("a?c", "abc", false),
+            ("[a]*", "[a]b", true),
+        ] {
+            assert_eq!(NamePattern::Glob(glob.to_owned()).matches(name), fits, "{glob} on {name}");
+        }
+    }
+}

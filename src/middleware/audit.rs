@@ -1,0 +1,58 @@
+//! `audit`: records chosen fields of a call with its outcome.
+
+use serde_json::{Map, Value};
+
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Record, Shape};
+use crate::call::CallView;
+use crate::path::Path;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "audit",
+    doc: "Records fields of matching calls with their outcomes, whatever the outcome is.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Forming,
+    after_tool: true,
+    needs_matcher: false,
+    read: |node, reader| {
+        let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
+        let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.path(node)).collect();
+        Some(Kind::Audit(Audit { fields: fields.into_iter().collect::<Option<_>>()? }))
+    },
+};
+
+static RECORD: Record = Record {
+    name: "audit",
+    doc: "What is recorded.",
+    fields: &[Field::optional(
+        "fields",
+        Shape::List(&Shape::Text("a JSONPath such as `$.input.amount`")),
+        "The fields. Without it: that the call matched.",
+    )],
+};
+
+/// An `audit` policy's own part.
+#[derive(Debug)]
+pub struct Audit {
+    /// The places to record.
+    pub fields: Vec<Path>,
+}
+
+impl Audit {
+    /// The recorded fields: path as written → value, a list where the path yields several. What is absent is left out.
+    pub fn fields(&self, view: &CallView<'_>) -> Map<String, Value> {
+        let mut fields = Map::new();
+        for path in &self.fields {
+            let Ok(nodes) = path.nodes(view) else { continue };
+            let value = if path.is_singular() {
+                nodes.first().map(|node| node.to_json())
+            } else {
+                Some(nodes.iter().map(|node| node.to_json()).collect())
+            };
+            if let Some(value) = value {
+                fields.insert(path.text().to_owned(), value);
+            }
+        }
+        fields
+    }
+}

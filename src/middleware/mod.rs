@@ -1,0 +1,130 @@
+//! The kinds of policies, one file each, all of the same shape: the author's face (`SHAPE`, `read`) and the call's face.
+
+mod allow;
+mod approval;
+mod audit;
+mod deny;
+mod fact;
+mod halt;
+mod label;
+mod recover;
+mod redact;
+mod respond;
+mod transform;
+mod validate;
+
+pub use allow::Allow;
+pub use approval::{Approval, Present, Remember};
+pub use audit::Audit;
+pub use deny::Deny;
+pub use fact::Fact;
+pub use halt::Halt;
+pub use label::Label;
+pub use recover::Recover;
+pub use redact::Redact;
+pub use respond::Respond;
+pub use transform::{Step, Transform, apply as apply_steps};
+pub use validate::Validate;
+
+use crate::authoring::{Polarity, Reader, Shape};
+use crate::call::Phase;
+use crate::source::Node;
+
+/// What a policy does, compiled.
+#[derive(Debug)]
+pub enum Kind {
+    /// `deny`
+    Deny(Deny),
+    /// `allow`
+    Allow(Allow),
+    /// `halt`
+    Halt(Halt),
+    /// `validate`
+    Validate(Validate),
+    /// `approval`
+    Approval(Approval),
+    /// `transform`
+    Transform(Transform),
+    /// `redact`
+    Redact(Redact),
+    /// `respond`
+    Respond(Respond),
+    /// `recover`
+    Recover(Recover),
+    /// `label`
+    Label(Label),
+    /// `fact`
+    Fact(Fact),
+    /// `audit`
+    Audit(Audit),
+}
+
+/// What a kind is: its key in a policy, what it may hold, and how the rest of the policy is read for it.
+#[derive(Debug)]
+pub struct KindEntry {
+    /// The key.
+    pub name: &'static str,
+    /// What it does, for people who write rules files.
+    pub doc: &'static str,
+    /// What its value may be.
+    pub shape: Shape,
+    /// What an undecided test means for it.
+    pub polarity: Polarity,
+    /// Whether its conditions may read the tool's result.
+    pub after_tool: bool,
+    /// Whether a policy of this kind must say which calls it concerns.
+    pub needs_matcher: bool,
+    /// Reads the value; reports what is wrong.
+    pub read: fn(&Node, &mut Reader<'_>) -> Option<Kind>,
+}
+
+/// Every kind, in the order of the phases in which they act.
+pub static KINDS: [&KindEntry; 12] = [
+    &transform::KIND,
+    &validate::KIND,
+    &deny::KIND,
+    &allow::KIND,
+    &halt::KIND,
+    &approval::KIND,
+    &respond::KIND,
+    &recover::KIND,
+    &redact::KIND,
+    &label::KIND,
+    &fact::KIND,
+    &audit::KIND,
+];
+
+impl Kind {
+    /// The entry of this kind.
+    pub fn entry(&self) -> &'static KindEntry {
+        match self {
+            Self::Deny(_) => &deny::KIND,
+            Self::Allow(_) => &allow::KIND,
+            Self::Halt(_) => &halt::KIND,
+            Self::Validate(_) => &validate::KIND,
+            Self::Approval(_) => &approval::KIND,
+            Self::Transform(_) => &transform::KIND,
+            Self::Redact(_) => &redact::KIND,
+            Self::Respond(_) => &respond::KIND,
+            Self::Recover(_) => &recover::KIND,
+            Self::Label(_) => &label::KIND,
+            Self::Fact(_) => &fact::KIND,
+            Self::Audit(_) => &audit::KIND,
+        }
+    }
+
+    /// Whether the policy takes part in this phase. `respond` is matched in gate, where it can lift
+    /// `defaults.unmatched`, and answers in execute.
+    pub fn acts_in(&self, phase: Phase) -> bool {
+        match self {
+            Self::Transform(transform) => match phase {
+                Phase::Normalise => !transform.input.is_empty(),
+                Phase::Settle => !transform.output.is_empty(),
+                Phase::Gate | Phase::Execute => false,
+            },
+            Self::Validate(_) => phase == Phase::Normalise,
+            Self::Deny(_) | Self::Allow(_) | Self::Halt(_) | Self::Approval(_) | Self::Respond(_) => phase == Phase::Gate,
+            Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => phase == Phase::Settle,
+        }
+    }
+}

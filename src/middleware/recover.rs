@@ -1,0 +1,68 @@
+//! `recover`: turns a tool's error into a message that the model can act on.
+
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Record, Shape};
+use crate::host::ToolError;
+use crate::matcher::NamePattern;
+use crate::source::Node;
+use crate::template::Template;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "recover",
+    doc: "Turns an error of the tool into a message for the model, so that it can try again.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Permitting,
+    after_tool: true,
+    needs_matcher: false,
+    read: |node, reader| {
+        let on = node.get("on").map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
+        let message = match node.get("message") {
+            Some(message) => reader.template(message, &["suggestion"])?,
+            None => Template::parse_with("Error: {{ error }} {{ suggestion }}", &["suggestion"]).ok()?,
+        };
+        let attempts = node.get("attempts").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        Some(Kind::Recover(Recover { on, message, attempts: attempts.unwrap_or(3) }))
+    },
+};
+
+static RECORD: Record = Record {
+    name: "recover",
+    doc: "Which errors, and what the model is told.",
+    fields: &[
+        Field::optional(
+            "on",
+            Shape::OneOrMany(&Shape::Text("an error's kind or text: exact, a glob, or a regular expression such as `/invalid/`")),
+            "Which errors: the error's kind (such as `timeout`) or its text. Without it: every error.",
+        ),
+        Field::optional(
+            "message",
+            Shape::Text("a template"),
+            "What the model is told; `{{ error }}` is the tool's error, `{{ suggestion }}` what may have been meant.",
+        ),
+        Field::optional(
+            "attempts",
+            Shape::Integer(1, 1000),
+            "How often in one session the model is invited to try this tool again. Without it: 3.",
+        ),
+    ],
+};
+
+/// A `recover` policy's own part.
+#[derive(Debug)]
+pub struct Recover {
+    /// Which errors; every one if empty.
+    pub on: Vec<NamePattern>,
+    /// What the model is told.
+    pub message: Template,
+    /// How often in one session, for each tool.
+    pub attempts: u64,
+}
+
+impl Recover {
+    /// Whether this is one of its errors.
+    pub fn concerns(&self, error: &ToolError) -> bool {
+        let kind = error.kind.as_deref();
+        self.on.is_empty()
+            || self.on.iter().any(|pattern| pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind)))
+    }
+}

@@ -1,0 +1,298 @@
+//! `transform`: brings arguments into form before they are judged, and results before the model sees them.
+
+use regex::Regex;
+use serde_json::{Number, Value};
+
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::call::{CallView, Root};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
+use crate::json::{Decimal, JsonType};
+use crate::path::{self, Path};
+use crate::source::Node;
+use crate::template::Template;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "transform",
+    doc: "Changes the arguments before they are judged (`input`), or the result before the model sees it (`output`). The steps \
+          are applied in order; each policy sees what the one before it left.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Forming,
+    after_tool: false,
+    needs_matcher: false,
+    read: |node, reader| Transform::read(node, reader).map(Kind::Transform),
+};
+
+static RECORD: Record = Record {
+    name: "transform",
+    doc: "The steps.",
+    fields: &[
+        Field::optional("input", Shape::List(&Shape::Record(&STEP)), "Steps on the arguments; their paths start with `$.input`."),
+        Field::optional("output", Shape::List(&Shape::Record(&STEP)), "Steps on the result; their paths start with `$.output`."),
+    ],
+};
+
+static STEP: Record = Record {
+    name: "transform_step",
+    doc: "One change of one place. A place that is not there is left alone, except by `default`, `set` and `template`.",
+    fields: &[
+        Field::required("path", Shape::Text("a JSONPath such as `$.input.subject`"), "The place."),
+        Field::optional("trim", Shape::True, "Removes white space at both ends of a text."),
+        Field::optional("lowercase", Shape::True, "Puts a text into lower case."),
+        Field::optional("uppercase", Shape::True, "Puts a text into upper case."),
+        Field::optional("remove", Shape::True, "Removes the place."),
+        Field::optional("default", Shape::Any, "Puts this where the place is absent."),
+        Field::optional("set", Shape::Any, "Puts this in the place, whatever was there."),
+        Field::optional("clamp", Shape::Record(&CLAMP), "Brings a number within bounds."),
+        Field::optional("rename", Shape::Text("a name"), "Gives the member another name."),
+        Field::optional("replace", Shape::Record(&REPLACE), "Replaces what a regular expression finds in a text."),
+        Field::optional("template", Shape::Text("a template"), "Puts this text in the place."),
+    ],
+};
+
+static CLAMP: Record = Record {
+    name: "clamp",
+    doc: "Bounds for a number.",
+    fields: &[
+        Field::optional("min", Shape::Number, "What is less becomes this."),
+        Field::optional("max", Shape::Number, "What is greater becomes this."),
+    ],
+};
+
+static REPLACE: Record = Record {
+    name: "replace",
+    doc: "What is replaced by what.",
+    fields: &[
+        Field::required("pattern", Shape::Text("a regular expression"), "What is found, everywhere in the text."),
+        Field::required("with", Shape::Text("a text"), "What stands there then; `$1` is the first group, `$$` a dollar sign."),
+    ],
+};
+
+/// A `transform` policy's own part.
+#[derive(Debug)]
+pub struct Transform {
+    /// Steps on the arguments.
+    pub input: Vec<Step>,
+    /// Steps on the result.
+    pub output: Vec<Step>,
+}
+
+/// One change of one place.
+#[derive(Debug)]
+pub struct Step {
+    path: Path,
+    change: Change,
+}
+
+#[derive(Debug)]
+enum Change {
+    Trim,
+    Lowercase,
+    Uppercase,
+    Remove,
+    Default(Value),
+    Set(Value),
+    Clamp { min: Option<Number>, max: Option<Number> },
+    Rename(String),
+    Replace { pattern: Regex, with: String },
+    Template(Template),
+}
+
+impl Transform {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        if node.get("input").is_none() && node.get("output").is_none() {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, node.span, "this changes nothing").help("add `input:` or `output:` with a list of steps"),
+            );
+            return None;
+        }
+        let input = read_steps(node.get("input"), Root::Input, reader);
+        reader.after_tool = true;
+        let output = read_steps(node.get("output"), Root::Output, reader);
+        Some(Self { input: input?, output: output? })
+    }
+}
+
+fn read_steps(node: Option<&Node>, root: Root, reader: &mut Reader<'_>) -> Option<Vec<Step>> {
+    let nodes = node.and_then(Node::items).unwrap_or_default();
+    let steps: Vec<Option<Step>> = nodes.iter().map(|node| Step::read(node, root, reader)).collect();
+    steps.into_iter().collect()
+}
+
+impl Step {
+    fn read(node: &Node, root: Root, reader: &mut Reader<'_>) -> Option<Self> {
+        let mut changes = node.entries()?.iter().filter(|entry| entry.key != "path");
+        let Some(entry) = changes.next() else {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, node.span, "this step says not what to change")
+                    .help("add one of `trim`, `lowercase`, `uppercase`, `remove`, `default`, `set`, `clamp`, `rename`, `replace`, `template`"),
+            );
+            return None;
+        };
+        if let Some(second) = changes.next() {
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, second.key_span, format!("`{}` and `{}` in one step", entry.key, second.key))
+                    .label(entry.key_span, "the first")
+                    .help("write each as a step of its own: steps are applied in order"),
+            );
+            return None;
+        }
+        let change = Change::read(&entry.key, &entry.value, reader);
+        let path_node = node.get("path")?;
+        let path = reader.path(path_node)?;
+        let change = change?;
+        if path.root() != root {
+            reader.report(Diagnostic::new(
+                &INVALID_PATH,
+                path_node.span,
+                format!("a step of `{}` changes `$.{}` only", root.name(), root.name()),
+            ));
+            return None;
+        }
+        let needs_member = !matches!(change, Change::Set(_) | Change::Replace { .. } | Change::Trim | Change::Lowercase | Change::Uppercase);
+        if root == Root::Input && needs_member && path.steps().is_some_and(<[_]>::is_empty) {
+            reader.report(Diagnostic::new(&INVALID_PATH, path_node.span, "this step needs a place inside the arguments"));
+            return None;
+        }
+        if matches!(change, Change::Default(_) | Change::Template(_)) && !path.is_singular() {
+            reader.report(Diagnostic::new(
+                &INVALID_PATH,
+                path_node.span,
+                format!("`{}` needs a path to one place, and this may yield several", entry.key),
+            ));
+            return None;
+        }
+        Some(Self { path, change })
+    }
+
+    /// Makes the change in `value`, which stands in for the path's root in `view`. Says whether anything changed, or why
+    /// the change can't be made.
+    fn apply(&self, view: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
+        let root = self.path.root();
+        let now = with_root(*view, root, value);
+        let locations = self.path.locations(&now).map_err(|mismatch| format!("`{}`: {mismatch}", self.path.text()))?;
+        match &self.change {
+            Change::Default(default) if locations.is_empty() => self.set(value, default.clone()),
+            Change::Default(_) => Ok(false),
+            Change::Set(new) if locations.is_empty() && self.path.is_singular() => self.set(value, new.clone()),
+            Change::Template(template) => {
+                let text = template.render_strict(&now).map_err(|error| format!("`{}`: {error}", self.path.text()))?;
+                self.set(value, Value::String(text))
+            }
+            Change::Remove => Ok(path::remove_all(value, &locations) > 0),
+            Change::Rename(name) => {
+                let mut renamed = false;
+                for location in &locations {
+                    renamed |= path::rename(value, location, name).map_err(|error| format!("`{}`: {error}", self.path.text()))?;
+                }
+                Ok(renamed)
+            }
+            change => {
+                let mut changed = false;
+                for location in &locations {
+                    let Some(place) = path::get_mut(value, location) else { continue };
+                    if let Some(new) = change.of(place).map_err(|problem| format!("`{}` {problem}", self.path.text()))? {
+                        *place = new;
+                        changed = true;
+                    }
+                }
+                Ok(changed)
+            }
+        }
+    }
+
+    fn set(&self, value: &mut Value, new: Value) -> Result<bool, String> {
+        let steps = self.path.steps().unwrap_or_default();
+        path::set(value, steps, new).map_err(|error| format!("`{}`: {error}", self.path.text()))?;
+        Ok(true)
+    }
+}
+
+/// Applies steps to `value`, which stands in for their root in `view`. Every step is tried, so that one that can't be
+/// made does not leave later places unformed; the first problem is what is returned.
+pub fn apply(steps: &[Step], view: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
+    let mut changed = false;
+    let mut problem = None;
+    for step in steps {
+        match step.apply(view, value) {
+            Ok(step_changed) => changed |= step_changed,
+            Err(why) => problem = problem.or(Some(why)),
+        }
+    }
+    problem.map_or(Ok(changed), Err)
+}
+
+fn with_root<'a>(mut view: CallView<'a>, root: Root, value: &'a Value) -> CallView<'a> {
+    match root {
+        Root::Output => view.output = Some(value),
+        _ => view.input = value,
+    }
+    view
+}
+
+impl Change {
+    fn read(key: &str, node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        Some(match key {
+            "trim" => Self::Trim,
+            "lowercase" => Self::Lowercase,
+            "uppercase" => Self::Uppercase,
+            "remove" => Self::Remove,
+            "default" => Self::Default(node.to_json()),
+            "set" => Self::Set(node.to_json()),
+            "clamp" => read_clamp(node, reader)?,
+            "rename" => Self::Rename(node.as_str()?.to_owned()),
+            "replace" => {
+                let pattern = reader.regex(node.get("pattern")?);
+                Self::Replace { pattern: pattern?, with: node.get("with")?.as_str()?.to_owned() }
+            }
+            "template" => Self::Template(reader.template(node, &[])?),
+            _ => return None,
+        })
+    }
+
+    /// What a place becomes; `None` where it stays as it is.
+    fn of(&self, place: &Value) -> Result<Option<Value>, String> {
+        let new = match self {
+            Self::Set(new) => new.clone(),
+            Self::Trim => text(place, "trim")?.trim().into(),
+            Self::Lowercase => text(place, "lowercase")?.to_lowercase().into(),
+            Self::Uppercase => text(place, "uppercase")?.to_uppercase().into(),
+            Self::Replace { pattern, with } => pattern.replace_all(text(place, "replace")?, with.as_str()).into_owned().into(),
+            Self::Clamp { min, max } => match place {
+                Value::Number(number) => Value::Number(clamp(number, min.as_ref(), max.as_ref()).clone()),
+                other => return Err(mistyped(other, "clamp", JsonType::Number)),
+            },
+            Self::Remove | Self::Default(_) | Self::Rename(_) | Self::Template(_) => return Ok(None),
+        };
+        Ok((new != *place).then_some(new))
+    }
+}
+
+fn read_clamp(node: &Node, reader: &mut Reader<'_>) -> Option<Change> {
+    let bound = |key| node.get(key).and_then(Node::as_number).cloned();
+    let (min, max) = (bound("min"), bound("max"));
+    let empty = min.is_none() && max.is_none();
+    let crossed = matches!((&min, &max), (Some(min), Some(max)) if Decimal::of(min) > Decimal::of(max));
+    if empty || crossed {
+        let message = if empty { "`clamp` has no bound" } else { "`min` is greater than `max`" };
+        reader.report(Diagnostic::new(&MISSING_KEY, node.span, message).help("say `min`, `max`, or both in order"));
+        return None;
+    }
+    Some(Change::Clamp { min, max })
+}
+
+fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number>) -> &'a Number {
+    match (min, max) {
+        (Some(min), _) if Decimal::of(number) < Decimal::of(min) => min,
+        (_, Some(max)) if Decimal::of(number) > Decimal::of(max) => max,
+        _ => number,
+    }
+}
+
+fn text<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
+    place.as_str().ok_or_else(|| mistyped(place, step, JsonType::String))
+}
+
+fn mistyped(place: &Value, step: &str, wanted: JsonType) -> String {
+    format!("must be a {wanted} for `{step}`, it is of type {}", JsonType::of(place))
+}

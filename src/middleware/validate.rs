@@ -1,0 +1,108 @@
+//! `validate`: checks the arguments against a JSON Schema.
+
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::call::{Reason, reason_code};
+use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, UNKNOWN_VALUE, UNREADABLE_FILE};
+use crate::json;
+use crate::schema::{self, ArgumentSchema};
+use crate::source::{Node, NodeValue};
+use crate::tools::Tool;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "validate",
+    doc: "Checks the arguments of matching calls against a JSON Schema. A failure is an `invalid` outcome whose message the \
+          model can act on.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Restricting,
+    after_tool: false,
+    needs_matcher: false,
+    read: |node, reader| read_schema(node.get("schema")?, reader).map(|schema| Kind::Validate(Validate { schema })),
+};
+
+static RECORD: Record = Record {
+    name: "validate",
+    doc: "The schema.",
+    fields: &[Field::required(
+        "schema",
+        Shape::Any,
+        "`tool` for the tool's own schema, a JSON Schema written here, or `{ file: x.json }` beside the rules file.",
+    )],
+};
+
+/// A `validate` policy's own part.
+#[derive(Debug)]
+pub struct Validate {
+    /// The schema; the tool's own if `None`.
+    pub schema: Option<ArgumentSchema>,
+}
+
+fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSchema>> {
+    match &node.value {
+        NodeValue::String(text) if text.text == "tool" => Some(None),
+        NodeValue::Mapping(entries) => match entries.as_slice() {
+            [entry] if entry.key == "file" => read_file(&entry.value, reader).map(Some),
+            _ => compile(node, &node.to_json(), reader).map(Some),
+        },
+        _ => {
+            reader.report(
+                Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is no schema")
+                    .help("write `tool`, a JSON Schema, or `{ file: x.json }`"),
+            );
+            None
+        }
+    }
+}
+
+fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
+    let path = reader.file_beside(node)?;
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            reader.report(Diagnostic::new(&UNREADABLE_FILE, node.span, format!("cannot read `{}`: {error}", path.display())));
+            return None;
+        }
+    };
+    reader.drawn_files.push(text.clone());
+    match json::parse(&text) {
+        Ok(value) => compile(node, &value, reader),
+        Err(error) => {
+            reader.report(Diagnostic::new(&INVALID_SCHEMA, node.span, format!("`{}` is no JSON: {error}", path.display())));
+            None
+        }
+    }
+}
+
+fn compile(node: &Node, value: &serde_json::Value, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
+    match ArgumentSchema::compile(value) {
+        Ok(schema) => Some(schema),
+        Err(error) => {
+            reader.report(Diagnostic::new(&INVALID_SCHEMA, node.span, format!("not a usable JSON Schema: {error}")));
+            None
+        }
+    }
+}
+
+impl Validate {
+    /// Checks arguments; `policy` names the policy in the reason. Without a schema nothing can be vouched for, so that is
+    /// a failure too.
+    pub fn check(&self, policy: &str, input: &serde_json::Value, tool: Option<&Tool>) -> Result<(), Reason> {
+        let fail = |code: &str, message: String| {
+            Err(Reason { policy: Some(policy.to_owned()), code: code.to_owned(), message })
+        };
+        let own = tool.and_then(|tool| tool.schema.as_ref());
+        let schema = match (&self.schema, own) {
+            (Some(schema), _) | (None, Some(Ok(schema))) => schema,
+            (None, None) => {
+                return fail(reason_code::SCHEMA_UNAVAILABLE, "no schema of this tool is known, so its arguments can't be checked".into());
+            }
+            (None, Some(Err(error))) => {
+                return fail(reason_code::SCHEMA_UNAVAILABLE, format!("the tool's own schema can't be used: {error}"));
+            }
+        };
+        match schema.check(input) {
+            Ok(()) => Ok(()),
+            Err(violations) => fail(reason_code::SCHEMA_VIOLATION, schema::summary(&violations)),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Plan → [`Chains`]: immutable, indexed by tool, one revision.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use regex::{RegexSet, RegexSetBuilder};
+use smallvec::SmallVec;
+
+use super::{Defaults, Plan, Policy};
+use crate::call::{CallView, Phase};
+use crate::json::{Digest, JsonType};
+use crate::matcher::ScalarKey;
+use crate::path::Path;
+
+/// Tool names that are remembered with their chains. Names come from models, so the memory is bounded; when it is full
+/// it starts anew.
+const REMEMBERED_NAMES: usize = 4096;
+
+/// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so it gets room.
+const DFA_SIZE_LIMIT: usize = 64 << 20;
+
+/// Which policies may concern a call, in the order in which they act.
+pub type Candidates = SmallVec<[u32; 32]>;
+
+type Remembered = HashMap<Box<str>, HashMap<Box<str>, Arc<Chain>>>;
+
+/// All policies of a bundle, compiled. Immutable but for what it remembers of tool names.
+#[derive(Debug)]
+pub struct Chains {
+    policies: Box<[Policy]>,
+    defaults: Defaults,
+    revision: String,
+    by_exact_name: HashMap<String, Vec<u32>>,
+    patterns: RegexSet,
+    /// For each pattern of the set, the policies that have it.
+    by_pattern: Vec<Vec<u32>>,
+    for_every_tool: Vec<u32>,
+    remembered: ArcSwap<Remembered>,
+}
+
+impl Chains {
+    /// Indexes a plan.
+    pub fn compile(plan: Plan) -> Self {
+        let Plan { policies, defaults, revision } = plan;
+        let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
+        let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
+        let mut pattern_places: HashMap<String, usize> = HashMap::new();
+        let mut for_every_tool = Vec::new();
+        for (index, policy) in (0u32..).zip(&policies) {
+            if policy.matcher.tools.is_empty() {
+                for_every_tool.push(index);
+            }
+            for pattern in &policy.matcher.tools {
+                match pattern.as_regex() {
+                    None => by_exact_name.entry(pattern.text().to_owned()).or_default().push(index),
+                    Some(regex) => {
+                        let place = *pattern_places.entry(regex).or_insert_with_key(|regex| {
+                            by_pattern.push((regex.clone(), Vec::new()));
+                            by_pattern.len() - 1
+                        });
+                        if let Some((_, indices)) = by_pattern.get_mut(place) {
+                            indices.push(index);
+                        }
+                    }
+                }
+            }
+        }
+        let (regexes, by_pattern): (Vec<String>, Vec<Vec<u32>>) = by_pattern.into_iter().unzip();
+        let set = RegexSetBuilder::new(&regexes).size_limit(DFA_SIZE_LIMIT).dfa_size_limit(DFA_SIZE_LIMIT).build();
+        // Should the set be too large, every pattern policy is a candidate for every tool and tested by itself.
+        let (patterns, by_pattern) = match set {
+            Ok(set) => (set, by_pattern),
+            Err(_) => {
+                for_every_tool.extend(by_pattern.into_iter().flatten());
+                (RegexSet::empty(), Vec::new())
+            }
+        };
+        Self {
+            policies: policies.into_boxed_slice(),
+            defaults,
+            revision: revision.to_string(),
+            by_exact_name,
+            patterns,
+            by_pattern,
+            for_every_tool,
+            remembered: ArcSwap::default(),
+        }
+    }
+
+    /// The policies, in the order in which they act.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// One policy, by its place in that order.
+    pub fn policy(&self, index: u32) -> Option<&Policy> {
+        self.policies.get(index as usize)
+    }
+
+    /// What holds for the whole bundle.
+    pub fn defaults(&self) -> Defaults {
+        self.defaults
+    }
+
+    /// The digest of the rules, in hex.
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// The chain for a tool of a server; a call without server has the empty name.
+    pub fn resolve(&self, server: &str, tool: &str) -> Arc<Chain> {
+        let remembered = self.remembered.load();
+        if let Some(chain) = remembered.get(server).and_then(|tools| tools.get(tool)) {
+            return Arc::clone(chain);
+        }
+        let chain = Arc::new(self.link(server, tool));
+        let full = remembered.values().map(HashMap::len).sum::<usize>() >= REMEMBERED_NAMES;
+        // Two threads may both add; the one that loses is found missing again at its next call.
+        let mut next = if full { Remembered::new() } else { Remembered::clone(&remembered) };
+        next.entry(server.into()).or_default().insert(tool.into(), Arc::clone(&chain));
+        self.remembered.store(Arc::new(next));
+        chain
+    }
+
+    fn link(&self, server: &str, tool: &str) -> Chain {
+        let exact = self.by_exact_name.get(tool).into_iter().flatten();
+        let fitting = self.patterns.matches(tool);
+        let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();
+        let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_every_tool).copied().collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices.retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
+        let in_phase = |phase| {
+            let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
+            indices.iter().copied().filter(acts).collect::<Vec<u32>>()
+        };
+        Chain {
+            normalise: in_phase(Phase::Normalise).into(),
+            gate: Gate::index(in_phase(Phase::Gate), self),
+            settle: in_phase(Phase::Settle).into(),
+        }
+    }
+}
+
+/// The policies that concern one tool, by phase, in the order in which they act.
+#[derive(Debug)]
+pub struct Chain {
+    /// Those of normalise.
+    pub normalise: Box<[u32]>,
+    /// Those of gate.
+    pub gate: Gate,
+    /// Those of settle.
+    pub settle: Box<[u32]>,
+}
+
+/// The policies of gate, those that demand a certain value in a certain place found by hash.
+#[derive(Debug)]
+pub struct Gate {
+    always: Box<[u32]>,
+    lookups: Box<[Lookup]>,
+    hasher: RandomState,
+}
+
+/// All policies that demand one of some values of one type in one place.
+#[derive(Debug)]
+struct Lookup {
+    path: Path,
+    json_type: JsonType,
+    by_hash: HashMap<u64, Vec<u32>>,
+    all: Vec<u32>,
+}
+
+/// Fewer policies than this on one place are as fast to evaluate as to look up.
+const WORTH_A_LOOKUP: usize = 4;
+
+impl Gate {
+    fn index(policies: Vec<u32>, chains: &Chains) -> Self {
+        let hasher = RandomState::new();
+        let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
+        let demand = |index: &u32| chains.policy(*index)?.matcher.condition.as_ref()?.required_tests().find_map(|test| test.lookup());
+        for index in &policies {
+            if let Some((path, keys)) = demand(index)
+                && let Some(key) = keys.first()
+            {
+                groups.entry((path.text().to_owned(), key.json_type())).or_default().push(*index);
+            }
+        }
+        groups.retain(|_, members| members.len() >= WORTH_A_LOOKUP);
+        let mut always = policies;
+        let mut lookups = Vec::new();
+        for ((_, json_type), members) in groups {
+            let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
+            let mut place = None;
+            for index in &members {
+                let Some((path, keys)) = demand(index) else { continue };
+                for key in keys {
+                    by_hash.entry(key.hash(&hasher)).or_default().push(*index);
+                }
+                place = Some(path.clone());
+            }
+            if let Some(path) = place {
+                always.retain(|index| members.binary_search(index).is_err());
+                lookups.push(Lookup { path, json_type, by_hash, all: members });
+            }
+        }
+        Self { always: always.into(), lookups: lookups.into(), hasher }
+    }
+
+    /// The policies that may match this call; all others certainly do not.
+    pub fn candidates(&self, view: &CallView<'_>) -> Candidates {
+        let mut candidates = Candidates::from_slice(&self.always);
+        if self.lookups.is_empty() {
+            return candidates;
+        }
+        for lookup in &self.lookups {
+            match lookup.path.nodes(view) {
+                Ok(nodes) => match nodes.first().map(|node| (ScalarKey::of(*node), node.json_type())) {
+                    // Absent: none of them matches.
+                    None => {}
+                    Some((Some(key), json_type)) if json_type == lookup.json_type => {
+                        candidates.extend(lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied());
+                    }
+                    // Of another type: each has to say for itself that it can't be decided.
+                    Some(_) => candidates.extend_from_slice(&lookup.all),
+                },
+                Err(_) => candidates.extend_from_slice(&lookup.all),
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
+    }
+
+    /// Every policy of gate, found without the index.
+    pub fn all(&self) -> Candidates {
+        let mut all = Candidates::from_slice(&self.always);
+        all.extend(self.lookups.iter().flat_map(|lookup| lookup.all.iter().copied()));
+        all.sort_unstable();
+        all
+    }
+}

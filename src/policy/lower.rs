@@ -1,0 +1,274 @@
+//! Document → [`Bundle`]: typed policies, their texts compiled, everything wrong reported at its place.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::{Mode, Policy};
+use crate::authoring::{Field, Reader, Record, Shape};
+use crate::diagnostic::{
+    DEFAULTS_DISAGREE, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, SourceMap, Span,
+    UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+};
+use crate::json::{self, Digest};
+use crate::matcher::{self, Matcher};
+use crate::middleware::{KINDS, KindEntry};
+use crate::source::{Entry, File, Node};
+
+/// What happens to calls that no `allow`, `approval` or `respond` policy matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unmatched {
+    /// They run.
+    #[default]
+    Allow,
+    /// A person must say yes.
+    Approval,
+    /// They are denied.
+    Deny,
+}
+
+/// What holds for a whole bundle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// For calls that nothing permits.
+    pub unmatched: Unmatched,
+    /// Whether tests on absent fields match in restricting policies.
+    pub absent_matches: bool,
+}
+
+/// All rules files of a load, read.
+#[derive(Debug)]
+pub struct Bundle {
+    /// The policies, in the order of files and places.
+    pub policies: Vec<Policy>,
+    /// What holds for all of them.
+    pub defaults: Defaults,
+    /// Digest of everything that was read.
+    pub revision: Digest,
+}
+
+static DEFAULTS: Record = Record {
+    name: "defaults",
+    doc: "What holds for the whole bundle. Files that disagree are an error.",
+    fields: &[
+        Field::optional(
+            "unmatched",
+            Shape::Word(&[("allow", "they run"), ("deny", "they are denied"), ("approval", "a person must say yes")]),
+            "What happens to calls that no `allow`, `approval` or `respond` policy matches. Without it: `allow`.",
+        ),
+        Field::optional(
+            "absent",
+            Shape::Word(&[("no_match", "the test does not hold"), ("match", "the policy matches")]),
+            "What a test on an absent field says in a restricting policy. Without it: `no_match`.",
+        ),
+    ],
+};
+
+const COMMON: [Field; 5] = [
+    Field::required("id", Shape::Text("a name"), "The policy's name, unique in the bundle. Outcomes name it."),
+    Field::optional("description", Shape::Text("a text"), "What the policy is for."),
+    Field::optional(
+        "mode",
+        Shape::Word(&[
+            ("enforce", "the policy acts"),
+            ("shadow", "it records what it would have done, and changes nothing"),
+            ("off", "it is checked and left out"),
+        ]),
+        "Whether the policy acts. Without it: `enforce`.",
+    ),
+    Field::optional("priority", Shape::Integer(-1_000_000, 1_000_000), "Higher comes first within a phase. Without it: 0."),
+    Field::optional(
+        "match",
+        matcher::SHAPE,
+        "Which calls the policy concerns: a tool pattern, a list of them, or a mapping with `tool`, `server` and `where`.",
+    ),
+];
+
+static POLICY: LazyLock<Record> = LazyLock::new(|| {
+    let kinds = KINDS.iter().map(|kind| Field::optional(kind.name, kind.shape, kind.doc));
+    Record {
+        name: "policy",
+        doc: "One policy: which calls it concerns, and exactly one kind key that says what it does.",
+        fields: Vec::leak(COMMON.into_iter().chain(kinds).collect()),
+    }
+});
+
+static RULES: LazyLock<Record> = LazyLock::new(|| {
+    let policies: &'static Shape = Box::leak(Box::new(Shape::Record(&POLICY)));
+    Record {
+        name: "rules",
+        doc: "A rules file.",
+        fields: Vec::leak(vec![
+            Field::optional("callgate", Shape::Number, "The version of the format: 1."),
+            Field::optional("defaults", Shape::Record(&DEFAULTS), "What holds for the whole bundle."),
+            Field::required("policies", Shape::Items(policies), "The policies; `[]` if there are none."),
+        ]),
+    }
+});
+
+/// The shape of a rules file.
+pub fn rules_record() -> &'static Record {
+    &RULES
+}
+
+/// Reads all files of a bundle. Problems are reported; what could be read is in the bundle all the same.
+pub fn lower(files: &[File], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
+    for file in files {
+        Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
+        check_version(&file.root, diagnostics);
+    }
+    let defaults = read_defaults(files, diagnostics);
+    let nodes = || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
+    check_ids(nodes(), diagnostics);
+    let policies: Vec<Policy> = nodes().filter_map(|node| read_policy(node, defaults, sources, diagnostics)).collect();
+    let revision = revision(files, &policies);
+    Bundle { policies, defaults, revision }
+}
+
+fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
+    let Some(version) = root.get("callgate") else { return };
+    if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
+        diagnostics.push(
+            Diagnostic::new(&UNSUPPORTED_VERSION, version.span, "this version of Callgate reads format version 1")
+                .help("write `callgate: 1`"),
+        );
+    }
+}
+
+fn read_defaults(files: &[File], diagnostics: &mut Diagnostics) -> Defaults {
+    let mut word = |key: &str| {
+        let mut said: Option<(&str, Span)> = None;
+        for file in files {
+            let Some(node) = file.root.get("defaults").and_then(|defaults| defaults.get(key)) else { continue };
+            let Some(word) = node.as_str() else { continue };
+            match said {
+                Some((first, span)) if first != word => diagnostics.push(
+                    Diagnostic::new(&DEFAULTS_DISAGREE, node.span, format!("`defaults.{key}` is `{word}` here and `{first}` elsewhere"))
+                        .label(span, "said here first")
+                        .help("say it in one file only"),
+                ),
+                Some(_) => {}
+                None => said = Some((word, node.span)),
+            }
+        }
+        said.map(|(word, _)| word)
+    };
+    Defaults {
+        unmatched: match word("unmatched") {
+            Some("deny") => Unmatched::Deny,
+            Some("approval") => Unmatched::Approval,
+            _ => Unmatched::Allow,
+        },
+        absent_matches: word("absent") == Some("match"),
+    }
+}
+
+fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+    let mut first: HashMap<&str, Span> = HashMap::new();
+    for node in nodes {
+        let Some(id_node) = node.get("id") else { continue };
+        let Some(id) = id_node.as_str() else { continue };
+        if let Some(span) = first.get(id) {
+            diagnostics.push(
+                Diagnostic::new(&DUPLICATE_ID, id_node.span, format!("the id `{id}` is taken"))
+                    .label(*span, "by this policy")
+                    .help("ids are unique in a bundle; give one of the two another name"),
+            );
+            continue;
+        }
+        first.insert(id, id_node.span);
+        if id.is_empty() {
+            diagnostics.push(Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty"));
+        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 128 {
+            diagnostics.push(
+                Diagnostic::new(&UNKNOWN_VALUE, id_node.span, "an id has no white space and at most 128 characters")
+                    .help("write for example `refunds-need-a-person`"),
+            );
+        }
+    }
+}
+
+fn read_policy(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Policy> {
+    let before = diagnostics.len();
+    let id = node.get("id").and_then(Node::as_str);
+    let policy = read_parts(node, defaults, sources, diagnostics);
+    if policy.is_none() && diagnostics.len() == before && node.entries().is_some() && !diagnostics.has_errors() {
+        diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "this policy can't be read"));
+    }
+    for diagnostic in diagnostics.since(before) {
+        diagnostic.policy = id.map(str::to_owned);
+    }
+    policy
+}
+
+fn read_parts(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Policy> {
+    let (kind_node, entry) = find_kind(node, diagnostics)?;
+    let mut reader = Reader::new(diagnostics, sources);
+    reader.polarity = entry.polarity;
+    reader.after_tool = entry.after_tool;
+    reader.absent_matches = defaults.absent_matches;
+    let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
+    let kind = (entry.read)(&kind_node.value, &mut reader);
+    let drawn_files = std::mem::take(&mut reader.drawn_files);
+    if matcher.is_none() && entry.needs_matcher {
+        diagnostics.push(
+            Diagnostic::new(&MISSING_MATCHER, kind_node.key_span, format!("a policy of kind `{}` must say which calls it concerns", entry.name))
+                .help("add `match:`; `match: \"*\"` is every tool"),
+        );
+    }
+    let mode = match node.get("mode").and_then(Node::as_str) {
+        Some("shadow") => Mode::Shadow,
+        Some("off") => Mode::Off,
+        _ => Mode::Enforce,
+    };
+    Some(Policy {
+        id: node.get("id")?.as_str()?.to_owned(),
+        description: node.get("description").and_then(Node::as_str).map(str::to_owned),
+        mode,
+        priority: node.get("priority").and_then(Node::as_number).and_then(serde_json::Number::as_i64).unwrap_or(0),
+        matcher: matcher.unwrap_or_default(),
+        kind: kind?,
+        span: node.span,
+        behaviour: behaviour(node, &drawn_files),
+    })
+}
+
+/// The one kind key of a policy.
+fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a Entry, &'static KindEntry)> {
+    let mut kinds = node.entries()?.iter().filter_map(|entry| {
+        KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind))
+    });
+    let Some(first) = kinds.next() else {
+        diagnostics.push(
+            Diagnostic::new(&KIND_COUNT, node.span, "this policy says not what it does").help(format!(
+                "add one of {}",
+                KINDS.map(|kind| format!("`{}`", kind.name)).join(", ")
+            )),
+        );
+        return None;
+    };
+    for (second, _) in kinds {
+        diagnostics.push(
+            Diagnostic::new(&KIND_COUNT, second.key_span, format!("`{}` and `{}` in one policy", first.0.key, second.key))
+                .label(first.0.key_span, "the first")
+                .help("a policy has exactly one kind; make two policies of it"),
+        );
+    }
+    Some(first)
+}
+
+fn behaviour(node: &Node, drawn_files: &[String]) -> Digest {
+    let mut value = node.to_json();
+    if let Value::Object(members) = &mut value {
+        members.shift_remove("description");
+    }
+    json::digest(&json!([value, drawn_files]))
+}
+
+/// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.
+fn revision(files: &[File], policies: &[Policy]) -> Digest {
+    let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
+    let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour.to_string()).collect();
+    json::digest(&json!([documents, behaviours]))
+}

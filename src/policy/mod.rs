@@ -1,0 +1,79 @@
+//! From rules files to what decides calls, in four steps: read ([`source`](crate::source)), [`lower`], [`plan`],
+//! [`compile`](Chains::compile).
+
+mod chain;
+mod lower;
+mod plan;
+
+pub use chain::{Candidates, Chain, Chains};
+pub use lower::{Bundle, Defaults, Unmatched, lower, rules_record};
+pub use plan::{Plan, plan};
+
+use std::path::PathBuf;
+
+use crate::diagnostic::{Diagnostics, SourceMap, Span};
+use crate::json::Digest;
+use crate::matcher::Matcher;
+use crate::middleware::Kind;
+use crate::source::{self, Loaded};
+
+/// Whether a policy acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It acts.
+    Enforce,
+    /// It records what it would have done, and changes nothing.
+    Shadow,
+    /// It is checked at load and then left out.
+    Off,
+}
+
+/// One policy, read and compiled.
+#[derive(Debug)]
+pub struct Policy {
+    /// Unique in its bundle.
+    pub id: String,
+    /// What it is for; agents are told so where the policy has no message of its own.
+    pub description: Option<String>,
+    /// Whether it acts.
+    pub mode: Mode,
+    /// Higher comes first within a phase.
+    pub priority: i64,
+    /// Which calls it concerns.
+    pub matcher: Matcher,
+    /// What it does.
+    pub kind: Kind,
+    /// Where it stands.
+    pub span: Span,
+    /// Digest of all that it does, its description aside.
+    pub behaviour: Digest,
+}
+
+/// What a load yields: the compiled chains if nothing is wrong, and in any case all that was found.
+#[derive(Debug)]
+pub struct Built {
+    /// The chains; `None` if there is an error.
+    pub chains: Option<Chains>,
+    /// Everything that was found, in the order of files and places.
+    pub diagnostics: Diagnostics,
+    /// The files, so that diagnostics can be shown.
+    pub sources: SourceMap,
+}
+
+/// Loads and compiles the bundle of all rules files below these paths.
+pub fn build(paths: &[PathBuf]) -> Built {
+    build_loaded(source::load(paths))
+}
+
+/// Compiles a bundle out of texts with their names.
+pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Built {
+    build_loaded(source::load_texts(texts))
+}
+
+fn build_loaded(loaded: Loaded) -> Built {
+    let Loaded { sources, files, mut diagnostics } = loaded;
+    let bundle = lower(&files, &sources, &mut diagnostics);
+    diagnostics.sort();
+    let chains = (!diagnostics.has_errors()).then(|| Chains::compile(plan(bundle)));
+    Built { chains, diagnostics, sources }
+}

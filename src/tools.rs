@@ -1,0 +1,67 @@
+//! The tools that stand behind the calls: their schemas and what their servers say of them.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::ToolCall;
+use crate::schema::{ArgumentSchema, SchemaError};
+
+/// A tool as a host or an MCP server describes it: an entry of `--tools`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDescriptor {
+    /// The tool's own name.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[serde(default, alias = "inputSchema")]
+    pub input_schema: Option<Value>,
+    /// MCP hints (`readOnlyHint`, …). Untrusted: the tool's server says so.
+    #[serde(default)]
+    pub annotations: Option<Value>,
+    /// The MCP server that has it; a tool without one is found for calls of every server.
+    #[serde(default)]
+    pub server: Option<String>,
+}
+
+/// One known tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// What its server says of it.
+    pub annotations: Option<Value>,
+    /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
+    pub schema: Option<Result<ArgumentSchema, SchemaError>>,
+}
+
+/// The known tools.
+#[derive(Debug, Default)]
+pub struct ToolSet {
+    tools: HashMap<String, HashMap<Option<String>, Tool>>,
+}
+
+impl ToolSet {
+    /// Compiles the schemas of these tools. Of two of one name and server the last counts.
+    pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
+        for descriptor in descriptors {
+            let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
+            let tool = Tool { annotations: descriptor.annotations, schema };
+            tools.entry(descriptor.name).or_default().insert(descriptor.server, tool);
+        }
+        Self { tools }
+    }
+
+    /// The tool that a call names, on its server or without one.
+    pub fn get(&self, call: &ToolCall) -> Option<&Tool> {
+        let of_name = self.tools.get(&call.tool)?;
+        of_name.get(&call.server).or_else(|| of_name.get(&None))
+    }
+
+    /// Whether no tools are known.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
