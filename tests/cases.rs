@@ -1,0 +1,100 @@
+//! One file, one case: rules, tools and calls in, outcomes out. Adding a case is adding a file under `tests/cases/`.
+
+use std::path::Path;
+
+use callgate::call::{CallRecord, Outcome, Recorded};
+use callgate::{Engine, SessionState, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, engine};
+use serde_json::Value;
+
+/// Plays what the call file says that the tool once answered.
+struct Recording<'a>(&'a [CallRecord]);
+
+impl ToolExecutor for Recording<'_> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let record = self.0.iter().find(|record| record.call.id == call.id);
+        match record.and_then(|record| record.recorded.clone()) {
+            Some(Recorded::Output(output)) => Ok(output.into()),
+            Some(Recorded::Error(error)) => Err(ToolError::new(error)),
+            None => Ok(ToolAnswer { output: Value::Null, dry: true }),
+        }
+    }
+}
+
+struct Noon;
+
+impl callgate::Clock for Noon {
+    fn now(&self) -> jiff::Timestamp {
+        "2026-01-01T12:00:00Z".parse().unwrap()
+    }
+}
+
+fn text<'a>(case: &'a serde_yaml::Value, key: &str) -> &'a str {
+    case.get(key).and_then(serde_yaml::Value::as_str).unwrap_or_default()
+}
+
+/// Runs a case and prints one line an outcome: what people rely on, without ids of rules and times.
+fn run(path: &Path) -> String {
+    let case: serde_yaml::Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let chains = match engine::load_text(text(&case, "rules")) {
+        Ok(chains) => chains,
+        Err(error) => return error.to_string(),
+    };
+    let tools: Vec<ToolDescriptor> = match text(&case, "tools") {
+        "" => Vec::new(),
+        tools => serde_json::from_str(tools).unwrap(),
+    };
+    let mut session = Engine::builder(chains).tools(tools).clock(Noon).build().session();
+    for layer in ["prompt", "call"] {
+        match text(&case, layer) {
+            "" => {}
+            rules => session = session.with_layer(engine::load_text(rules).unwrap_or_else(|error| panic!("{error}"))),
+        }
+    }
+    let mut records: Vec<CallRecord> =
+        text(&case, "calls").lines().map(|line| CallRecord::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect();
+    for (number, record) in (1..).zip(&mut records) {
+        if record.call.id.is_empty() {
+            record.call.id = format!("c{number}");
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut printed = String::new();
+    let mut rest = records.as_slice();
+    while let Some(first) = rest.first() {
+        let together = rest.iter().take_while(|record| first.round.is_some() && record.round == first.round).count().max(1);
+        let (round, later) = rest.split_at(together);
+        rest = later;
+        let calls = round.iter().map(|record| record.call.clone()).collect();
+        for outcome in runtime.block_on(session.execute_round(calls, &Recording(&records))) {
+            printed.push_str(&print(&outcome));
+        }
+    }
+    if session.state() != &SessionState::default() {
+        printed.push_str(&format!("session: {}\n", session.state().document()));
+    }
+    printed
+}
+
+fn print(outcome: &Outcome) -> String {
+    let mut value = serde_json::to_value(outcome).unwrap();
+    let members = value.as_object_mut().unwrap();
+    for changing in ["revision", "duration_us"] {
+        members.remove(changing);
+    }
+    members.retain(|_, value| !value.is_null());
+    let policies = members.remove("policies").unwrap();
+    let mut printed = format!("{value}\n");
+    for policy in policies.as_array().unwrap() {
+        printed.push_str(&format!("  {policy}\n"));
+    }
+    printed
+}
+
+#[test]
+fn each_case_comes_to_its_outcomes() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots/cases");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::glob!("cases/*.yaml", |path| insta::assert_snapshot!(run(path))));
+}
