@@ -77,7 +77,9 @@ pub fn remove_all(root: &mut Value, mut locations: Vec<Location>) -> usize {
 /// [`EditError::NoMember`] where the location is no member of an object, [`EditError::NameTaken`] where the object has
 /// another member of that name.
 pub fn rename(root: &mut Value, location: &Location, new_name: &str) -> Result<(), EditError> {
-    let Some((Step::Name(name), parents)) = location.steps.split_last() else { return Err(EditError::NoMember) };
+    let Some((Step::Name(name), parents)) = location.steps.split_last() else {
+        return Err(EditError::NoMember);
+    };
     let Some(Value::Object(members)) = descend(root, parents) else { return Err(EditError::NoMember) };
     if !members.contains_key(name) {
         return Err(EditError::NoMember);
@@ -138,4 +140,58 @@ fn descend<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
         }
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(steps: &[&str]) -> Location {
+        let step = |step: &&str| step.parse().map_or_else(|_| Step::Name((*step).to_owned()), Step::Index);
+        Location { steps: steps.iter().map(step).collect() }
+    }
+
+    #[test]
+    fn several_items_of_an_array_are_removed_as_they_stood() {
+        let mut value = json!({ "a": (0..12).collect::<Vec<_>>(), "b": { "c": 1 }, "d": 2 });
+        let locations =
+            vec![at(&["a", "2"]), at(&["a", "10"]), at(&["a", "2"]), at(&["b"]), at(&["b", "c"]), at(&["x"])];
+        assert_eq!(remove_all(&mut value, locations), 4);
+        assert_eq!(value.to_string(), r#"{"a":[0,1,3,4,5,6,7,8,9,11],"d":2}"#);
+        assert_eq!(remove(&mut value, &at(&[])), None);
+    }
+
+    #[test]
+    fn a_renamed_member_keeps_its_place() {
+        let mut value = json!({ "v": { "a": 1, "b": 2, "c": 3 } });
+        assert_eq!(rename(&mut value, &at(&["v", "b"]), "z"), Ok(()));
+        assert_eq!(value.to_string(), r#"{"v":{"a":1,"z":2,"c":3}}"#);
+        assert_eq!(rename(&mut value, &at(&["v", "z"]), "a"), Err(EditError::NameTaken("a".into())));
+        assert_eq!(rename(&mut value, &at(&["v", "b"]), "q"), Err(EditError::NoMember));
+        assert_eq!(rename(&mut value, &at(&["v", "z"]), "z"), Ok(()));
+        assert_eq!(value.to_string(), r#"{"v":{"a":1,"z":2,"c":3}}"#);
+    }
+
+    #[test]
+    fn setting_makes_missing_objects_and_overwrites_nothing_else() {
+        let before = json!({ "a": { "b": 1 }, "list": [1, 2], "null": null });
+        for (steps, after) in [
+            (&["a", "b"][..], Ok(r#"{"a":{"b":9},"list":[1,2],"null":null}"#)),
+            (&["x", "y", "z"], Ok(r#"{"a":{"b":1},"list":[1,2],"null":null,"x":{"y":{"z":9}}}"#)),
+            (&["list", "-1"], Ok(r#"{"a":{"b":1},"list":[1,9],"null":null}"#)),
+            (&[], Ok("9")),
+            (&["a", "b", "c"], Err(EditError::NotAnObject("c".into()))),
+            (&["null", "c"], Err(EditError::NotAnObject("c".into()))),
+            (&["list", "2"], Err(EditError::NoItem(2))),
+            (&["x", "0"], Err(EditError::NoItem(0))),
+            (&["a", "0"], Err(EditError::NoItem(0))),
+        ] {
+            let mut value = before.clone();
+            let set = set(&mut value, at(steps).steps(), json!(9));
+            assert_eq!(set.as_ref().err(), after.as_ref().err(), "{steps:?}");
+            assert_eq!(value.to_string(), after.map_or(before.to_string(), str::to_owned), "{steps:?}");
+        }
+    }
 }

@@ -61,7 +61,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Every node of a query from its base, which must not be `@`.
-    pub(super) fn run(&mut self, query: &Nested, misfits: Misfits, receive: Receiver<'_, 'a>) -> Result<(), Mismatch> {
+    pub(super) fn run(
+        &mut self,
+        query: &Nested,
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Result<(), Mismatch> {
         let Some(start) = self.start(query.base, None) else { return Ok(()) };
         match self.walk(start, &query.segments, misfits, receive) {
             Ok(()) | Err(Stop::Enough) => Ok(()),

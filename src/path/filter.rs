@@ -96,7 +96,9 @@ impl<'a> Evaluator<'a> {
             Operand::Literal(value) => Some(Found::Node(Node::Json(value))),
             Operand::Singular(base, steps) => {
                 self.spend(1)?;
-                self.start(*base, Some(current)).and_then(|start| walk_leniently(start, steps)).map(Found::Node)
+                self.start(*base, Some(current))
+                    .and_then(|start| walk_leniently(start, steps))
+                    .map(Found::Node)
             }
             Operand::Length(of) => {
                 let of = self.value(of, current)?;
@@ -114,7 +116,9 @@ impl<'a> Evaluator<'a> {
                 };
                 length.map(|length| Found::Count(Value::from(length)))
             }
-            Operand::Count(query) => Some(Found::Count(Value::from(self.count(query, current, usize::MAX)?))),
+            Operand::Count(query) => {
+                Some(Found::Count(Value::from(self.count(query, current, usize::MAX)?)))
+            }
             Operand::Value(query) => {
                 let (mut first, mut several) = (None, false);
                 self.visit(query, current, &mut |node| {

@@ -5,7 +5,8 @@ use std::ops::Range;
 use jsonpath_rust::parser::errors::JsonPathError;
 use jsonpath_rust::parser::model::{
     Comparable, Comparison as ParsedComparison, Filter as ParsedFilter, FilterAtom, FnArg, Literal,
-    Segment as ParsedSegment, Selector as ParsedSelector, SingularQuery, SingularQuerySegment, Test, TestFunction,
+    Segment as ParsedSegment, Selector as ParsedSelector, SingularQuery, SingularQuerySegment, Test,
+    TestFunction,
 };
 use jsonpath_rust::parser::parse_json_path;
 use serde_json::{Number, Value};
@@ -46,7 +47,11 @@ fn not_a_path(text: &str, words: &Words, error: &JsonPathError) -> PathError {
         JsonPathError::PestError(error) => {
             let location = format!("{:?}", error.location);
             let digits = location.trim_start_matches(|c: char| !c.is_ascii_digit());
-            digits.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+            digits
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|digits| digits.parse().ok())
+                .unwrap_or(0)
         }
         _ => return PathError::new(format!("`{text}` is no valid path"), 0..text.len()),
     };
@@ -179,7 +184,9 @@ impl Lowering<'_> {
             Comparable::SingularQuery(SingularQuery::Root(segments)) => {
                 let as_parsed = |segment| match segment {
                     SingularQuerySegment::Name(name) => ParsedSegment::Selector(ParsedSelector::Name(name)),
-                    SingularQuerySegment::Index(index) => ParsedSegment::Selector(ParsedSelector::Index(index)),
+                    SingularQuerySegment::Index(index) => {
+                        ParsedSegment::Selector(ParsedSelector::Index(index))
+                    }
                 };
                 let nested = self.absolute(segments.into_iter().map(as_parsed).collect())?;
                 let steps = nested.segments.iter().filter_map(Segment::step).collect();
@@ -231,7 +238,9 @@ impl Lowering<'_> {
 
     fn nested(&mut self, query: Test) -> Result<Nested, PathError> {
         match query {
-            Test::RelQuery(segments) => Ok(Nested { base: Base::Current, segments: self.segments(segments)? }),
+            Test::RelQuery(segments) => {
+                Ok(Nested { base: Base::Current, segments: self.segments(segments)? })
+            }
             Test::AbsQuery(query) => self.absolute(query.segments),
             Test::Function(_) => {
                 let range = self.function();

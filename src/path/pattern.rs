@@ -27,7 +27,8 @@ pub(super) enum Reach {
 pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, regex::Error> {
     let pattern = in_regex_syntax(pattern);
     // The pattern is compiled on its own first, so that `a)|(b` cannot break out of the group around it.
-    let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).nest_limit(NEST_LIMIT).build();
+    let build =
+        |pattern: &str| RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).nest_limit(NEST_LIMIT).build();
     let alone = build(&pattern)?;
     match reach {
         Reach::Part => Ok(alone),
@@ -71,7 +72,11 @@ mod tests {
             (r"a\.c", "abc", false, false),
             ("[.]", "x", false, false),
         ] {
-            assert_eq!(compile(pattern, Reach::Whole).unwrap().is_match(text), whole, "{pattern} whole {text:?}");
+            assert_eq!(
+                compile(pattern, Reach::Whole).unwrap().is_match(text),
+                whole,
+                "{pattern} whole {text:?}"
+            );
             assert_eq!(compile(pattern, Reach::Part).unwrap().is_match(text), part, "{pattern} in {text:?}");
         }
     }

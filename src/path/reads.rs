@@ -53,7 +53,9 @@ impl Reads {
 
     fn filter(&mut self, filter: &Filter) {
         match filter {
-            Filter::Any(filters) | Filter::All(filters) => filters.iter().for_each(|filter| self.filter(filter)),
+            Filter::Any(filters) | Filter::All(filters) => {
+                filters.iter().for_each(|filter| self.filter(filter))
+            }
             Filter::Not(filter) => self.filter(filter),
             Filter::Exists(query) => self.query(query),
             Filter::Compare(left, _, right) => {

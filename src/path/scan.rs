@@ -10,6 +10,9 @@ const MAX_TEXT: usize = 4096;
 /// Brackets and parentheses within each other. The parser backtracks, in the worst case to the power of this.
 const MAX_NESTING: usize = 8;
 
+/// What RFC 9535 lets stand between words.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// The places of a valid query's words, in the order of the text, which is also the order of its syntax tree.
 #[derive(Debug, Default)]
 pub(super) struct Words {
@@ -28,10 +31,13 @@ pub(super) fn scan(text: &str) -> Result<Words, PathError> {
         return Err(PathError::new(format!("the path is longer than {MAX_TEXT} bytes"), 0..text.len()));
     }
     if !text.starts_with('$') {
-        return Err(PathError::new(format!("`{text}` is no path, because a path starts with `$`"), 0..text.len())
-            .help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
+        return Err(PathError::new(
+            format!("`{text}` is no path, because a path starts with `$`"),
+            0..text.len(),
+        )
+        .help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
     }
-    let trimmed = text.trim_end();
+    let trimmed = text.trim_end_matches(BLANKS);
     if trimmed.len() < text.len() {
         return Err(PathError::new("the path ends in blanks", trimmed.len()..text.len()));
     }
@@ -110,7 +116,7 @@ impl Scanner<'_> {
             return Err(PathError::new(format!("`{name}` contains a blank character"), range)
                 .help("write the name in brackets and quotes: `['…']`"));
         }
-        let behind = self.rest().trim_start_matches([' ', '\t', '\r', '\n']);
+        let behind = self.rest().trim_start_matches(BLANKS);
         // The parser skips blanks within a name, and would read `a b` as one.
         if self.rest().len() > behind.len() && behind.starts_with(|c| starts_name(c) || c.is_ascii_digit()) {
             return Err(PathError::new(format!("there is a blank behind `{name}`"), self.at..self.at + 1)
