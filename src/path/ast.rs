@@ -1,0 +1,143 @@
+//! What a query says, lowered for evaluation: segments, selectors and filters.
+
+use serde_json::Value;
+
+use super::mismatch::Expected;
+use super::pattern::Pattern;
+use crate::call::Root;
+
+/// One step of a path that leads to at most one place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// The member of an object.
+    Name(String),
+    /// The item of an array; below 0 counts from the end.
+    Index(i64),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Segment {
+    Child(Selectors),
+    Descendant(Selectors),
+}
+
+impl Segment {
+    /// The only step of a segment that selects at most one child.
+    pub(super) fn step(&self) -> Option<Step> {
+        let Self::Child(Selectors { list, .. }) = self else { return None };
+        match list.as_slice() {
+            [Selector::Name(name)] => Some(Step::Name(name.clone())),
+            [Selector::Index(index)] => Some(Step::Index(*index)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Selectors {
+    pub(super) list: Vec<Selector>,
+    /// What at least one of them can select from.
+    pub(super) expects: Expected,
+}
+
+impl Selectors {
+    pub(super) fn new(list: Vec<Selector>) -> Self {
+        let expects =
+            list.iter().map(Selector::expects).reduce(Expected::or).unwrap_or(Expected::ObjectOrArray);
+        Self { list, expects }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Selector {
+    Name(String),
+    Index(i64),
+    Wildcard,
+    Slice(Slice),
+    Filter(Filter),
+}
+
+impl Selector {
+    fn expects(&self) -> Expected {
+        match self {
+            Self::Name(_) => Expected::Object,
+            Self::Index(_) | Self::Slice(_) => Expected::Array,
+            Self::Wildcard | Self::Filter(_) => Expected::ObjectOrArray,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) start: Option<i64>,
+    pub(super) end: Option<i64>,
+    pub(super) step: i64,
+}
+
+impl Slice {
+    /// The indices that it selects from an array of `len` items, in order (RFC 9535, section 2.3.4.2.2).
+    pub(super) fn indices(self, len: usize) -> impl Iterator<Item = usize> {
+        let len = i64::try_from(len).unwrap_or(i64::MAX);
+        let from_end = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
+        let (first, stop) = if self.step >= 0 {
+            (self.start.map_or(0, from_end).clamp(0, len), self.end.map_or(len, from_end).clamp(0, len))
+        } else {
+            (
+                self.start.map_or(len - 1, from_end).clamp(-1, len - 1),
+                self.end.map_or(-1, from_end).clamp(-1, len - 1),
+            )
+        };
+        std::iter::successors(Some(first), move |at| at.checked_add(self.step))
+            .take_while(move |at| if self.step > 0 { *at < stop } else { self.step < 0 && *at > stop })
+            .filter_map(|at| usize::try_from(at).ok())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Filter {
+    Any(Vec<Filter>),
+    All(Vec<Filter>),
+    Not(Box<Filter>),
+    Exists(Nested),
+    Compare(Operand, Comparison, Operand),
+    /// `match()` or `search()`: whether the operand is a string that fits the pattern.
+    Fits(Operand, Pattern),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// What yields one value, or nothing.
+#[derive(Clone, Debug)]
+pub(super) enum Operand {
+    Literal(Value),
+    Singular(Base, Vec<Step>),
+    Length(Box<Operand>),
+    Count(Nested),
+    Value(Nested),
+}
+
+/// A query inside a filter.
+#[derive(Clone, Debug)]
+pub(super) struct Nested {
+    pub(super) base: Base,
+    pub(super) segments: Vec<Segment>,
+}
+
+/// Where a query inside a filter starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// `@`
+    Current,
+    /// `$` of a query over one JSON value
+    Document,
+    /// `$.input` and the like of a path over the call document
+    Member(Root),
+}

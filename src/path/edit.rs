@@ -1,0 +1,197 @@
+//! Edits of a root's value at places that a path found.
+
+use serde_json::{Map, Value};
+
+use super::ast::Step;
+use super::evaluate::Place;
+use super::singular::position;
+
+/// The place of one node below its root.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    steps: Vec<Step>,
+}
+
+impl Location {
+    /// The steps from the root; empty for the root itself. No index is below 0.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+}
+
+impl<'a> FromIterator<Place<'a>> for Location {
+    fn from_iter<I: IntoIterator<Item = Place<'a>>>(places: I) -> Self {
+        let step = |place| match place {
+            Place::Name(name) => Step::Name(name.to_owned()),
+            Place::Index(index) => Step::Index(i64::try_from(index).unwrap_or(i64::MAX)),
+        };
+        Self { steps: places.into_iter().map(step).collect() }
+    }
+}
+
+/// Why an edit was not done; the value is unchanged then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// A name is to be set in, or renamed in, something that has no members.
+    #[error("`{0}` can't be set, because what holds it is no object")]
+    NotAnObject(String),
+    /// An array has no item at this index, or what should be the array is none.
+    #[error("there is no item {0} to set, and arrays are not made longer")]
+    NoItem(i64),
+    /// There is nothing to rename.
+    #[error("there is no member to rename")]
+    NoMember,
+    /// A member of the new name exists.
+    #[error("there is a member `{0}` already")]
+    NameTaken(String),
+}
+
+/// The value at a location, where there is one.
+pub fn get_mut<'v>(root: &'v mut Value, location: &Location) -> Option<&'v mut Value> {
+    descend(root, &location.steps)
+}
+
+/// Takes the value at a location out of its object or array. A root can't be removed.
+pub fn remove(root: &mut Value, location: &Location) -> Option<Value> {
+    let (last, parents) = location.steps.split_last()?;
+    match (last, descend(root, parents)?) {
+        (Step::Name(name), Value::Object(members)) => members.shift_remove(name),
+        (Step::Index(index), Value::Array(items)) => {
+            position(*index, items.len()).map(|index| items.remove(index))
+        }
+        _ => None,
+    }
+}
+
+/// Removes the values at all locations, each as it stood before the first removal. Says how many there were.
+pub fn remove_all(root: &mut Value, mut locations: Vec<Location>) -> usize {
+    // From the last item of an array to the first, and from inside to outside, no removal moves what is still to go.
+    locations.sort();
+    locations.dedup();
+    locations.iter().rev().filter(|location| remove(root, location).is_some()).count()
+}
+
+/// Gives the member at a location another name, in the same place among its siblings.
+///
+/// # Errors
+/// [`EditError::NoMember`] where the location is no member of an object, [`EditError::NameTaken`] where the object has
+/// another member of that name.
+pub fn rename(root: &mut Value, location: &Location, new_name: &str) -> Result<(), EditError> {
+    let Some((Step::Name(name), parents)) = location.steps.split_last() else {
+        return Err(EditError::NoMember);
+    };
+    let Some(Value::Object(members)) = descend(root, parents) else { return Err(EditError::NoMember) };
+    if !members.contains_key(name) {
+        return Err(EditError::NoMember);
+    }
+    if name == new_name {
+        return Ok(());
+    }
+    if members.contains_key(new_name) {
+        return Err(EditError::NameTaken(new_name.to_owned()));
+    }
+    let renamed = |(key, value)| if key == *name { (new_name.to_owned(), value) } else { (key, value) };
+    *members = std::mem::take(members).into_iter().map(renamed).collect();
+    Ok(())
+}
+
+/// Sets the value that `steps` lead to, and makes the objects on the way that are missing. No steps set the root itself.
+///
+/// # Errors
+/// [`EditError::NotAnObject`] where something else stands on the way, null included; [`EditError::NoItem`] where an
+/// index leads to no existing item.
+pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditError> {
+    let mut at = root;
+    for (passed, step) in steps.iter().enumerate() {
+        at = match (step, at) {
+            (Step::Name(name), Value::Object(members)) => {
+                if !members.contains_key(name) {
+                    let below = steps.get(passed + 1..).unwrap_or_default();
+                    let made = within_objects(below, value)?;
+                    members.insert(name.clone(), made);
+                    return Ok(());
+                }
+                members.get_mut(name).ok_or(EditError::NoMember)?
+            }
+            (Step::Index(index), Value::Array(items)) => position(*index, items.len())
+                .and_then(|index| items.get_mut(index))
+                .ok_or(EditError::NoItem(*index))?,
+            (Step::Name(name), _) => return Err(EditError::NotAnObject(name.clone())),
+            (Step::Index(index), _) => return Err(EditError::NoItem(*index)),
+        };
+    }
+    *at = value;
+    Ok(())
+}
+
+/// The value in as many new objects as there are names.
+fn within_objects(names: &[Step], value: Value) -> Result<Value, EditError> {
+    names.iter().rev().try_fold(value, |value, step| match step {
+        Step::Name(name) => Ok(Value::Object(Map::from_iter([(name.clone(), value)]))),
+        Step::Index(index) => Err(EditError::NoItem(*index)),
+    })
+}
+
+fn descend<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+    steps.iter().try_fold(root, |at, step| match (step, at) {
+        (Step::Name(name), Value::Object(members)) => members.get_mut(name),
+        (Step::Index(index), Value::Array(items)) => {
+            position(*index, items.len()).and_then(|index| items.get_mut(index))
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(steps: &[&str]) -> Location {
+        let step = |step: &&str| step.parse().map_or_else(|_| Step::Name((*step).to_owned()), Step::Index);
+        Location { steps: steps.iter().map(step).collect() }
+    }
+
+    #[test]
+    fn several_items_of_an_array_are_removed_as_they_stood() {
+        let mut value = json!({ "a": (0..12).collect::<Vec<_>>(), "b": { "c": 1 }, "d": 2 });
+        let locations =
+            vec![at(&["a", "2"]), at(&["a", "10"]), at(&["a", "2"]), at(&["b"]), at(&["b", "c"]), at(&["x"])];
+        assert_eq!(remove_all(&mut value, locations), 4);
+        assert_eq!(value.to_string(), r#"{"a":[0,1,3,4,5,6,7,8,9,11],"d":2}"#);
+        assert_eq!(remove(&mut value, &at(&[])), None);
+    }
+
+    #[test]
+    fn a_renamed_member_keeps_its_place() {
+        let mut value = json!({ "v": { "a": 1, "b": 2, "c": 3 } });
+        assert_eq!(rename(&mut value, &at(&["v", "b"]), "z"), Ok(()));
+        assert_eq!(value.to_string(), r#"{"v":{"a":1,"z":2,"c":3}}"#);
+        assert_eq!(rename(&mut value, &at(&["v", "z"]), "a"), Err(EditError::NameTaken("a".into())));
+        assert_eq!(rename(&mut value, &at(&["v", "b"]), "q"), Err(EditError::NoMember));
+        assert_eq!(rename(&mut value, &at(&["v", "z"]), "z"), Ok(()));
+        assert_eq!(value.to_string(), r#"{"v":{"a":1,"z":2,"c":3}}"#);
+    }
+
+    #[test]
+    fn setting_makes_missing_objects_and_overwrites_nothing_else() {
+        let before = json!({ "a": { "b": 1 }, "list": [1, 2], "null": null });
+        for (steps, after) in [
+            (&["a", "b"][..], Ok(r#"{"a":{"b":9},"list":[1,2],"null":null}"#)),
+            (&["x", "y", "z"], Ok(r#"{"a":{"b":1},"list":[1,2],"null":null,"x":{"y":{"z":9}}}"#)),
+            (&["list", "-1"], Ok(r#"{"a":{"b":1},"list":[1,9],"null":null}"#)),
+            (&[], Ok("9")),
+            (&["a", "b", "c"], Err(EditError::NotAnObject("c".into()))),
+            (&["null", "c"], Err(EditError::NotAnObject("c".into()))),
+            (&["list", "2"], Err(EditError::NoItem(2))),
+            (&["x", "0"], Err(EditError::NoItem(0))),
+            (&["a", "0"], Err(EditError::NoItem(0))),
+        ] {
+            let mut value = before.clone();
+            let set = set(&mut value, at(steps).steps(), json!(9));
+            assert_eq!(set.as_ref().err(), after.as_ref().err(), "{steps:?}");
+            assert_eq!(value.to_string(), after.map_or(before.to_string(), str::to_owned), "{steps:?}");
+        }
+    }
+}

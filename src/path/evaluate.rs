@@ -1,0 +1,244 @@
+//! The general evaluator: all segments and selectors, in the order of RFC 9535, with a budget.
+
+use serde_json::Value;
+
+use super::ast::{Base, Filter, Nested, Segment, Selector, Selectors};
+use super::mismatch::Mismatch;
+use super::singular::position;
+use crate::call::{CallView, Node};
+use crate::json;
+
+/// Nodes and comparisons that one evaluation may cost.
+pub(super) const BUDGET: usize = 100_000;
+/// Calls within each other; more than any value of [`json::MAX_DEPTH`] needs, less than a small stack holds.
+const MAX_CALLS: usize = 2 * json::MAX_DEPTH;
+
+/// What `$` stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Document<'a> {
+    Value(&'a Value),
+    Call(CallView<'a>),
+}
+
+/// How a node hangs below its parent.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+/// Why a walk ends before its end.
+pub(super) enum Stop {
+    /// The receiver of nodes needs no more.
+    Enough,
+    Failed(Mismatch),
+}
+
+pub(super) type Walked<T = ()> = Result<T, Stop>;
+
+/// Receives each node with its places below the start.
+pub(super) type Receiver<'r, 'a> = &'r mut dyn FnMut(Node<'a>, &[Place<'a>]) -> Walked;
+
+/// What a child segment does with a value that it cannot select from.
+#[derive(Clone, Copy)]
+pub(super) enum Misfits {
+    /// RFC 9535, and in filters: nothing.
+    Ignored,
+    /// It is a mismatch in this segment.
+    Noticed { segment: usize },
+}
+
+pub(super) struct Evaluator<'a> {
+    document: Document<'a>,
+    budget: usize,
+    calls: usize,
+    places: Vec<Place<'a>>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(document: Document<'a>) -> Self {
+        Self { document, budget: BUDGET, calls: 0, places: Vec::new() }
+    }
+
+    /// Every node of a query from its base, which must not be `@`.
+    pub(super) fn run(
+        &mut self,
+        query: &Nested,
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Result<(), Mismatch> {
+        let Some(start) = self.start(query.base, None) else { return Ok(()) };
+        match self.walk(start, &query.segments, misfits, receive) {
+            Ok(()) | Err(Stop::Enough) => Ok(()),
+            Err(Stop::Failed(mismatch)) => Err(mismatch),
+        }
+    }
+
+    /// Where a query starts.
+    pub(super) fn start(&self, base: Base, current: Option<Node<'a>>) -> Option<Node<'a>> {
+        match (base, self.document) {
+            (Base::Current, _) => current,
+            (Base::Document, Document::Value(value)) => Some(Node::Json(value)),
+            (Base::Member(root), Document::Call(view)) => view.root(root),
+            (Base::Document, Document::Call(_)) | (Base::Member(_), Document::Value(_)) => None,
+        }
+    }
+
+    pub(super) fn spend(&mut self, cost: usize) -> Walked {
+        self.budget = self.budget.checked_sub(cost).ok_or(Stop::Failed(Mismatch::TooMuch))?;
+        Ok(())
+    }
+
+    /// Goes one call deeper; the caller goes back by counting down.
+    fn call(&mut self) -> Walked {
+        self.calls += 1;
+        if self.calls > MAX_CALLS { Err(Stop::Failed(Mismatch::TooMuch)) } else { Ok(()) }
+    }
+
+    /// Runs something that may stop in the middle, and goes back to this place.
+    pub(super) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let (calls, places) = (self.calls, self.places.len());
+        let result = run(self);
+        self.calls = calls;
+        self.places.truncate(places);
+        result
+    }
+
+    pub(super) fn walk(
+        &mut self,
+        at: Node<'a>,
+        segments: &[Segment],
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Walked {
+        let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.places) };
+        let misfits_of_rest = match misfits {
+            Misfits::Ignored => Misfits::Ignored,
+            Misfits::Noticed { segment } => Misfits::Noticed { segment: segment + 1 },
+        };
+        self.call()?;
+        match segment {
+            Segment::Child(selectors) => {
+                if let Misfits::Noticed { segment } = misfits
+                    && !selectors.expects.includes(at.json_type())
+                {
+                    return Err(Stop::Failed(Mismatch::Type {
+                        segment,
+                        expected: selectors.expects,
+                        found: at.json_type(),
+                    }));
+                }
+                self.select(at, selectors, rest, misfits_of_rest, receive)?;
+            }
+            Segment::Descendant(selectors) => self.descend(at, selectors, rest, misfits_of_rest, receive)?,
+        }
+        self.calls -= 1;
+        Ok(())
+    }
+
+    /// The selectors' children of a node, then those of its descendants, each node with all selectors before the next.
+    fn descend(
+        &mut self,
+        at: Node<'a>,
+        selectors: &Selectors,
+        rest: &[Segment],
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Walked {
+        self.call()?;
+        self.select(at, selectors, rest, misfits, receive)?;
+        for (place, child) in children(at) {
+            self.spend(1)?;
+            if matches!(child, Value::Array(_) | Value::Object(_)) {
+                self.places.push(place);
+                self.descend(Node::Json(child), selectors, rest, misfits, receive)?;
+                self.places.pop();
+            }
+        }
+        self.calls -= 1;
+        Ok(())
+    }
+
+    fn select(
+        &mut self,
+        at: Node<'a>,
+        selectors: &Selectors,
+        rest: &[Segment],
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Walked {
+        for selector in &selectors.list {
+            match (selector, at) {
+                (Selector::Name(name), Node::Json(Value::Object(members))) => {
+                    if let Some((name, child)) = members.get_key_value(name) {
+                        self.enter(Place::Name(name), child, rest, misfits, receive)?;
+                    }
+                }
+                (Selector::Index(index), Node::Json(Value::Array(items))) => {
+                    if let Some(index) = position(*index, items.len())
+                        && let Some(child) = items.get(index)
+                    {
+                        self.enter(Place::Index(index), child, rest, misfits, receive)?;
+                    }
+                }
+                (Selector::Slice(slice), Node::Json(Value::Array(items))) => {
+                    for index in slice.indices(items.len()) {
+                        if let Some(child) = items.get(index) {
+                            self.enter(Place::Index(index), child, rest, misfits, receive)?;
+                        }
+                    }
+                }
+                (Selector::Wildcard, _) => {
+                    for (place, child) in children(at) {
+                        self.enter(place, child, rest, misfits, receive)?;
+                    }
+                }
+                (Selector::Filter(filter), _) => self.choose(at, filter, rest, misfits, receive)?,
+                (Selector::Name(_) | Selector::Index(_) | Selector::Slice(_), _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn choose(
+        &mut self,
+        at: Node<'a>,
+        filter: &Filter,
+        rest: &[Segment],
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Walked {
+        for (place, child) in children(at) {
+            if self.holds(filter, Node::Json(child))? {
+                self.enter(place, child, rest, misfits, receive)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(
+        &mut self,
+        place: Place<'a>,
+        child: &'a Value,
+        rest: &[Segment],
+        misfits: Misfits,
+        receive: Receiver<'_, 'a>,
+    ) -> Walked {
+        self.spend(1)?;
+        self.places.push(place);
+        self.walk(Node::Json(child), rest, misfits, receive)?;
+        self.places.pop();
+        Ok(())
+    }
+}
+
+fn children(of: Node<'_>) -> impl Iterator<Item = (Place<'_>, &Value)> {
+    let (members, items) = match of {
+        Node::Json(Value::Object(members)) => (Some(members), None),
+        Node::Json(Value::Array(items)) => (None, Some(items)),
+        _ => (None, None),
+    };
+    let named = members.into_iter().flatten().map(|(name, child)| (Place::Name(name), child));
+    let counted = items.into_iter().flatten().enumerate().map(|(index, child)| (Place::Index(index), child));
+    named.chain(counted)
+}

@@ -1,0 +1,215 @@
+//! JSONPath (RFC 9535) over the call document, with exact numbers, bounded work and wrong types noticed.
+//!
+//! RFC 9535 lets a query yield nothing both where a value is absent and where one has a type that the query did not
+//! expect. A gate must tell these apart, so a [`Path`] yields nodes, no nodes, or a [`Mismatch`]. Inside filters the
+//! RFC holds: a comparison of different types is false, and a query that does not fit selects nothing.
+
+mod ast;
+mod edit;
+mod evaluate;
+mod filter;
+mod lower;
+mod mismatch;
+mod pattern;
+mod reads;
+mod scan;
+mod singular;
+
+pub use ast::Step;
+pub use edit::{EditError, Location, get_mut, remove, remove_all, rename, set};
+pub use mismatch::{Expected, Mismatch};
+pub use singular::walk;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use self::ast::{Base, Nested, Segment};
+use self::evaluate::{Document, Evaluator, Misfits, Place};
+use self::lower::{Over, lower};
+use self::reads::Reads;
+use crate::call::{CallView, Node, Root};
+
+/// The nodes that a path yields, in the order of RFC 9535; none where what it names is absent.
+pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PathError {
+    /// What is wrong.
+    pub message: String,
+    /// The bytes of the text that are wrong.
+    pub range: Range<usize>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl PathError {
+    fn new(message: impl Into<String>, range: Range<usize>) -> Self {
+        Self { message: message.into(), range, help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// A query over one JSON value, exactly as RFC 9535 has it.
+#[derive(Clone, Debug)]
+pub struct Query {
+    query: Nested,
+}
+
+impl Query {
+    /// Reads a query.
+    ///
+    /// # Errors
+    /// What is not valid or not well-typed by RFC 9535, and what passes the bounds of length and nesting.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        Ok(Self { query: lower(text, Over::Value)? })
+    }
+
+    /// The nodes that the query selects from `value`, in order.
+    ///
+    /// # Errors
+    /// Only [`Mismatch::TooMuch`].
+    pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, Mismatch> {
+        let mut selected = Vec::new();
+        Evaluator::new(Document::Value(value)).run(&self.query, Misfits::Ignored, &mut |node, _| {
+            selected.extend(node.as_json());
+            Ok(())
+        })?;
+        Ok(selected)
+    }
+}
+
+/// A query over the call document: `$.input.amount`, `$.context.roles[*]`, `$.input.items[?@.price > 100]`.
+///
+/// ```
+/// use callgate::call::{CallView, SessionState, ToolCall};
+/// use callgate::path::{Mismatch, Path};
+///
+/// let call = ToolCall::new("c1", "createRefund", serde_json::json!({ "customer": "abc" }));
+/// let session = SessionState::default();
+/// let view = CallView::new(&call, &session);
+/// assert!(Path::parse("$.input.amount").unwrap().nodes(&view).unwrap().is_empty());
+/// assert!(matches!(Path::parse("$.input.customer.id").unwrap().nodes(&view), Err(Mismatch::Type { .. })));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Path {
+    text: Arc<str>,
+    root: Root,
+    query: Nested,
+    steps: Option<Vec<Step>>,
+    reads: Reads,
+}
+
+impl Path {
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// What is not valid by RFC 9535, a path that does not start with a member of the call document (in filters too),
+    /// and `match()` or `search()` with a pattern that is not written in the path.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let query = lower(text, Over::Call)?;
+        let Base::Member(root) = query.base else {
+            return Err(PathError::new("a path reads one member of the call", 0..text.len()));
+        };
+        let steps = query.segments.iter().map(Segment::step).collect();
+        Ok(Self { text: text.into(), root, reads: Reads::of(&query), steps, query })
+    }
+
+    /// The path as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The member of the call document that it selects from.
+    pub fn root(&self) -> Root {
+        self.root
+    }
+
+    /// Every member of the call document that it reads, its root first, then those in filters.
+    pub fn roots_read(&self) -> &[Root] {
+        &self.reads.roots
+    }
+
+    /// Whether it consists of names and indices only, and so yields at most one node.
+    pub fn is_singular(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// The steps below the root, where the path is singular.
+    pub fn steps(&self) -> Option<&[Step]> {
+        self.steps.as_deref()
+    }
+
+    /// The nodes that the path yields.
+    ///
+    /// # Errors
+    /// A type that the path does not expect, arguments that are no object, a part of the session that could not be
+    /// decided, or too much work. Absence is no error.
+    pub fn nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, Mismatch> {
+        self.check(view)?;
+        let Some(steps) = &self.steps else { return self.general_nodes(view) };
+        match view.root(self.root) {
+            Some(root) => Ok(walk(root, steps)?.into_iter().collect()),
+            None => Ok(Nodes::new()),
+        }
+    }
+
+    /// Where the nodes are below the root, for edits of the root's value.
+    ///
+    /// # Errors
+    /// As [`Path::nodes`].
+    pub fn locations(&self, view: &CallView<'_>) -> Result<Vec<Location>, Mismatch> {
+        self.check(view)?;
+        let mut locations = Vec::new();
+        self.evaluate(view, &mut |_, places| locations.push(places.iter().copied().collect()))?;
+        Ok(locations)
+    }
+
+    fn general_nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, Mismatch> {
+        let mut nodes = Nodes::new();
+        self.evaluate(view, &mut |node, _| nodes.push(node))?;
+        Ok(nodes)
+    }
+
+    fn evaluate<'a>(
+        &self,
+        view: &CallView<'a>,
+        receive: &mut dyn FnMut(Node<'a>, &[Place<'a>]),
+    ) -> Result<(), Mismatch> {
+        let noticed = Misfits::Noticed { segment: 2 };
+        Evaluator::new(Document::Call(*view)).run(&self.query, noticed, &mut |node, places| {
+            receive(node, places);
+            Ok(())
+        })
+    }
+
+    /// What makes the whole path unanswerable, wherever it leads.
+    fn check(&self, view: &CallView<'_>) -> Result<(), Mismatch> {
+        if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
+            let found = crate::json::JsonType::of(view.input);
+            return Err(Mismatch::Type { segment: 1, expected: Expected::Object, found });
+        }
+        let unsettled = view.session.unsettled();
+        if !unsettled.is_empty() && self.reads.any_of(unsettled) {
+            return Err(Mismatch::Unsettled);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Path {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The walk of paths made of names and indices only, which most paths are: no allocation, no filters, no budget.
+
+use serde_json::Value;
+
+use super::ast::Step;
+use super::mismatch::{Expected, Mismatch};
+use crate::call::Node;
+
+/// Where `steps` lead from `from`, if anywhere. The first step is segment 2 of its path (segment 1 names the root).
+///
+/// # Errors
+/// [`Mismatch::Type`] where a step meets a value that has no members or items.
+pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, Mismatch> {
+    let mut at = from;
+    for (passed, step) in steps.iter().enumerate() {
+        match child(at, step) {
+            Ok(Some(value)) => at = Node::Json(value),
+            Ok(None) => return Ok(None),
+            Err(expected) => {
+                return Err(Mismatch::Type { segment: passed + 2, expected, found: at.json_type() });
+            }
+        }
+    }
+    Ok(Some(at))
+}
+
+/// The same by the rules inside filters: a step that does not fit leads nowhere.
+pub(super) fn walk_leniently<'a>(from: Node<'a>, steps: &[Step]) -> Option<Node<'a>> {
+    steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(Node::Json))
+}
+
+fn child<'a>(at: Node<'a>, step: &Step) -> Result<Option<&'a Value>, Expected> {
+    match (step, at) {
+        (Step::Name(name), Node::Json(Value::Object(members))) => Ok(members.get(name)),
+        (Step::Index(index), Node::Json(Value::Array(items))) => {
+            Ok(position(*index, items.len()).and_then(|index| items.get(index)))
+        }
+        (Step::Name(_), _) => Err(Expected::Object),
+        (Step::Index(_), _) => Err(Expected::Array),
+    }
+}
+
+/// The place of an index, which below 0 counts from the end, among `len` items.
+pub(super) fn position(index: i64, len: usize) -> Option<usize> {
+    let counted = usize::try_from(index.unsigned_abs()).ok()?;
+    let place = if index < 0 { len.checked_sub(counted)? } else { counted };
+    (place < len).then_some(place)
+}

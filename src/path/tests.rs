@@ -1,0 +1,294 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::call::{SessionState, ToolCall};
+use crate::json::{JsonType, equal};
+
+/// The nodes of a path over a call with this input and a fixed context and session.
+fn nodes(path: &str, input: Value) -> Result<Value, Mismatch> {
+    let call = ToolCall::new("c1", "createRefund", input)
+        .with_context(json!({ "roles": ["agent", "lead"], "principal": "ana" }));
+    let mut session = SessionState::default();
+    session.keep_fact("order", None, json!([{ "order_id": 7, "status": "paid" }]));
+    let view = CallView::new(&call, &session);
+    let path = Path::parse(path).unwrap();
+    let nodes = path.nodes(&view)?;
+    Ok(nodes.into_iter().map(Node::to_json).collect())
+}
+
+#[test]
+fn a_path_reads_the_call_document() {
+    for (path, input, expected) in [
+        ("$.tool", json!({}), json!(["createRefund"])),
+        ("$.server", json!({}), json!([])),
+        ("$['input']", json!({"a": 1}), json!([{"a": 1}])),
+        ("$.input.items[-1].id", json!({"items": [{"id": 1}, {"id": 2}]}), json!([2])),
+        ("$.input.items[5]", json!({"items": []}), json!([])),
+        ("$.input.a.b.c", json!({}), json!([])),
+        ("$.context.roles[*]", json!({}), json!(["agent", "lead"])),
+        (
+            "$.session.facts.order[?@.order_id == $.input.order_id].status",
+            json!({"order_id": 7}),
+            json!(["paid"]),
+        ),
+        ("$.session.facts.order[?@.order_id == $.input.order_id].status", json!({"order_id": 8}), json!([])),
+        ("$.input.items[?@ == $.tool]", json!({"items": ["createRefund", "x"]}), json!(["createRefund"])),
+        (
+            "$.input.items[?match(@.to, '.*@evil\\\\.com')].to",
+            json!({"items": [{"to": "a@evil.com"}, {"to": "b@evilxcom"}]}),
+            json!(["a@evil.com"]),
+        ),
+        ("$.input..id", json!({"a": {"id": 1}, "b": [{"id": 2}, 3]}), json!([1, 2])),
+    ] {
+        let found = nodes(path, input.clone()).unwrap();
+        assert!(equal(&found, &expected), "{path} over {input}: {found}");
+    }
+}
+
+#[test]
+fn numbers_in_filters_are_exact() {
+    for (filter, holds) in [
+        ("@ == 0.30000000000000000004", false),
+        ("@ == 0.3", true),
+        ("@ == 3e-1", true),
+        ("@ < 0.30000000000000000004", true),
+        ("@ < 1e400", true),
+        ("@ > -1e400 && @ != 0.3000000000000000000000001", true),
+    ] {
+        let found = nodes(&format!("$.input.n[?{filter}]"), json!({"n": [0.3]})).unwrap();
+        assert_eq!(found.as_array().unwrap().len(), usize::from(holds), "{filter}");
+    }
+    let large = crate::json::parse(r#"{"n": [9007199254740993], "m": 9007199254740992}"#).unwrap();
+    assert_eq!(nodes("$.input.n[?@ == $.input.m]", large.clone()), Ok(json!([])));
+    assert!(nodes("$.input.n[?@ > $.input.m]", large).unwrap().get(0).is_some());
+}
+
+#[test]
+fn a_wrong_type_is_a_mismatch_and_absence_is_not() {
+    use Expected::{Array, Object, ObjectOrArray};
+    for (path, input, segment, expected, found) in [
+        ("$.input.customer.id", json!({"customer": "abc"}), 3, Object, JsonType::String),
+        ("$.input.customer.id", json!({"customer": null}), 3, Object, JsonType::Null),
+        ("$.input.customer.id", json!({"customer": []}), 3, Object, JsonType::Array),
+        ("$.input.items[0]", json!({"items": {"0": 1}}), 3, Array, JsonType::Object),
+        ("$.input.items[0:2]", json!({"items": "ab"}), 3, Array, JsonType::String),
+        ("$.input.items[*]", json!({"items": 1}), 3, ObjectOrArray, JsonType::Number),
+        ("$.input.items[?@ > 1]", json!({"items": true}), 3, ObjectOrArray, JsonType::Boolean),
+        ("$.input.items[*].id", json!({"items": [{"id": 1}, "x"]}), 4, Object, JsonType::String),
+        ("$.input..a.b", json!({"a": 1}), 3, Object, JsonType::Number),
+        ("$.tool.name", json!({}), 2, Object, JsonType::String),
+        ("$.input", json!([1]), 1, Object, JsonType::Array),
+        ("$.context.roles[?@ == $.input.role]", json!("x"), 1, Object, JsonType::String),
+    ] {
+        assert_eq!(
+            nodes(path, input.clone()),
+            Err(Mismatch::Type { segment, expected, found }),
+            "{path} over {input}"
+        );
+    }
+    for path in ["$.input..b", "$.input['a', 'b']", "$.input.a", "$.input[?@.x > 1]", "$.input[?@ < 'x']"] {
+        assert!(nodes(path, json!({"a": 1})).is_ok(), "{path}");
+    }
+    assert_eq!(
+        Mismatch::Type { segment: 3, expected: Object, found: JsonType::String }.to_string(),
+        "segment 3 of the path needs an object, and there is a string"
+    );
+}
+
+#[test]
+fn reading_an_unsettled_part_of_the_session_is_a_mismatch() {
+    let call = ToolCall::new("c1", "t", json!({}));
+    let answered = |path: &str, unsettled: &str| {
+        let mut session = SessionState::default();
+        session.unsettle(unsettled);
+        Path::parse(path).unwrap().nodes(&CallView::new(&call, &session)).err() != Some(Mismatch::Unsettled)
+    };
+    for (path, labels, order) in [
+        ("$.session.labels[*]", false, true),
+        ("$.session.facts.order.status", true, false),
+        ("$.session.facts['order', 'x']", true, false),
+        ("$.session.facts.other", true, true),
+        ("$.session.facts", true, false),
+        ("$.session.facts[*]", true, false),
+        ("$.session.facts..status", true, false),
+        ("$.session['calls', 'labels']", false, true),
+        ("$.session.calls.t", true, true),
+        ("$.session", false, false),
+        ("$.session[*]", false, false),
+        ("$.session..status", false, false),
+        ("$.input[?@ == $.session.facts.order]", true, false),
+        ("$.input[?count($.session.labels[?@ == 'x']) > 0]", false, true),
+        ("$.input[?@[?length($.session.facts.order) > 1]]", true, false),
+        ("$.input.x", true, true),
+    ] {
+        assert_eq!(answered(path, "labels"), labels, "{path} with unsettled labels");
+        assert_eq!(answered(path, "facts.order"), order, "{path} with an unsettled fact");
+    }
+}
+
+#[test]
+fn a_path_says_what_it_reads() {
+    let path = Path::parse("$.input.items[?@.id == $.output.id && !$.context.x[?@ == $.input.y]]").unwrap();
+    assert_eq!(
+        (path.root(), path.roots_read()),
+        (Root::Input, &[Root::Input, Root::Output, Root::Context][..])
+    );
+    assert!(!path.is_singular());
+    assert_eq!(path.steps(), None);
+    let path = Path::parse("$.input['a b'][0]").unwrap();
+    assert_eq!(path.steps(), Some(&[Step::Name("a b".into()), Step::Index(0)][..]));
+    assert_eq!(path.to_string(), "$.input['a b'][0]");
+}
+
+#[test]
+fn what_is_no_path_is_refused_with_its_place() {
+    for (text, wrong, message, help) in [
+        (
+            "input.amount",
+            "input.amount",
+            "`input.amount` is no path, because a path starts with `$`",
+            "write `$.input.amount`",
+        ),
+        ("$.inptu.amount", "inptu", "`inptu` is no member of the call", "did you mean `$.input`?"),
+        ("$['contxt']", "'contxt'", "`contxt` is no member of the call", "did you mean `$.context`?"),
+        (
+            "$",
+            "$",
+            "a path reads one member of the call, named right behind `$`",
+            "start with one of `$.tool`, ",
+        ),
+        ("$..amount", "amount", "a path reads one member of the call, named right behind `$`", "start with"),
+        ("$[*]", "$", "a path reads one member of the call, named right behind `$`", "start with"),
+        (
+            "$['input', 'context']",
+            "'input'",
+            "a path reads one member of the call, named right behind `$`",
+            "start with",
+        ),
+        ("$.input[?@.a == $.inpt.b]", "inpt", "`inpt` is no member of the call", "did you mean `$.input`?"),
+        ("$.input[?@.a = 1]", "=", "the path is not valid at `=`", ""),
+        ("$.input.a[", "$.input.a[", "the path ends too early", ""),
+        ("$.input.a b", " ", "there is a blank behind `a`", "write a name that contains blanks"),
+        ("$.input.a\u{a0}", "a\u{a0}", "`a\u{a0}` contains a blank character", "write the name in brackets"),
+        ("$.input.a ", " ", "the path ends in blanks", ""),
+        (
+            "$.input[?length(@.*) < 3]",
+            "length",
+            "`length()` takes one value, and this query may yield several",
+            "`count(…)`",
+        ),
+        ("$.input[?@.a && count(@.a)]", "count", "`count()` yields a value, not true or false", "compare it"),
+        ("$.input[?count(1) > 0]", "$.input[?count(1) > 0]", "`$.input[?count(1) > 0]` is no valid path", ""),
+        ("$.input[?in(@.a, $.context.b)]", "in", "`in()` is no function of paths", "the functions are"),
+        (
+            "$.input[?match(@.a, $.context.p)]",
+            "match",
+            "`match()` takes its pattern as a string written in the path",
+            "`matches`",
+        ),
+        ("$.input[?search(@.a, '(')]", "search", "the pattern is not valid: unclosed group", ""),
+        (
+            "$.input[?@.a == 9007199254740993]",
+            "9007199254740993",
+            "the number is too large for a path",
+            "whole numbers",
+        ),
+        (
+            "$.input[?@.a[?@.b[?@.c[?@.d[?@.e[?@.f[?@.g[?@.h[?@.i]]]]]]]]]",
+            "[",
+            "brackets and parentheses nest deeper than 8",
+            "",
+        ),
+    ] {
+        let error = Path::parse(text).unwrap_err();
+        assert_eq!(error.message, message, "{text}");
+        assert_eq!(text.get(error.range.clone()), Some(wrong), "{text}: {:?}", error.range);
+        assert!(error.help.as_deref().unwrap_or_default().contains(help), "{text}: {:?}", error.help);
+        assert_eq!(error.help.is_none(), help.is_empty(), "{text}: {:?}", error.help);
+    }
+    assert!(Path::parse(&format!("$.input{}", ".a".repeat(65))).is_err());
+    assert!(Path::parse(&format!("$.input.{}", "a".repeat(4096))).is_err());
+}
+
+#[test]
+fn work_is_bounded() {
+    let many: Vec<Value> = (0..1_000).map(Value::from).collect();
+    let mut deep = json!(1);
+    for _ in 0..300 {
+        deep = json!([deep]);
+    }
+    let long = "a".repeat(1 << 20);
+    for (path, input) in [
+        ("$.input..a", json!({ "x": vec![json!(1); 200_000] })),
+        ("$.input.x[?$.input.x[?@ == -1]]", json!({ "x": many })),
+        ("$.input.x[?count($.input.x[*]) > 0]", json!({ "x": many })),
+        ("$.input.x[?$.input.x == $.input.y]", json!({ "x": many, "y": many })),
+        ("$.input.x[?$.input.s == $.input.t]", json!({ "x": many, "s": long, "t": long })),
+        ("$.input.x[?search($.input.s, 'b')]", json!({ "x": many, "s": long })),
+        ("$.input..x..x..x", json!({ "x": deep })),
+        ("$.input[?@ == $.input.x]", json!({ "x": deep })),
+    ] {
+        assert_eq!(nodes(path, input), Err(Mismatch::TooMuch), "{path}");
+    }
+}
+
+#[test]
+fn locations_lead_to_what_the_path_yields() {
+    let mut input =
+        json!({ "items": [{ "id": 1, "tmp": 1 }, { "id": 2 }, { "id": 3, "tmp": 2 }], "a.b": { "c'": 4 } });
+    let session = SessionState::default();
+    for (path, values) in [
+        ("$.input.items[?@.tmp].id", json!([1, 3])),
+        ("$.input.items[-1].id", json!([3])),
+        ("$.input['a.b'][\"c'\"]", json!([4])),
+        ("$.input..id", json!([1, 2, 3])),
+        ("$.input.none", json!([])),
+    ] {
+        let call = ToolCall::new("c1", "t", input.clone());
+        let locations = Path::parse(path).unwrap().locations(&CallView::new(&call, &session)).unwrap();
+        let found: Vec<Value> = locations.iter().map(|at| get_mut(&mut input, at).unwrap().clone()).collect();
+        assert!(equal(&Value::from(found), &values), "{path}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_path_or_an_error_with_a_place(text in "\\PC{0,40}|[$@.\\[\\]()?!=<>&|*:,'\"a-c0-9e+ -]{0,40}|\\$\\.input[\\[\\]().?@$!=<>&|*:,'ab01 ]{0,30}") {
+        if let Err(error) = Path::parse(&text) {
+            prop_assert!(text.get(error.range).is_some());
+        }
+        let _ = Query::parse(&text);
+    }
+
+    #[test]
+    fn the_walk_of_singular_paths_agrees_with_the_general_evaluator(value in any_json(), steps in prop::collection::vec(any_step(), 0..4)) {
+        let path = Path::parse(&format!("$.input.v{}", steps.concat())).unwrap();
+        let call = ToolCall::new("c1", "t", json!({ "v": value }));
+        let session = SessionState::default();
+        let view = CallView::new(&call, &session);
+        let as_json = |nodes: Result<Nodes<'_>, Mismatch>| nodes.map(|nodes| nodes.into_iter().map(Node::to_json).collect::<Vec<_>>());
+        prop_assert!(path.is_singular());
+        prop_assert_eq!(as_json(path.nodes(&view)), as_json(path.general_nodes(&view)));
+    }
+}
+
+fn any_step() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(".a".to_owned()),
+        Just("['b']".to_owned()),
+        (-3i64..3).prop_map(|index| format!("[{index}]"))
+    ]
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf =
+        prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), Just(json!("x")), Just(json!(1))];
+    leaf.prop_recursive(4, 32, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::hash_map("[ab]", inner, 0..3)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}

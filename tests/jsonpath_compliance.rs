@@ -1,0 +1,39 @@
+//! The public compliance suite of RFC 9535, all of it.
+
+use callgate::json::{equal, parse};
+use callgate::path::Query;
+use serde_json::Value;
+
+const CASES: usize = 703;
+
+#[test]
+fn every_case_of_the_compliance_suite_passes() {
+    let suite = parse(include_str!("jsonpath_compliance/cts.json")).unwrap();
+    let cases = suite["tests"].as_array().unwrap();
+    let failed: Vec<String> = cases.iter().filter_map(|case| failure(case).err()).collect();
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    assert_eq!(cases.len(), CASES);
+}
+
+fn failure(case: &Value) -> Result<(), String> {
+    let (name, selector) = (case["name"].as_str().unwrap(), case["selector"].as_str().unwrap());
+    let query = Query::parse(selector);
+    if case.get("invalid_selector").is_some() {
+        return match query {
+            Ok(_) => Err(format!("{name}: `{selector}` is accepted")),
+            Err(error) if selector.get(error.range.clone()).is_none() => {
+                Err(format!("{name}: `{selector}` has no bytes {:?}", error.range))
+            }
+            Err(_) => Ok(()),
+        };
+    }
+    let query = query.map_err(|error| format!("{name}: `{selector}` is refused: {error}"))?;
+    let selected = query.select(&case["document"]).map_err(|mismatch| format!("{name}: {mismatch}"))?;
+    let selected = Value::Array(selected.into_iter().cloned().collect());
+    // Where an object's members have no order, the suite lists every order that is right.
+    let right = match case.get("results") {
+        Some(results) => results.as_array().unwrap().iter().any(|result| equal(&selected, result)),
+        None => equal(&selected, &case["result"]),
+    };
+    if right { Ok(()) } else { Err(format!("{name}: `{selector}` selects {selected}")) }
+}
