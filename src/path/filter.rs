@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::ast::{Comparison, Filter, Nested, Operand};
 use super::evaluate::{Evaluator, Misfits, Stop, Walked};
+use super::mismatch::Mismatch;
 use super::pattern::{Pattern, compile};
 use super::singular::walk_leniently;
 use crate::call::Node;
@@ -137,9 +138,9 @@ impl<'a> Evaluator<'a> {
         right: Option<Node<'_>>,
     ) -> Walked<bool> {
         let equal = match (left, right) {
-            (Some(left), Some(right)) => {
+            (Some(left), Some(right)) if left.json_type() == right.json_type() => {
+                // A comparison walks both values side by side, and so no further than either.
                 self.weigh(left, 0)?;
-                self.weigh(right, 0)?;
                 left.equals(right)
             }
             (left, right) => left.is_none() && right.is_none(),
@@ -158,7 +159,7 @@ impl<'a> Evaluator<'a> {
     /// Pays for walking a whole value, which a comparison does, and refuses one that nests too deep for it.
     fn weigh(&mut self, node: Node<'_>, depth: usize) -> Walked {
         if depth > json::MAX_DEPTH {
-            return Err(Stop::Failed(super::Mismatch::TooMuch));
+            return Err(Stop::Failed(Mismatch::TooMuch));
         }
         self.spend(usize::from(depth > 0))?;
         match node {

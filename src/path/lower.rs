@@ -53,11 +53,24 @@ fn not_a_path(text: &str, words: &Words, error: &JsonPathError) -> PathError {
                 .and_then(|digits| digits.parse().ok())
                 .unwrap_or(0)
         }
+        JsonPathError::InvalidJsonPath(message) => {
+            let mut letters = message.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+            let message: String = first.into_iter().chain(letters).collect();
+            return PathError::new(format!("the path is not valid: {message}"), 0..text.len());
+        }
         _ => return PathError::new(format!("`{text}` is no valid path"), 0..text.len()),
     };
-    match text.get(at..).and_then(|rest| rest.chars().next()) {
-        Some(c) => PathError::new(format!("the path is not valid at `{c}`"), at..at + c.len_utf8()),
-        None => PathError::new("the path ends too early", 0..text.len()),
+    let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else {
+        return PathError::new("the path ends too early", 0..text.len());
+    };
+    let error = PathError::new(format!("the path is not valid at `{c}`"), at..at + c.len_utf8());
+    match c {
+        '=' => error.help("equality is `==`"),
+        '&' => error.help("both conditions are `&&`"),
+        '|' => error.help("either condition is `||`"),
+        '-' => error.help("write a name that is no plain word in brackets and quotes: `['…']`"),
+        _ => error,
     }
 }
 
@@ -231,8 +244,10 @@ impl Lowering<'_> {
     /// An argument that must be a query.
     fn nodes(&mut self, argument: FnArg, function: Range<usize>) -> Result<Nested, PathError> {
         match argument {
-            FnArg::Test(test) if !matches!(*test, Test::Function(_)) => self.nested(*test),
-            _ => Err(self.ill_typed("takes a query, such as `@.items[*]`", function)),
+            FnArg::Test(test) => self.nested(*test),
+            FnArg::Literal(_) | FnArg::Filter(_) => {
+                Err(self.ill_typed("takes a query, such as `@.items[*]`", function))
+            }
         }
     }
 
@@ -266,7 +281,7 @@ impl Lowering<'_> {
             (Some(Ok(compiled)), _) => Ok(Filter::Fits(text, Pattern::Compiled(compiled))),
             (_, Over::Value) => Ok(Filter::Fits(text, Pattern::FromDocument(reach, pattern))),
             (Some(Err(error)), Over::Call) => {
-                Err(PathError::new(format!("the pattern is not valid: {}", last_line(&error)), function))
+                Err(PathError::new(format!("the pattern is not valid: {error}"), function))
             }
             (None, Over::Call) => Err(self
                 .ill_typed("takes its pattern as a string written in the path", function)
@@ -332,10 +347,4 @@ fn member(name: &str, range: Range<usize>) -> Result<Root, PathError> {
 
 fn roots() -> String {
     Root::ALL.map(|root| format!("`$.{}`", root.name())).join(", ")
-}
-
-/// The one line of a pattern's error that says what is wrong.
-fn last_line(error: &regex::Error) -> String {
-    let text = error.to_string();
-    text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }

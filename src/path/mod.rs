@@ -31,6 +31,7 @@ use self::evaluate::{Document, Evaluator, Misfits, Place};
 use self::lower::{Over, lower};
 use self::reads::Reads;
 use crate::call::{CallView, Node, Root};
+use crate::json::JsonType;
 
 /// The nodes that a path yields, in the order of RFC 9535; none where what it names is absent.
 pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
@@ -194,7 +195,7 @@ impl Path {
     /// What makes the whole path unanswerable, wherever it leads.
     fn check(&self, view: &CallView<'_>) -> Result<(), Mismatch> {
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
-            let found = crate::json::JsonType::of(view.input);
+            let found = JsonType::of(view.input);
             return Err(Mismatch::Type { segment: 1, expected: Expected::Object, found });
         }
         let unsettled = view.session.unsettled();

@@ -24,11 +24,10 @@ pub(super) enum Reach {
     Part,
 }
 
-pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, regex::Error> {
-    let pattern = in_regex_syntax(pattern);
+/// A pattern ready to run, or what is wrong with it.
+pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
+    let pattern = in_regex_syntax(pattern)?;
     // The pattern is compiled on its own first, so that `a)|(b` cannot break out of the group around it.
-    let build =
-        |pattern: &str| RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).nest_limit(NEST_LIMIT).build();
     let alone = build(&pattern)?;
     match reach {
         Reach::Part => Ok(alone),
@@ -36,15 +35,26 @@ pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, regex::Error
     }
 }
 
-/// What I-Regexp writes otherwise than `regex`: its dot also leaves out `\r`, and `&&`, `~~` in a class are just characters.
-fn in_regex_syntax(pattern: &str) -> String {
+fn build(pattern: &str) -> Result<Regex, String> {
+    RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).nest_limit(NEST_LIMIT).build().map_err(|error| {
+        // Its last line says what is wrong; those before draw the pattern.
+        let text = error.to_string();
+        text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    })
+}
+
+/// What I-Regexp writes otherwise than `regex`: its dot leaves out `\r` too, and its classes have no operators. `[` and
+/// `--` in a class, which only `regex` knows, are refused.
+fn in_regex_syntax(pattern: &str) -> Result<String, String> {
     let mut translated = String::with_capacity(pattern.len());
-    let (mut escaped, mut in_class) = (false, false);
+    let (mut escaped, mut in_class, mut before) = (false, false, ' ');
     for c in pattern.chars() {
         match c {
             _ if escaped => translated.push(c),
             '.' if !in_class => translated.push_str(r"[^\n\r]"),
             '&' | '~' if in_class => translated.extend(['\\', c]),
+            '[' if in_class => return Err("`[` within a class must be escaped".to_owned()),
+            '-' if in_class && before == '-' => return Err("`--` within a class must be escaped".to_owned()),
             _ => translated.push(c),
         }
         match c {
@@ -54,8 +64,9 @@ fn in_regex_syntax(pattern: &str) -> String {
             ']' => in_class = false,
             _ => {}
         }
+        before = c;
     }
-    translated
+    Ok(translated)
 }
 
 #[cfg(test)]
@@ -83,7 +94,15 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_or_too_large_is_refused() {
-        for pattern in ["a)|(b", "(", "((((a{100}){100}){100}){100})", &"(".repeat(100)] {
+        for pattern in [
+            "a)|(b",
+            "(",
+            "[a[b].]",
+            "[[:alpha:]]",
+            "[a-z--b]",
+            "((((a{100}){100}){100}){100})",
+            &"(".repeat(100),
+        ] {
             assert!(compile(pattern, Reach::Whole).is_err(), "{pattern}");
         }
     }

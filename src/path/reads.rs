@@ -113,11 +113,12 @@ impl Reads {
 /// The members that a segment names; none if it may select others too.
 fn names(segment: Option<&Segment>) -> Option<Vec<&str>> {
     let Segment::Child(selectors) = segment? else { return None };
-    let name = |selector| match selector {
-        &Selector::Name(ref name) => Some(name.as_str()),
-        _ => None,
-    };
-    selectors.list.iter().map(name).collect()
+    let mut names = Vec::new();
+    for selector in &selectors.list {
+        let Selector::Name(name) = selector else { return None };
+        names.push(name.as_str());
+    }
+    Some(names)
 }
 
 impl From<Step> for Segment {

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::call::{SessionState, ToolCall};
-use crate::json::{JsonType, equal};
+use crate::json::equal;
 
 /// The nodes of a path over a call with this input and a fixed context and session.
 fn nodes(path: &str, input: Value) -> Result<Value, Mismatch> {
@@ -167,7 +167,9 @@ fn what_is_no_path_is_refused_with_its_place() {
             "start with",
         ),
         ("$.input[?@.a == $.inpt.b]", "inpt", "`inpt` is no member of the call", "did you mean `$.input`?"),
-        ("$.input[?@.a = 1]", "=", "the path is not valid at `=`", ""),
+        ("$.input[?@.a = 1]", "=", "the path is not valid at `=`", "equality is `==`"),
+        ("$.input.order-id", "-", "the path is not valid at `-`", "in brackets and quotes"),
+        ("$.input[?count(match('a', 'a')) > 0]", "match", "`match()` is no query", ""),
         ("$.input.a[", "$.input.a[", "the path ends too early", ""),
         ("$.input.a b", " ", "there is a blank behind `a`", "write a name that contains blanks"),
         ("$.input.a\u{a0}", "a\u{a0}", "`a\u{a0}` contains a blank character", "write the name in brackets"),
@@ -179,7 +181,12 @@ fn what_is_no_path_is_refused_with_its_place() {
             "`count(…)`",
         ),
         ("$.input[?@.a && count(@.a)]", "count", "`count()` yields a value, not true or false", "compare it"),
-        ("$.input[?count(1) > 0]", "$.input[?count(1) > 0]", "`$.input[?count(1) > 0]` is no valid path", ""),
+        (
+            "$.input[?count(1) > 0]",
+            "$.input[?count(1) > 0]",
+            "the path is not valid: invalid argument for the function `count`: expected a node, got a literal",
+            "",
+        ),
         ("$.input[?in(@.a, $.context.b)]", "in", "`in()` is no function of paths", "the functions are"),
         (
             "$.input[?match(@.a, $.context.p)]",
