@@ -92,7 +92,12 @@ impl Engine {
 
     /// An engine over compiled rules with more to say about it.
     pub fn builder(chains: Arc<Chains>) -> EngineBuilder {
-        EngineBuilder { chains, tools: ToolSet::default(), clock: Box::new(SystemClock), observers: Vec::new() }
+        EngineBuilder {
+            chains,
+            tools: ToolSet::default(),
+            clock: Box::new(SystemClock),
+            observers: Vec::new(),
+        }
     }
 
     /// Opens a session: one agent run.

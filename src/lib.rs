@@ -7,6 +7,7 @@ pub mod json;
 pub mod call;
 pub mod host;
 pub mod source;
+pub mod text;
 pub mod path;
 pub mod template;
 pub mod script;

@@ -50,13 +50,22 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("name", &self.name).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("name", &self.name)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, name: None, state: SessionState::default(), lower_layers: Vec::new(), unnamed_calls: 0 }
+        Self {
+            shared,
+            name: None,
+            state: SessionState::default(),
+            lower_layers: Vec::new(),
+            unnamed_calls: 0,
+        }
     }
 
     /// Names the session, for outcomes.
@@ -103,7 +112,11 @@ impl Session {
     /// before it in the round counts; that can only stop it.
     ///
     /// Outcomes come in the order of the calls.
-    pub async fn execute_round(&mut self, calls: Vec<ToolCall>, executor: &impl ToolExecutor) -> Vec<Outcome> {
+    pub async fn execute_round(
+        &mut self,
+        calls: Vec<ToolCall>,
+        executor: &impl ToolExecutor,
+    ) -> Vec<Outcome> {
         let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
         let layers = self.layers();
         let Self { shared, name, state, .. } = self;
@@ -165,6 +178,8 @@ async fn run(
             kernel.settle(decision, Execution::Tool(answer), state, started)
         }
         Effect::Answer => kernel.settle(decision, Execution::Answered, state, started),
-        Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => kernel.refuse(decision, state, started),
+        Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
+            kernel.refuse(decision, state, started)
+        }
     }
 }

@@ -47,11 +47,16 @@ fn run(path: &Path) -> String {
     for layer in ["prompt", "call"] {
         match text(&case, layer) {
             "" => {}
-            rules => session = session.with_layer(engine::load_text(rules).unwrap_or_else(|error| panic!("{error}"))),
+            rules => {
+                session =
+                    session.with_layer(engine::load_text(rules).unwrap_or_else(|error| panic!("{error}")))
+            }
         }
     }
-    let mut records: Vec<CallRecord> =
-        text(&case, "calls").lines().map(|line| CallRecord::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect();
+    let mut records: Vec<CallRecord> = text(&case, "calls")
+        .lines()
+        .map(|line| CallRecord::parse(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect();
     for (number, record) in (1..).zip(&mut records) {
         if record.call.id.is_empty() {
             record.call.id = format!("c{number}");
@@ -61,7 +66,11 @@ fn run(path: &Path) -> String {
     let mut printed = String::new();
     let mut rest = records.as_slice();
     while let Some(first) = rest.first() {
-        let together = rest.iter().take_while(|record| first.round.is_some() && record.round == first.round).count().max(1);
+        let together = rest
+            .iter()
+            .take_while(|record| first.round.is_some() && record.round == first.round)
+            .count()
+            .max(1);
         let (round, later) = rest.split_at(together);
         rest = later;
         let calls = round.iter().map(|record| record.call.clone()).collect();

@@ -38,7 +38,8 @@ fn rooms() -> Vec<String> {
 fn a_room_uses_only_rooms_listed_above_it() {
     let rooms = rooms();
     assert!(rooms.len() > 15, "the list in lib.rs was not found: {rooms:?}");
-    let place: BTreeMap<&str, usize> = rooms.iter().enumerate().map(|(place, room)| (room.as_str(), place)).collect();
+    let place: BTreeMap<&str, usize> =
+        rooms.iter().enumerate().map(|(place, room)| (room.as_str(), place)).collect();
     let path = Regex::new(r"\bcrate::(\w+)|\bcrate::\{").unwrap();
     let mut broken = Vec::new();
     for room in &rooms {
@@ -52,7 +53,11 @@ fn a_room_uses_only_rooms_listed_above_it() {
                 };
                 match place.get(used.as_str()) {
                     Some(used_place) if *used_place <= place[room.as_str()] => {}
-                    Some(_) => broken.push(format!("{}: `{room}` uses `{}`, which stands below it", file.display(), used.as_str())),
+                    Some(_) => broken.push(format!(
+                        "{}: `{room}` uses `{}`, which stands below it",
+                        file.display(),
+                        used.as_str()
+                    )),
                     None => broken.push(format!("{}: `crate::{}` is no room", file.display(), used.as_str())),
                 }
             }
@@ -70,7 +75,10 @@ fn every_file_belongs_to_a_listed_room() {
     for entry in fs::read_dir(sources()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let room = name.trim_end_matches(".rs");
-        assert!(["lib", "main"].contains(&room) || rooms.iter().any(|listed| listed == room), "src/{name} is no listed room");
+        assert!(
+            ["lib", "main"].contains(&room) || rooms.iter().any(|listed| listed == room),
+            "src/{name} is no listed room"
+        );
     }
 }
 
@@ -90,7 +98,11 @@ fn one_room_names_each_heavy_dependency() {
         let named = Regex::new(&format!(r"\b{dependency}::|\buse {dependency}\b")).unwrap();
         for room in rooms().iter().filter(|room| *room != home) {
             for (file, code) in room_files(room) {
-                assert!(!named.is_match(&code), "{} names `{dependency}`, whose room is `{home}`", file.display());
+                assert!(
+                    !named.is_match(&code),
+                    "{} names `{dependency}`, whose room is `{home}`",
+                    file.display()
+                );
             }
         }
     }

@@ -35,7 +35,8 @@ fn define(record: &'static Record, definitions: &mut Map<String, Value>) {
         }
         properties.insert(field.name.into(), schema);
     }
-    let required: Vec<&str> = record.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let required: Vec<&str> =
+        record.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     let mut schema = json!({
         "type": "object",
         "description": record.doc,

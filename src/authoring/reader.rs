@@ -8,8 +8,8 @@ use regex::{Regex, RegexBuilder};
 
 use crate::call::Root;
 use crate::diagnostic::{
-    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, PATH_NOT_HERE,
-    SourceMap, Span,
+    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE,
+    PATH_NOT_HERE, SourceMap, Span,
 };
 use crate::path::Path;
 use crate::source::{self, Node};
@@ -47,7 +47,14 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader that reports to `diagnostics`.
     pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a SourceMap) -> Self {
-        Self { diagnostics, sources, polarity: Polarity::Restricting, after_tool: false, absent_matches: false, drawn_files: Vec::new() }
+        Self {
+            diagnostics,
+            sources,
+            polarity: Polarity::Restricting,
+            after_tool: false,
+            absent_matches: false,
+            drawn_files: Vec::new(),
+        }
     }
 
     /// Reports a problem.
@@ -66,8 +73,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports a problem inside a text.
-    pub fn report_in(&mut self, code: &'static Code, node: &Node, range: Range<usize>, message: String, help: Option<String>) {
-        let mut diagnostic = Diagnostic::new(code, source::place_in(node, range), message);
+    pub fn report_in(
+        &mut self,
+        code: &'static Code,
+        node: &Node,
+        range: Range<usize>,
+        message: String,
+        help: Option<String>,
+    ) {
+        let mut diagnostic = Diagnostic::new(code, source::place_in(self.sources, node, range), message);
         diagnostic.help = help;
         self.report(diagnostic);
     }
@@ -76,7 +90,7 @@ impl<'a> Reader<'a> {
     pub fn path(&mut self, node: &Node) -> Option<Path> {
         let text = node.as_str()?;
         match Path::parse(text) {
-            Ok(path) => self.check_roots(node.span, path.roots_read()).then_some(path),
+            Ok(path) => self.check_roots(node.span, path.roots_read().iter().copied()).then_some(path),
             Err(error) => {
                 self.report_in(&INVALID_PATH, node, error.range, error.message, error.help);
                 None
@@ -90,7 +104,11 @@ impl<'a> Reader<'a> {
         for item in node.items().unwrap_or_default() {
             match self.path(item) {
                 Some(path) if path.root() == Root::Input => paths.push(path),
-                Some(_) => self.report(Diagnostic::new(&INVALID_PATH, item.span, "only places below `$.input` can stand here")),
+                Some(_) => self.report(Diagnostic::new(
+                    &INVALID_PATH,
+                    item.span,
+                    "only places below `$.input` can stand here",
+                )),
                 None => {}
             }
         }
@@ -110,8 +128,12 @@ impl<'a> Reader<'a> {
                 let reason = error.to_string();
                 let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 self.report(
-                    Diagnostic::new(&INVALID_REGEX, node.span, format!("`{pattern}` is no regular expression: {reason}"))
-                        .help("the syntax is that of the Rust `regex` crate: no look-around, no back-references"),
+                    Diagnostic::new(
+                        &INVALID_REGEX,
+                        node.span,
+                        format!("`{pattern}` is no regular expression: {reason}"),
+                    )
+                    .help("the syntax is that of the Rust `regex` crate: no look-around, no back-references"),
                 );
                 None
             }

@@ -2,7 +2,8 @@
 //! Schema for editors, and the hover texts.
 
 use crate::diagnostic::{
-    self, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, OUT_OF_RANGE, UNKNOWN_KEY, UNKNOWN_VALUE, WRONG_TYPE,
+    self, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, OUT_OF_RANGE, UNKNOWN_KEY, UNKNOWN_VALUE,
+    WRONG_TYPE,
 };
 use crate::source::{Node, NodeValue};
 
@@ -96,13 +97,21 @@ impl Shape {
             Self::Number => "a number".to_owned(),
             Self::Integer(..) => "a whole number".to_owned(),
             Self::Word(words) => {
-                format!("one of {}", words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", "))
+                format!(
+                    "one of {}",
+                    words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+                )
             }
             Self::Items(item) | Self::List(item) => format!("a list of {}", item.wanted()),
             Self::OneOrMany(item) => format!("{}, or a list of them", item.wanted()),
             Self::Record(record) => {
-                let keys: Vec<_> = record.fields.iter().take(6).map(|field| format!("`{}`", field.name)).collect();
-                if keys.is_empty() { "`{}`".to_owned() } else { format!("a mapping with keys such as {}", keys.join(", ")) }
+                let keys: Vec<_> =
+                    record.fields.iter().take(6).map(|field| format!("`{}`", field.name)).collect();
+                if keys.is_empty() {
+                    "`{}`".to_owned()
+                } else {
+                    format!("a mapping with keys such as {}", keys.join(", "))
+                }
             }
             Self::Either(shapes) => shapes.iter().map(Shape::wanted).collect::<Vec<_>>().join(", or "),
         }
@@ -157,8 +166,12 @@ impl Record {
             match self.fields.iter().find(|field| field.name == entry.key) {
                 Some(field) => field.shape.check(&entry.value, field.name, diagnostics),
                 None => diagnostics.push(
-                    Diagnostic::new(&UNKNOWN_KEY, entry.key_span, format!("unknown key `{}` in `{name}`", entry.key))
-                        .help(self.help_for(&entry.key)),
+                    Diagnostic::new(
+                        &UNKNOWN_KEY,
+                        entry.key_span,
+                        format!("unknown key `{}` in `{name}`", entry.key),
+                    )
+                    .help(self.help_for(&entry.key)),
                 ),
             }
         }
@@ -193,7 +206,11 @@ fn check_integer(node: &Node, name: &str, min: i64, max: i64, diagnostics: &mut 
     let number = node.as_number().and_then(serde_json::Number::as_i64);
     if number.is_none_or(|number| number < min || number > max) {
         let range = if max == i64::MAX { format!("{min} or more") } else { format!("from {min} to {max}") };
-        diagnostics.push(Diagnostic::new(&OUT_OF_RANGE, node.span, format!("`{name}` must be a whole number, {range}")));
+        diagnostics.push(Diagnostic::new(
+            &OUT_OF_RANGE,
+            node.span,
+            format!("`{name}` must be a whole number, {range}"),
+        ));
     }
 }
 
@@ -207,7 +224,9 @@ fn check_word(node: &Node, name: &str, words: &[(&'static str, &str)], diagnosti
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known values: {}", known.collect::<Vec<_>>().join(", ")),
     };
-    diagnostics.push(Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{text}` is no value of `{name}`")).help(help));
+    diagnostics.push(
+        Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{text}` is no value of `{name}`")).help(help),
+    );
 }
 
 fn check_list(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {

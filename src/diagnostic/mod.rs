@@ -1,5 +1,7 @@
 //! What is wrong, where, and what to do: the words in which every room reports problems of rules files.
 
+pub mod render;
+
 mod codes;
 mod span;
 

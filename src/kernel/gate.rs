@@ -35,7 +35,12 @@ enum Cause {
 }
 
 /// Asks the policies of gate. After a failure to normalise only what halts is asked: all else is no stricter.
-pub(super) fn run(subject: &Subject<'_>, view: CallView<'_>, failure: Option<Reason>, trace: &mut Trace) -> Conclusion {
+pub(super) fn run(
+    subject: &Subject<'_>,
+    view: CallView<'_>,
+    failure: Option<Reason>,
+    trace: &mut Trace,
+) -> Conclusion {
     let failed = failure.is_some();
     let mut conclusion = Conclusion::start(failure);
     for (layer, (chains, chain)) in (0u8..).zip(subject.layers.iter().zip(&subject.chains)) {
@@ -79,7 +84,9 @@ impl Conclusion {
         let (effect, cause) = match failure {
             None => (Effect::Run, Cause::Nothing),
             // Arguments that are no object are denied: there is nothing in them to mend.
-            Some(reason) if reason.code == reason_code::INVALID_ARGUMENTS => (Effect::Deny, Cause::Failure(reason)),
+            Some(reason) if reason.code == reason_code::INVALID_ARGUMENTS => {
+                (Effect::Deny, Cause::Failure(reason))
+            }
             Some(reason) => (Effect::Invalid, Cause::Failure(reason)),
         };
         Self { effect, cause, permitted_by: None, approvals: SmallVec::new(), answer: None }
@@ -141,7 +148,13 @@ impl Conclusion {
                 let policy = subject.policy(*reference)?;
                 let shown = Shown::of(subject, view);
                 let (code, message) = match why {
-                    Some(why) => (reason_code::UNDECIDED, format!("`{}` can't be decided for this call, so it counts as matching: {why}", policy.id)),
+                    Some(why) => (
+                        reason_code::UNDECIDED,
+                        format!(
+                            "`{}` can't be decided for this call, so it counts as matching: {why}",
+                            policy.id
+                        ),
+                    ),
                     None if self.effect == Effect::Suspend => {
                         (reason_code::APPROVAL_REQUIRED, question(subject, &self.approvals, shown.view(view)))
                     }
@@ -187,7 +200,20 @@ fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> Str
 }
 
 /// The one request for all approvals that a suspended call needs.
-pub(super) fn request(kernel: &Kernel<'_>, subject: &Subject<'_>, approvals: &[PolicyRef], message: String, view: CallView<'_>) -> ApprovalRequest {
+pub(super) fn request(
+    kernel: &Kernel<'_>,
+    subject: &Subject<'_>,
+    approvals: &[PolicyRef],
+    reason: &str,
+    shown: &Shown<'_>,
+    view: CallView<'_>,
+) -> ApprovalRequest {
+    // Where only `defaults.unmatched` asks, there is no question but the reason.
+    let message = if approvals.is_empty() {
+        reason.to_owned()
+    } else {
+        shown.text(&question(subject, approvals, shown.view(view)))
+    };
     let asking = || approvals.iter().filter_map(|reference| subject.policy(*reference));
     let expires = asking().filter_map(|policy| match &policy.kind {
         Kind::Approval(approval) => approval.expires,
@@ -198,7 +224,7 @@ pub(super) fn request(kernel: &Kernel<'_>, subject: &Subject<'_>, approvals: &[P
         approval_id: format!("approval_{}", subject.call.id),
         tool_call_id: subject.call.id.clone(),
         tool_name: subject.call.tool.clone(),
-        input: Shown::of(subject, view).input.into_owned(),
+        input: shown.input.clone().into_owned(),
         message: Some(message),
         policies: asking().map(|policy| policy.id.clone()).collect(),
         expires_at: expires_at.map(|time| time.to_string()),

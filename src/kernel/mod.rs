@@ -47,8 +47,14 @@ impl Kernel<'_> {
     ///
     /// Whatever goes wrong in here, a panic included, denies.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        catch_unwind(AssertUnwindSafe(|| self.decide_unguarded(call, session)))
-            .unwrap_or_else(|_| Decision::refused(call, Effect::Deny, reason_code::INTERNAL_ERROR, "Callgate failed to decide this call"))
+        catch_unwind(AssertUnwindSafe(|| self.decide_unguarded(call, session))).unwrap_or_else(|_| {
+            Decision::refused(
+                call,
+                Effect::Deny,
+                reason_code::INTERNAL_ERROR,
+                "Callgate failed to decide this call",
+            )
+        })
     }
 
     fn decide_unguarded<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
@@ -58,7 +64,7 @@ impl Kernel<'_> {
         let subject = self.subject(call);
         let mut trace = Trace::default();
         let view = subject.view(session);
-        let normalised = normalise::run(&subject, view, &mut trace);
+        let normalised = normalise::run(&subject, &call.input, view, &mut trace);
         let view = CallView { input: &normalised.input, ..view };
         let conclusion = gate::run(&subject, view, normalised.failure, &mut trace);
         let reason = conclusion.reason(&subject, view);
@@ -107,7 +113,9 @@ impl<'a> Subject<'a> {
     /// The policies of one phase over all layers, in the order in which they act.
     fn policies<'s>(&'s self, phase: fn(&Chain) -> &[u32]) -> impl Iterator<Item = (PolicyRef, &'a Policy)> {
         (0u8..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (chains, chain))| {
-            phase(chain).iter().filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))
+            phase(chain)
+                .iter()
+                .filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))
         })
     }
 

@@ -20,16 +20,21 @@ pub(super) struct Normalised<'a> {
 }
 
 /// Runs every policy of the phase, also after a failure: gate still looks for what halts.
-pub(super) fn run<'a>(subject: &Subject<'_>, view: CallView<'a>, trace: &mut Trace) -> Normalised<'a> {
-    if !view.input.is_object() {
+pub(super) fn run<'c>(
+    subject: &Subject<'_>,
+    input: &'c Value,
+    view: CallView<'_>,
+    trace: &mut Trace,
+) -> Normalised<'c> {
+    if !input.is_object() {
         let failure = Reason {
             policy: None,
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
-            message: format!("arguments are a JSON object, these are of type {}", JsonType::of(view.input)),
+            message: format!("arguments are a JSON object, these are of type {}", JsonType::of(input)),
         };
-        return Normalised { input: Cow::Borrowed(view.input), failure: Some(failure) };
+        return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
-    let mut input = Cow::Borrowed(view.input);
+    let mut input = Cow::Borrowed(input);
     let mut failure = None;
     for (reference, policy) in subject.policies(|chain| &chain.normalise) {
         let now = CallView { input: &input, ..view };
@@ -60,7 +65,12 @@ pub(super) fn run<'a>(subject: &Subject<'_>, view: CallView<'a>, trace: &mut Tra
 }
 
 /// What a matching policy makes of the arguments: the same, others, or a failure.
-fn act(subject: &Subject<'_>, policy: &Policy, truth: &Truth, view: CallView<'_>) -> Result<Option<Value>, Reason> {
+fn act(
+    subject: &Subject<'_>,
+    policy: &Policy,
+    truth: &Truth,
+    view: CallView<'_>,
+) -> Result<Option<Value>, Reason> {
     match &policy.kind {
         Kind::Validate(validate) => validate.check(&policy.id, view.input, subject.tool).map(|()| None),
         // What is absent gives a transform nothing to decide on.

@@ -37,7 +37,12 @@ struct Settling<'a> {
 
 impl Kernel<'_> {
     /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session.
-    pub fn refuse(&self, mut decision: Decision<'_>, session: &mut SessionState, started: Instant) -> Outcome {
+    pub fn refuse(
+        &self,
+        mut decision: Decision<'_>,
+        session: &mut SessionState,
+        started: Instant,
+    ) -> Outcome {
         let kind = match decision.effect {
             Effect::Suspend => OutcomeKind::Suspended,
             Effect::Invalid => OutcomeKind::Invalid,
@@ -60,7 +65,13 @@ impl Kernel<'_> {
     }
 
     /// The outcome of a call that was executed or answered.
-    pub fn settle(&self, mut decision: Decision<'_>, execution: Execution, session: &mut SessionState, started: Instant) -> Outcome {
+    pub fn settle(
+        &self,
+        mut decision: Decision<'_>,
+        execution: Execution,
+        session: &mut SessionState,
+        started: Instant,
+    ) -> Outcome {
         let subject = self.subject(decision.call);
         let mut dry = false;
         let (kind, output, error) = match execution {
@@ -79,8 +90,14 @@ impl Kernel<'_> {
             }
         };
         let reason = match (kind, &error) {
-            (OutcomeKind::Answered, _) => Reason { code: reason_code::ANSWERED.to_owned(), ..decision.reason() },
-            (_, Some(error)) => Reason { policy: None, code: reason_code::TOOL_ERROR.to_owned(), message: error.message.clone() },
+            (OutcomeKind::Answered, _) => {
+                Reason { code: reason_code::ANSWERED.to_owned(), ..decision.reason() }
+            }
+            (_, Some(error)) => Reason {
+                policy: None,
+                code: reason_code::TOOL_ERROR.to_owned(),
+                message: error.message.clone(),
+            },
             _ => decision.reason(),
         };
         let mut settling = Settling {
@@ -103,7 +120,12 @@ impl Kernel<'_> {
 
 impl<'a> Settling<'a> {
     fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
-        CallView { input, output: self.output.as_ref(), error: self.error.as_deref(), ..self.subject.view(session) }
+        CallView {
+            input,
+            output: self.output.as_ref(),
+            error: self.error.as_deref(),
+            ..self.subject.view(session)
+        }
     }
 
     fn policies(&self) -> Vec<(PolicyRef, &'a Policy)> {
@@ -127,7 +149,8 @@ impl<'a> Settling<'a> {
             }
             let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
             let suggestion = schema.and_then(|schema| schema.suggest(input)).unwrap_or_default();
-            let message = recover.message.render_with(&self.view(input, session), &[("suggestion", &suggestion)]);
+            let message =
+                recover.message.render_with(&self.view(input, session), &[("suggestion", &suggestion)]);
             session.invite(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
             self.output = Some(Value::from(message.trim_end()));
@@ -194,8 +217,11 @@ impl<'a> Settling<'a> {
         self.kind = OutcomeKind::Failed;
         self.output = None;
         self.error = Some(message.clone());
-        self.reason =
-            Reason { policy: Some(policy.id.clone()), code: reason_code::OUTPUT_WITHHELD.to_owned(), message };
+        self.reason = Reason {
+            policy: Some(policy.id.clone()),
+            code: reason_code::OUTPUT_WITHHELD.to_owned(),
+            message,
+        };
     }
 
     /// Labels of calls that ran, facts of calls that succeeded.
@@ -232,30 +258,25 @@ impl<'a> Settling<'a> {
     }
 
     /// Audits, and writes the outcome down.
-    fn finish(mut self, kernel: &Kernel<'_>, decision: &Decision<'_>, session: &SessionState, dry: bool, started: Instant) -> Outcome {
-        let view = self.view(&decision.input, session);
-        let approval = (self.kind == OutcomeKind::Suspended)
-            .then(|| gate::request(kernel, &self.subject, &decision.approvals, self.reason.message.clone(), view));
-        let shown = Shown::of(&self.subject, view);
-        let input = shown.input.clone().into_owned();
-        let mut audit = Vec::new();
-        let mut noted = Vec::new();
-        for (reference, policy) in self.policies() {
-            let Kind::Audit(fields) = &policy.kind else { continue };
-            // Matched on what the call is, recorded from what may be shown of it. When in doubt, recorded.
-            let truth = policy.matcher.eval(&view);
-            if truth == Truth::No {
-                continue;
-            }
-            noted.push((reference, matches!(truth, Truth::Undecided(_))));
-            if policy.mode != Mode::Shadow {
-                audit.push(AuditEntry { policy: policy.id.clone(), fields: fields.fields(&shown.view(view)) });
-            }
-        }
-        for (reference, open) in noted {
+    fn finish(
+        mut self,
+        kernel: &Kernel<'_>,
+        decision: &Decision<'_>,
+        session: &SessionState,
+        dry: bool,
+        started: Instant,
+    ) -> Outcome {
+        let (input, message, approval, (audit, audited)) = {
+            let view = self.view(&decision.input, session);
+            let shown = Shown::of(&self.subject, view);
+            let message = shown.text(&self.reason.message);
+            let approval = (self.kind == OutcomeKind::Suspended)
+                .then(|| gate::request(kernel, &self.subject, &decision.approvals, &message, &shown, view));
+            (shown.input.clone().into_owned(), message, approval, self.audit(&shown, view))
+        };
+        for (reference, open) in audited {
             self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
         }
-        let message = shown.text(&self.reason.message);
         Outcome {
             id: self.subject.call.id.clone(),
             tool: self.subject.call.tool.clone(),
@@ -272,5 +293,24 @@ impl<'a> Settling<'a> {
             revision: kernel.revision(),
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         }
+    }
+
+    /// What audit policies record, and which they are. Matched on what the call is, recorded from what may be shown of it;
+    /// when in doubt, recorded.
+    fn audit(&self, shown: &Shown<'_>, view: CallView<'_>) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
+        let (mut entries, mut audited) = (Vec::new(), Vec::new());
+        for (reference, policy) in self.policies() {
+            let Kind::Audit(audit) = &policy.kind else { continue };
+            let truth = policy.matcher.eval(&view);
+            if truth == Truth::No {
+                continue;
+            }
+            audited.push((reference, matches!(truth, Truth::Undecided(_))));
+            if policy.mode != Mode::Shadow {
+                entries
+                    .push(AuditEntry { policy: policy.id.clone(), fields: audit.fields(&shown.view(view)) });
+            }
+        }
+        (entries, audited)
     }
 }

@@ -46,14 +46,18 @@ impl<'a> Shown<'a> {
 
     /// A text about the call, as it may be shown.
     pub(super) fn text(&self, text: &str) -> String {
-        self.redactions.iter().fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
+        self.redactions
+            .iter()
+            .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
     }
 }
 
 /// The redaction of an enforced `redact` policy that concerns this call; when in doubt it does.
 pub(super) fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
     match &policy.kind {
-        Kind::Redact(redact) if policy.mode == Mode::Enforce && policy.matcher.eval(view) != Truth::No => Some(redact),
+        Kind::Redact(redact) if policy.mode == Mode::Enforce && policy.matcher.eval(view) != Truth::No => {
+            Some(redact)
+        }
         _ => None,
     }
 }

@@ -76,7 +76,8 @@ impl Condition {
 
     fn read_list(node: &Node, reader: &mut Reader<'_>) -> Option<Vec<Self>> {
         // Every item is read, so that every problem is reported, before a failure counts.
-        let conditions: Vec<Option<Self>> = node.items()?.iter().map(|item| Self::read(item, reader)).collect();
+        let conditions: Vec<Option<Self>> =
+            node.items()?.iter().map(|item| Self::read(item, reader)).collect();
         conditions.into_iter().collect()
     }
 

@@ -4,30 +4,45 @@ mod condition;
 mod domain;
 mod host;
 mod inside;
+mod name;
 mod operand;
 mod operator;
 mod pattern;
 mod test;
 mod truth;
+mod undecided;
 
 pub use condition::{CONDITION, Condition};
+pub use domain::{DomainPattern, address_domains, every_domain_matches};
+pub use host::HostPattern;
+pub use inside::Directory;
 pub use pattern::NamePattern;
 pub use test::{ScalarKey, Test};
 pub use truth::Truth;
+pub use undecided::Undecided;
 
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::CallView;
 use crate::source::{Node, NodeValue};
 
-const PATTERN: Shape = Shape::Text("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
+const PATTERN: Shape =
+    Shape::Text("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
 
 static MATCHER: Record = Record {
     name: "matcher",
     doc: "Which calls a policy concerns. Everything that is said must hold.",
     fields: &[
         Field::optional("tool", Shape::OneOrMany(&PATTERN), "The tool's own name. Without it: every tool."),
-        Field::optional("server", Shape::OneOrMany(&PATTERN), "The name of the MCP server that has the tool."),
-        Field::optional("where", Shape::OneOrMany(&Shape::Record(&CONDITION)), "Conditions that must all hold."),
+        Field::optional(
+            "server",
+            Shape::OneOrMany(&PATTERN),
+            "The name of the MCP server that has the tool.",
+        ),
+        Field::optional(
+            "where",
+            Shape::OneOrMany(&Shape::Record(&CONDITION)),
+            "Conditions that must all hold.",
+        ),
     ],
 };
 
@@ -51,7 +66,8 @@ impl Matcher {
         if !matches!(node.value, NodeValue::Mapping(_)) {
             return Self { tools: NamePattern::read_many(node, reader), ..Self::default() };
         }
-        let mut patterns = |key| node.get(key).map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
+        let mut patterns =
+            |key| node.get(key).map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
         let (tools, servers) = (patterns("tool"), patterns("server"));
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
         Self { tools, servers, condition }
@@ -59,7 +75,8 @@ impl Matcher {
 
     /// Whether calls of this tool of this server can match at all. A call without server has the empty name.
     pub fn concerns(&self, server: &str, tool: &str) -> bool {
-        let fits = |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
+        let fits =
+            |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
         fits(&self.tools, tool) && fits(&self.servers, server)
     }
 

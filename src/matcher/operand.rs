@@ -26,8 +26,12 @@ impl Operand {
         let path = reader.path(path)?;
         if !path.is_singular() {
             reader.report(
-                Diagnostic::new(&INVALID_OPERAND, node.span, "this path may yield several values, and one is compared with")
-                    .help("use `in:` or `not_in:` to compare with several"),
+                Diagnostic::new(
+                    &INVALID_OPERAND,
+                    node.span,
+                    "this path may yield several values, and one is compared with",
+                )
+                .help("use `in:` or `not_in:` to compare with several"),
             );
             return None;
         }
@@ -70,8 +74,12 @@ impl OperandSet {
         let found = nodes(path, view)?;
         match found.as_slice() {
             [] => Err(Truth::Absent),
-            [Node::Json(Value::Array(items))] if path.is_singular() => Ok(items.iter().map(Node::Json).collect()),
-            [_] if path.is_singular() => Err(Truth::Undecided(format!("`{}` is no list to look in", path.text()))),
+            [Node::Json(Value::Array(items))] if path.is_singular() => {
+                Ok(items.iter().map(Node::Json).collect())
+            }
+            [_] if path.is_singular() => {
+                Err(Truth::Undecided(format!("`{}` is no list to look in", path.text())))
+            }
             several => Ok(several.iter().copied().collect()),
         }
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use regex::Regex;
 use serde_json::Value;
 
-use super::domain::DomainPattern;
+use super::domain::{DomainPattern, every_domain_matches};
 use super::host::HostPattern;
 use super::inside::Directory;
 use super::operand::{Operand, OperandSet, PatternSet};
@@ -23,7 +23,8 @@ pub static PATH_OPERAND: Record = Record {
     fields: &[Field::required("path", Shape::Text("a JSONPath such as `$.context.tenant`"), "The place.")],
 };
 
-const COUNT: Shape = Shape::Integer(0, i64::MAX);
+/// A number of characters, items or members.
+pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
 
 /// What `length:` may ask.
 pub static LENGTH_RECORD: Record = Record {
@@ -77,10 +78,13 @@ impl Comparison {
 
     fn eval(self, node: Node<'_>, operand: Node<'_>) -> Truth {
         if matches!(self, Self::Eq | Self::Ne) {
-            return equality(node, operand, self.name()).map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
+            return equality(node, operand, self.name())
+                .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
         }
         let ordering = match (node, operand) {
-            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => Decimal::of(a).cmp(&Decimal::of(b)),
+            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => {
+                Decimal::of(a).cmp(&Decimal::of(b))
+            }
             (a, b) => match (a.as_str(), b.as_str()) {
                 (Some(a), Some(b)) => a.cmp(b),
                 _ => return mistyped(node, self.name(), operand.json_type().name()),
@@ -111,17 +115,24 @@ impl Operator {
     pub fn read_all(test: &source::Node, reader: &mut Reader<'_>) -> Vec<Option<Self>> {
         let base = test.get("base").and_then(source::Node::as_str);
         let entries = test.entries().unwrap_or_default().iter();
-        let operators = entries.filter_map(|entry| Self::read(&entry.key, &entry.value, base, reader)).collect();
+        let operators =
+            entries.filter_map(|entry| Self::read(&entry.key, &entry.value, base, reader)).collect();
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, base.span, "`base` means nothing without `inside`").help("add `inside:`, or leave `base` out"),
+                Diagnostic::new(&MISSING_KEY, base.span, "`base` means nothing without `inside`")
+                    .help("add `inside:`, or leave `base` out"),
             );
         }
         operators
     }
 
     /// Reads one operator; `None` where the key is none.
-    fn read(key: &str, node: &source::Node, base: Option<&str>, reader: &mut Reader<'_>) -> Option<Option<Self>> {
+    fn read(
+        key: &str,
+        node: &source::Node,
+        base: Option<&str>,
+        reader: &mut Reader<'_>,
+    ) -> Option<Option<Self>> {
         if let Some(comparison) = Comparison::ALL.into_iter().find(|comparison| comparison.name() == key) {
             let operand = Operand::read(node, reader);
             return Some(operand.and_then(|operand| comparable(comparison, operand, node, reader)));
@@ -167,7 +178,9 @@ impl Operator {
                 Err(open) => open,
             },
             Self::StartsWith(texts) => on_text(node, "starts_with", |text| {
-                texts.with(view, literal, |texts| texts.iter().any(|start| text.starts_with(start.as_str())).into())
+                texts.with(view, literal, |texts| {
+                    texts.iter().any(|start| text.starts_with(start.as_str())).into()
+                })
             }),
             Self::EndsWith(texts) => on_text(node, "ends_with", |text| {
                 texts.with(view, literal, |texts| texts.iter().any(|end| text.ends_with(end.as_str())).into())
@@ -183,11 +196,14 @@ impl Operator {
                 )
             }),
             Self::Host(patterns) => on_text(node, "host", |text| {
-                patterns.with(view, HostPattern::parse, |patterns| decide_any(patterns, |pattern| pattern.matches(text)))
+                patterns.with(view, HostPattern::parse, |patterns| {
+                    decide_any(patterns, |pattern| pattern.matches(text))
+                })
             }),
             Self::Domain(patterns) => on_text(node, "domain", |text| {
                 patterns.with(view, DomainPattern::parse, |patterns| {
-                    DomainPattern::all_within(patterns, text).map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from)
+                    every_domain_matches(patterns, text)
+                        .map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from)
                 })
             }),
         }
@@ -208,7 +224,12 @@ fn literal(text: &str) -> Result<String, String> {
 }
 
 /// `gt` and its like need an operand that has an order.
-fn comparable(comparison: Comparison, operand: Operand, node: &source::Node, reader: &mut Reader<'_>) -> Option<Operator> {
+fn comparable(
+    comparison: Comparison,
+    operand: Operand,
+    node: &source::Node,
+    reader: &mut Reader<'_>,
+) -> Option<Operator> {
     let ordered = match &operand {
         Operand::Literal(value) => value.is_number() || value.is_string(),
         Operand::Path(_) => true,
@@ -217,8 +238,12 @@ fn comparable(comparison: Comparison, operand: Operand, node: &source::Node, rea
         return Some(Operator::Compare(comparison, operand));
     }
     reader.report(
-        Diagnostic::new(&INVALID_OPERAND, node.span, format!("`{}` compares numbers or texts, this is {}", comparison.name(), node.type_name()))
-            .help("write a number, a text, or `{ path: … }`"),
+        Diagnostic::new(
+            &INVALID_OPERAND,
+            node.span,
+            format!("`{}` compares numbers or texts, this is {}", comparison.name(), node.type_name()),
+        )
+        .help("write a number, a text, or `{ path: … }`"),
     );
     None
 }
@@ -227,7 +252,8 @@ fn read_length(node: &source::Node) -> Option<Vec<(Comparison, u64)>> {
     if let Some(number) = node.as_number() {
         return Some(vec![(Comparison::Eq, number.as_u64()?)]);
     }
-    let bound = |comparison: Comparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
+    let bound =
+        |comparison: Comparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
     Some(Comparison::ALL.into_iter().filter_map(bound).collect())
 }
 
@@ -265,11 +291,9 @@ fn member(node: Node<'_>, values: &[Node<'_>], operator: &str) -> Truth {
 
 fn contains(node: Node<'_>, operand: Node<'_>) -> Truth {
     match node {
-        Node::Json(Value::Array(items)) => {
-            Truth::any(items.iter().map(|item| {
-                equality(Node::Json(item), operand, "contains").map_or_else(|open| open, Truth::from)
-            }))
-        }
+        Node::Json(Value::Array(items)) => Truth::any(items.iter().map(|item| {
+            equality(Node::Json(item), operand, "contains").map_or_else(|open| open, Truth::from)
+        })),
         _ => match (node.as_str(), operand.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
             (Some(_), None) => Truth::Undecided("is text, `contains` was given no text".to_owned()),

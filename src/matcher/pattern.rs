@@ -34,10 +34,9 @@ impl NamePattern {
         } else {
             return Some(Self::Exact(text.to_owned()));
         };
-        reader.report(
-            Diagnostic::new(&INVALID_PATTERN, node.span, problem)
-                .help("write an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`"),
-        );
+        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, problem).help(
+            "write an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`",
+        ));
         None
     }
 

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 
 use super::operand;
-use super::operator::Operator;
+use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
 use crate::authoring::{Field, Polarity, Reader, Shape};
 use crate::call::{CallView, Node};
@@ -16,7 +16,7 @@ const OPERAND: Shape = Shape::Any;
 const TEXTS: Shape = Shape::Either(&[
     Shape::Text("a text"),
     Shape::List(&Shape::Text("a text")),
-    Shape::Record(&super::operator::PATH_OPERAND),
+    Shape::Record(&PATH_OPERAND),
 ]);
 
 pub const PATH: Field = Field::optional(
@@ -31,20 +31,25 @@ pub const GT: Field = Field::optional("gt", OPERAND, "It is greater than this nu
 pub const GTE: Field = Field::optional("gte", OPERAND, "It is this, or greater.");
 pub const LT: Field = Field::optional("lt", OPERAND, "It is less than this number, or before this text.");
 pub const LTE: Field = Field::optional("lte", OPERAND, "It is this, or less.");
-const SET: Shape =
-    Shape::Either(&[Shape::List(&Shape::Any), Shape::Record(&super::operator::PATH_OPERAND)]);
+const SET: Shape = Shape::Either(&[Shape::List(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
 pub const IN: Field = Field::optional("in", SET, "It equals one of these: a list, or `{ path: … }`.");
 pub const NOT_IN: Field = Field::optional("not_in", SET, "It is there and equals none of these.");
-pub const CONTAINS: Field =
-    Field::optional("contains", OPERAND, "Text that has this in it, or a list with an item that equals this.");
-pub const STARTS_WITH: Field = Field::optional("starts_with", TEXTS, "Text that starts with this, or with one of these.");
-pub const ENDS_WITH: Field = Field::optional("ends_with", TEXTS, "Text that ends with this, or with one of these.");
+pub const CONTAINS: Field = Field::optional(
+    "contains",
+    OPERAND,
+    "Text that has this in it, or a list with an item that equals this.",
+);
+pub const STARTS_WITH: Field =
+    Field::optional("starts_with", TEXTS, "Text that starts with this, or with one of these.");
+pub const ENDS_WITH: Field =
+    Field::optional("ends_with", TEXTS, "Text that ends with this, or with one of these.");
 pub const MATCHES: Field = Field::optional(
     "matches",
     Shape::Text("a regular expression"),
     "Text in which this regular expression is found somewhere; `^` and `$` anchor it.",
 );
-pub const EXISTS: Field = Field::optional("exists", Shape::Bool, "Whether the place is there at all (null is there).");
+pub const EXISTS: Field =
+    Field::optional("exists", Shape::Bool, "Whether the place is there at all (null is there).");
 const TYPE_WORDS: Shape = Shape::Word(&[
     ("null", "null"),
     ("boolean", "true or false"),
@@ -54,10 +59,12 @@ const TYPE_WORDS: Shape = Shape::Word(&[
     ("array", "a list"),
     ("object", "an object"),
 ]);
-pub const TYPE: Field = Field::optional("type", Shape::OneOrMany(&TYPE_WORDS), "It is of this type, or of one of these.");
+pub const TYPE: Field =
+    Field::optional("type", Shape::OneOrMany(&TYPE_WORDS), "It is of this type, or of one of these.");
+const LENGTHS: Shape = Shape::Either(&[COUNT, Shape::Record(&LENGTH_RECORD)]);
 pub const LENGTH: Field = Field::optional(
     "length",
-    Shape::Either(&[Shape::Integer(0, i64::MAX), Shape::Record(&super::operator::LENGTH_RECORD)]),
+    LENGTHS,
     "How many characters, items or members it has: a number, or `{ gt: 3, lte: 10 }`.",
 );
 pub const INSIDE: Field = Field::optional(
@@ -70,9 +77,13 @@ pub const BASE: Field = Field::optional(
     Shape::Text("an absolute directory"),
     "For `inside`: where relative paths start.",
 );
-pub const HOST: Field = Field::optional("host", TEXTS, "A URL whose host is this, or for `*.example.com` below it.");
-pub const DOMAIN: Field =
-    Field::optional("domain", TEXTS, "An address list in which the domain of every address is this (or one of these).");
+pub const HOST: Field =
+    Field::optional("host", TEXTS, "A URL whose host is this, or for `*.example.com` below it.");
+pub const DOMAIN: Field = Field::optional(
+    "domain",
+    TEXTS,
+    "An address list in which the domain of every address is this (or one of these).",
+);
 pub const EACH: Field = Field::optional(
     "each",
     Shape::Word(&[
@@ -123,7 +134,12 @@ impl Test {
         let path = node.get("path").and_then(|node| reader.path(node));
         let exists = node.get("exists").and_then(source::Node::as_bool);
         let operators = Operator::read_all(node, reader);
-        if exists.is_none() && node.entries()?.iter().all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str())) {
+        if exists.is_none()
+            && node
+                .entries()?
+                .iter()
+                .all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str()))
+        {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this test names a place and says nothing of it")
                     .help("add a test such as `eq:`, `gt:`, `matches:` or `exists: true`"),
@@ -135,7 +151,9 @@ impl Test {
             Some("every") => Each::Every,
             Some("none") => Each::None,
             Some(_) => Each::Any,
-            None if path.is_singular() || reader.polarity != Polarity::Permitting || operators.is_empty() => Each::Any,
+            None if path.is_singular() || reader.polarity != Polarity::Permitting || operators.is_empty() => {
+                Each::Any
+            }
             None => {
                 reader.report(
                     Diagnostic::new(
@@ -200,11 +218,16 @@ impl Test {
     /// Where this test can be looked up in an index instead of being evaluated: a single place that must equal one of
     /// some literals of one type, and that does not match when absent.
     pub fn lookup(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
-        if !self.path.is_singular() || self.each != Each::Any || self.absence != Absence::NoMatch || self.exists == Some(false) {
+        if !self.path.is_singular()
+            || self.each != Each::Any
+            || self.absence != Absence::NoMatch
+            || self.exists == Some(false)
+        {
             return None;
         }
         let keys = self.operators.iter().find_map(Operator::literals)?;
-        let keys: Vec<_> = keys.iter().map(|value| ScalarKey::of(Node::Json(value))).collect::<Option<_>>()?;
+        let keys: Vec<_> =
+            keys.iter().map(|value| ScalarKey::of(Node::Json(value))).collect::<Option<_>>()?;
         let first = keys.first()?.json_type();
         keys.iter().all(|key| key.json_type() == first).then_some((&self.path, keys))
     }
@@ -225,7 +248,8 @@ impl<'a> ScalarKey<'a> {
     /// The key of a node, where it is a scalar other than null.
     pub fn of(node: Node<'a>) -> Option<Self> {
         match node {
-            Node::Text(text) | Node::Json(serde_json::Value::String(text)) => Some(Self::String(text)),
+            Node::Text(text) => Some(Self::String(text)),
+            Node::Json(serde_json::Value::String(text)) => Some(Self::String(text)),
             Node::Json(serde_json::Value::Number(number)) => Some(Self::Number(Decimal::of(number))),
             Node::Json(serde_json::Value::Bool(value)) => Some(Self::Boolean(*value)),
             Node::Json(_) => None,

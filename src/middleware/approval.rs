@@ -28,7 +28,11 @@ static RECORD: Record = Record {
             Shape::Text("a template"),
             "The question, such as \"Refund {{ input.amount }}?\". Without it: the policy's description.",
         ),
-        Field::optional("expires", Shape::Text("a span of time such as `24h`"), "How long the question stands. Without it: for ever."),
+        Field::optional(
+            "expires",
+            Shape::Text("a span of time such as `24h`"),
+            "How long the question stands. Without it: for ever.",
+        ),
         Field::optional(
             "approvers",
             Shape::List(&Shape::Text("a principal or role")),
@@ -64,7 +68,11 @@ static REMEMBER: Record = Record {
             ]),
             "Which later calls the approval stands for.",
         ),
-        Field::optional("fields", Shape::List(&Shape::Text("a JSONPath below `$.input`")), "For `scope: fields`: which arguments must be the same."),
+        Field::optional(
+            "fields",
+            Shape::List(&Shape::Text("a JSONPath below `$.input`")),
+            "For `scope: fields`: which arguments must be the same.",
+        ),
         Field::required("for", Shape::Text("a span of time such as `8h`"), "How long it stands."),
     ],
 };

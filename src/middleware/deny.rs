@@ -39,7 +39,11 @@ static RECORD: Record = Record {
             Shape::Text("a template"),
             "What the agent is told, such as \"Not outside {{ context.tenant }}\". Without it: the policy's description.",
         ),
-        Field::optional("code", Shape::Text("a word"), "A code of your own that programs can rely on. Without it: `denied`."),
+        Field::optional(
+            "code",
+            Shape::Text("a word"),
+            "A code of your own that programs can rely on. Without it: `denied`.",
+        ),
     ],
 };
 

@@ -29,7 +29,11 @@ pub(super) static KIND: KindEntry = KindEntry {
             None => None,
         };
         if let Some(node) = node.get("key").filter(|_| key.as_ref().is_some_and(|key| !key.is_singular())) {
-            reader.report(Diagnostic::new(&INVALID_PATH, node.span, "a key is one value, and this path may yield several"));
+            reader.report(Diagnostic::new(
+                &INVALID_PATH,
+                node.span,
+                "a key is one value, and this path may yield several",
+            ));
             return None;
         }
         Some(Kind::Fact(Fact { name, key, value }))
@@ -46,7 +50,11 @@ static RECORD: Record = Record {
             Shape::Text("a JSONPath such as `$.input.order_id`"),
             "Keeps one value for each value of this place. Without it: one value, the latest.",
         ),
-        Field::optional("value", Shape::Text("a JSONPath such as `$.output`"), "What is kept. Without it: `$.output`."),
+        Field::optional(
+            "value",
+            Shape::Text("a JSONPath such as `$.output`"),
+            "What is kept. Without it: `$.output`.",
+        ),
     ],
 };
 
@@ -109,7 +117,8 @@ impl Fact {
 /// A key's text: a string is its own, equal numbers have the same.
 fn key_text(node: Node<'_>) -> Option<String> {
     match node {
-        Node::Text(text) | Node::Json(Value::String(text)) => Some(text.to_owned()),
+        Node::Text(text) => Some(text.to_owned()),
+        Node::Json(Value::String(text)) => Some(text.clone()),
         Node::Json(Value::Number(number)) => match number.as_i64() {
             Some(whole) => Some(whole.to_string()),
             None => Some(Decimal::of(number).canonical()),

@@ -123,8 +123,12 @@ impl Kind {
                 Phase::Gate | Phase::Execute => false,
             },
             Self::Validate(_) => phase == Phase::Normalise,
-            Self::Deny(_) | Self::Allow(_) | Self::Halt(_) | Self::Approval(_) | Self::Respond(_) => phase == Phase::Gate,
-            Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => phase == Phase::Settle,
+            Self::Deny(_) | Self::Allow(_) | Self::Halt(_) | Self::Approval(_) | Self::Respond(_) => {
+                phase == Phase::Gate
+            }
+            Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
+                phase == Phase::Settle
+            }
         }
     }
 }

@@ -31,7 +31,9 @@ static RECORD: Record = Record {
     fields: &[
         Field::optional(
             "on",
-            Shape::OneOrMany(&Shape::Text("an error's kind or text: exact, a glob, or a regular expression such as `/invalid/`")),
+            Shape::OneOrMany(&Shape::Text(
+                "an error's kind or text: exact, a glob, or a regular expression such as `/invalid/`",
+            )),
             "Which errors: the error's kind (such as `timeout`) or its text. Without it: every error.",
         ),
         Field::optional(
@@ -63,6 +65,8 @@ impl Recover {
     pub fn concerns(&self, error: &ToolError) -> bool {
         let kind = error.kind.as_deref();
         self.on.is_empty()
-            || self.on.iter().any(|pattern| pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind)))
+            || self.on.iter().any(|pattern| {
+                pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind))
+            })
     }
 }

@@ -25,11 +25,22 @@ static RECORD: Record = Record {
     fields: &[
         Field::optional(
             "in",
-            Shape::OneOrMany(&Shape::Word(&[("input", "the arguments, as shown and recorded"), ("output", "the result, and the tool's error")])),
+            Shape::OneOrMany(&Shape::Word(&[
+                ("input", "the arguments, as shown and recorded"),
+                ("output", "the result, and the tool's error"),
+            ])),
             "Where. Without it: both.",
         ),
-        Field::optional("detect", Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")), "Typed detectors."),
-        Field::optional("patterns", Shape::OneOrMany(&Shape::Text("a regular expression")), "Patterns of your own."),
+        Field::optional(
+            "detect",
+            Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
+            "Typed detectors.",
+        ),
+        Field::optional(
+            "patterns",
+            Shape::OneOrMany(&Shape::Text("a regular expression")),
+            "Patterns of your own.",
+        ),
         Field::optional(
             "with",
             Shape::Either(&[
@@ -68,7 +79,8 @@ impl Redact {
         let reported = reader.reported();
         let detectors: Vec<Detector> =
             texts(node.get("detect")).filter_map(|name| read_detector(name, reader)).collect();
-        let patterns: Vec<Regex> = texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
+        let patterns: Vec<Regex> =
+            texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
         if node.get("detect").is_none() && node.get("patterns").is_none() {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this says not what to redact")
@@ -105,7 +117,9 @@ fn read_detector(node: &Node, reader: &mut Reader<'_>) -> Option<Detector> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known detectors: {}", known().collect::<Vec<_>>().join(", ")),
         };
-        reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{name}` is no detector")).help(help));
+        reader.report(
+            Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{name}` is no detector")).help(help),
+        );
     }
     detector
 }

@@ -27,8 +27,16 @@ static RECORD: Record = Record {
     name: "transform",
     doc: "The steps.",
     fields: &[
-        Field::optional("input", Shape::List(&Shape::Record(&STEP)), "Steps on the arguments; their paths start with `$.input`."),
-        Field::optional("output", Shape::List(&Shape::Record(&STEP)), "Steps on the result; their paths start with `$.output`."),
+        Field::optional(
+            "input",
+            Shape::List(&Shape::Record(&STEP)),
+            "Steps on the arguments; their paths start with `$.input`.",
+        ),
+        Field::optional(
+            "output",
+            Shape::List(&Shape::Record(&STEP)),
+            "Steps on the result; their paths start with `$.output`.",
+        ),
     ],
 };
 
@@ -45,7 +53,11 @@ static STEP: Record = Record {
         Field::optional("set", Shape::Any, "Puts this in the place, whatever was there."),
         Field::optional("clamp", Shape::Record(&CLAMP), "Brings a number within bounds."),
         Field::optional("rename", Shape::Text("a name"), "Gives the member another name."),
-        Field::optional("replace", Shape::Record(&REPLACE), "Replaces what a regular expression finds in a text."),
+        Field::optional(
+            "replace",
+            Shape::Record(&REPLACE),
+            "Replaces what a regular expression finds in a text.",
+        ),
         Field::optional("template", Shape::Text("a template"), "Puts this text in the place."),
     ],
 };
@@ -63,8 +75,16 @@ static REPLACE: Record = Record {
     name: "replace",
     doc: "What is replaced by what.",
     fields: &[
-        Field::required("pattern", Shape::Text("a regular expression"), "What is found, everywhere in the text."),
-        Field::required("with", Shape::Text("a text"), "What stands there then; `$1` is the first group, `$$` a dollar sign."),
+        Field::required(
+            "pattern",
+            Shape::Text("a regular expression"),
+            "What is found, everywhere in the text.",
+        ),
+        Field::required(
+            "with",
+            Shape::Text("a text"),
+            "What stands there then; `$1` is the first group, `$$` a dollar sign.",
+        ),
     ],
 };
 
@@ -102,7 +122,8 @@ impl Transform {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         if node.get("input").is_none() && node.get("output").is_none() {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this changes nothing").help("add `input:` or `output:` with a list of steps"),
+                Diagnostic::new(&MISSING_KEY, node.span, "this changes nothing")
+                    .help("add `input:` or `output:` with a list of steps"),
             );
             return None;
         }
@@ -131,9 +152,13 @@ impl Step {
         };
         if let Some(second) = changes.next() {
             reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, second.key_span, format!("`{}` and `{}` in one step", entry.key, second.key))
-                    .label(entry.key_span, "the first")
-                    .help("write each as a step of its own: steps are applied in order"),
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    second.key_span,
+                    format!("`{}` and `{}` in one step", entry.key, second.key),
+                )
+                .label(entry.key_span, "the first")
+                .help("write each as a step of its own: steps are applied in order"),
             );
             return None;
         }
@@ -149,9 +174,16 @@ impl Step {
             ));
             return None;
         }
-        let needs_member = !matches!(change, Change::Set(_) | Change::Replace { .. } | Change::Trim | Change::Lowercase | Change::Uppercase);
+        let needs_member = !matches!(
+            change,
+            Change::Set(_) | Change::Replace { .. } | Change::Trim | Change::Lowercase | Change::Uppercase
+        );
         if root == Root::Input && needs_member && path.steps().is_some_and(<[_]>::is_empty) {
-            reader.report(Diagnostic::new(&INVALID_PATH, path_node.span, "this step needs a place inside the arguments"));
+            reader.report(Diagnostic::new(
+                &INVALID_PATH,
+                path_node.span,
+                "this step needs a place inside the arguments",
+            ));
             return None;
         }
         if matches!(change, Change::Default(_) | Change::Template(_)) && !path.is_singular() {
@@ -170,28 +202,35 @@ impl Step {
     fn apply(&self, view: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
         let root = self.path.root();
         let now = with_root(*view, root, value);
-        let locations = self.path.locations(&now).map_err(|mismatch| format!("`{}`: {mismatch}", self.path.text()))?;
+        let locations =
+            self.path.locations(&now).map_err(|mismatch| format!("`{}`: {mismatch}", self.path.text()))?;
         match &self.change {
             Change::Default(default) if locations.is_empty() => self.set(value, default.clone()),
             Change::Default(_) => Ok(false),
-            Change::Set(new) if locations.is_empty() && self.path.is_singular() => self.set(value, new.clone()),
+            Change::Set(new) if locations.is_empty() && self.path.is_singular() => {
+                self.set(value, new.clone())
+            }
             Change::Template(template) => {
-                let text = template.render_strict(&now).map_err(|error| format!("`{}`: {error}", self.path.text()))?;
+                let text = template
+                    .render_strict(&now)
+                    .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
                 self.set(value, Value::String(text))
             }
-            Change::Remove => Ok(path::remove_all(value, &locations) > 0),
+            Change::Remove => Ok(path::remove_all(value, locations) > 0),
             Change::Rename(name) => {
-                let mut renamed = false;
                 for location in &locations {
-                    renamed |= path::rename(value, location, name).map_err(|error| format!("`{}`: {error}", self.path.text()))?;
+                    path::rename(value, location, name)
+                        .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
                 }
-                Ok(renamed)
+                Ok(!locations.is_empty())
             }
             change => {
                 let mut changed = false;
                 for location in &locations {
                     let Some(place) = path::get_mut(value, location) else { continue };
-                    if let Some(new) = change.of(place).map_err(|problem| format!("`{}` {problem}", self.path.text()))? {
+                    if let Some(new) =
+                        change.of(place).map_err(|problem| format!("`{}` {problem}", self.path.text()))?
+                    {
                         *place = new;
                         changed = true;
                     }
@@ -257,7 +296,9 @@ impl Change {
             Self::Trim => text(place, "trim")?.trim().into(),
             Self::Lowercase => text(place, "lowercase")?.to_lowercase().into(),
             Self::Uppercase => text(place, "uppercase")?.to_uppercase().into(),
-            Self::Replace { pattern, with } => pattern.replace_all(text(place, "replace")?, with.as_str()).into_owned().into(),
+            Self::Replace { pattern, with } => {
+                pattern.replace_all(text(place, "replace")?, with.as_str()).into_owned().into()
+            }
             Self::Clamp { min, max } => match place {
                 Value::Number(number) => Value::Number(clamp(number, min.as_ref(), max.as_ref()).clone()),
                 other => return Err(mistyped(other, "clamp", JsonType::Number)),
@@ -275,7 +316,9 @@ fn read_clamp(node: &Node, reader: &mut Reader<'_>) -> Option<Change> {
     let crossed = matches!((&min, &max), (Some(min), Some(max)) if Decimal::of(min) > Decimal::of(max));
     if empty || crossed {
         let message = if empty { "`clamp` has no bound" } else { "`min` is greater than `max`" };
-        reader.report(Diagnostic::new(&MISSING_KEY, node.span, message).help("say `min`, `max`, or both in order"));
+        reader.report(
+            Diagnostic::new(&MISSING_KEY, node.span, message).help("say `min`, `max`, or both in order"),
+        );
         return None;
     }
     Some(Change::Clamp { min, max })

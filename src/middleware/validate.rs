@@ -17,7 +17,9 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: false,
     needs_matcher: false,
-    read: |node, reader| read_schema(node.get("schema")?, reader).map(|schema| Kind::Validate(Validate { schema })),
+    read: |node, reader| {
+        read_schema(node.get("schema")?, reader).map(|schema| Kind::Validate(Validate { schema }))
+    },
 };
 
 static RECORD: Record = Record {
@@ -59,7 +61,11 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) => {
-            reader.report(Diagnostic::new(&UNREADABLE_FILE, node.span, format!("cannot read `{}`: {error}", path.display())));
+            reader.report(Diagnostic::new(
+                &UNREADABLE_FILE,
+                node.span,
+                format!("cannot read `{}`: {error}", path.display()),
+            ));
             return None;
         }
     };
@@ -67,7 +73,11 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     match json::parse(&text) {
         Ok(value) => compile(node, &value, reader),
         Err(error) => {
-            reader.report(Diagnostic::new(&INVALID_SCHEMA, node.span, format!("`{}` is no JSON: {error}", path.display())));
+            reader.report(Diagnostic::new(
+                &INVALID_SCHEMA,
+                node.span,
+                format!("`{}` is no JSON: {error}", path.display()),
+            ));
             None
         }
     }
@@ -77,7 +87,11 @@ fn compile(node: &Node, value: &serde_json::Value, reader: &mut Reader<'_>) -> O
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {
-            reader.report(Diagnostic::new(&INVALID_SCHEMA, node.span, format!("not a usable JSON Schema: {error}")));
+            reader.report(Diagnostic::new(
+                &INVALID_SCHEMA,
+                node.span,
+                format!("not a usable JSON Schema: {error}"),
+            ));
             None
         }
     }
@@ -94,10 +108,16 @@ impl Validate {
         let schema = match (&self.schema, own) {
             (Some(schema), _) | (None, Some(Ok(schema))) => schema,
             (None, None) => {
-                return fail(reason_code::SCHEMA_UNAVAILABLE, "no schema of this tool is known, so its arguments can't be checked".into());
+                return fail(
+                    reason_code::SCHEMA_UNAVAILABLE,
+                    "no schema of this tool is known, so its arguments can't be checked".into(),
+                );
             }
             (None, Some(Err(error))) => {
-                return fail(reason_code::SCHEMA_UNAVAILABLE, format!("the tool's own schema can't be used: {error}"));
+                return fail(
+                    reason_code::SCHEMA_UNAVAILABLE,
+                    format!("the tool's own schema can't be used: {error}"),
+                );
             }
         };
         match schema.check(input) {

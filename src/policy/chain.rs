@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{Defaults, Plan, Policy};
 use crate::call::{CallView, Phase};
-use crate::json::{Digest, JsonType};
+use crate::json::JsonType;
 use crate::matcher::ScalarKey;
 use crate::path::Path;
 
@@ -68,7 +68,8 @@ impl Chains {
             }
         }
         let (regexes, by_pattern): (Vec<String>, Vec<Vec<u32>>) = by_pattern.into_iter().unzip();
-        let set = RegexSetBuilder::new(&regexes).size_limit(DFA_SIZE_LIMIT).dfa_size_limit(DFA_SIZE_LIMIT).build();
+        let set =
+            RegexSetBuilder::new(&regexes).size_limit(DFA_SIZE_LIMIT).dfa_size_limit(DFA_SIZE_LIMIT).build();
         // Should the set be too large, every pattern policy is a candidate for every tool and tested by itself.
         let (patterns, by_pattern) = match set {
             Ok(set) => (set, by_pattern),
@@ -131,7 +132,8 @@ impl Chains {
         let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_every_tool).copied().collect();
         indices.sort_unstable();
         indices.dedup();
-        indices.retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
+        indices
+            .retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
         let in_phase = |phase| {
             let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()
@@ -179,7 +181,9 @@ impl Gate {
     fn index(policies: Vec<u32>, chains: &Chains) -> Self {
         let hasher = RandomState::new();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
-        let demand = |index: &u32| chains.policy(*index)?.matcher.condition.as_ref()?.required_tests().find_map(|test| test.lookup());
+        let demand = |index: &u32| {
+            chains.policy(*index)?.matcher.condition.as_ref()?.required_tests().find_map(|test| test.lookup())
+        };
         for index in &policies {
             if let Some((path, keys)) = demand(index)
                 && let Some(key) = keys.first()
@@ -220,7 +224,9 @@ impl Gate {
                     // Absent: none of them matches.
                     None => {}
                     Some((Some(key), json_type)) if json_type == lookup.json_type => {
-                        candidates.extend(lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied());
+                        candidates.extend(
+                            lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
+                        );
                     }
                     // Of another type: each has to say for itself that it can't be decided.
                     Some(_) => candidates.extend_from_slice(&lookup.all),

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{Mode, Policy};
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::diagnostic::{
-    DEFAULTS_DISAGREE, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, SourceMap, Span,
-    UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    DEFAULTS_DISAGREE, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER,
+    SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, KindEntry};
-use crate::source::{Entry, File, Node};
+use crate::source::{Entry, LoadedFile, Node};
 
 /// What happens to calls that no `allow`, `approval` or `respond` policy matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,11 @@ static DEFAULTS: Record = Record {
     fields: &[
         Field::optional(
             "unmatched",
-            Shape::Word(&[("allow", "they run"), ("deny", "they are denied"), ("approval", "a person must say yes")]),
+            Shape::Word(&[
+                ("allow", "they run"),
+                ("deny", "they are denied"),
+                ("approval", "a person must say yes"),
+            ]),
             "What happens to calls that no `allow`, `approval` or `respond` policy matches. Without it: `allow`.",
         ),
         Field::optional(
@@ -66,7 +70,11 @@ static DEFAULTS: Record = Record {
 };
 
 const COMMON: [Field; 5] = [
-    Field::required("id", Shape::Text("a name"), "The policy's name, unique in the bundle. Outcomes name it."),
+    Field::required(
+        "id",
+        Shape::Text("a name"),
+        "The policy's name, unique in the bundle. Outcomes name it.",
+    ),
     Field::optional("description", Shape::Text("a text"), "What the policy is for."),
     Field::optional(
         "mode",
@@ -77,7 +85,11 @@ const COMMON: [Field; 5] = [
         ]),
         "Whether the policy acts. Without it: `enforce`.",
     ),
-    Field::optional("priority", Shape::Integer(-1_000_000, 1_000_000), "Higher comes first within a phase. Without it: 0."),
+    Field::optional(
+        "priority",
+        Shape::Integer(-1_000_000, 1_000_000),
+        "Higher comes first within a phase. Without it: 0.",
+    ),
     Field::optional(
         "match",
         matcher::SHAPE,
@@ -113,15 +125,17 @@ pub fn rules_record() -> &'static Record {
 }
 
 /// Reads all files of a bundle. Problems are reported; what could be read is in the bundle all the same.
-pub fn lower(files: &[File], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
+pub fn lower(files: &[LoadedFile], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
     }
     let defaults = read_defaults(files, diagnostics);
-    let nodes = || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
+    let nodes =
+        || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
     check_ids(nodes(), diagnostics);
-    let policies: Vec<Policy> = nodes().filter_map(|node| read_policy(node, defaults, sources, diagnostics)).collect();
+    let policies: Vec<Policy> =
+        nodes().filter_map(|node| read_policy(node, defaults, sources, diagnostics)).collect();
     let revision = revision(files, &policies);
     Bundle { policies, defaults, revision }
 }
@@ -130,23 +144,33 @@ fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
     let Some(version) = root.get("callgate") else { return };
     if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
         diagnostics.push(
-            Diagnostic::new(&UNSUPPORTED_VERSION, version.span, "this version of Callgate reads format version 1")
-                .help("write `callgate: 1`"),
+            Diagnostic::new(
+                &UNSUPPORTED_VERSION,
+                version.span,
+                "this version of Callgate reads format version 1",
+            )
+            .help("write `callgate: 1`"),
         );
     }
 }
 
-fn read_defaults(files: &[File], diagnostics: &mut Diagnostics) -> Defaults {
+fn read_defaults(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
     let mut word = |key: &str| {
         let mut said: Option<(&str, Span)> = None;
         for file in files {
-            let Some(node) = file.root.get("defaults").and_then(|defaults| defaults.get(key)) else { continue };
+            let Some(node) = file.root.get("defaults").and_then(|defaults| defaults.get(key)) else {
+                continue;
+            };
             let Some(word) = node.as_str() else { continue };
             match said {
                 Some((first, span)) if first != word => diagnostics.push(
-                    Diagnostic::new(&DEFAULTS_DISAGREE, node.span, format!("`defaults.{key}` is `{word}` here and `{first}` elsewhere"))
-                        .label(span, "said here first")
-                        .help("say it in one file only"),
+                    Diagnostic::new(
+                        &DEFAULTS_DISAGREE,
+                        node.span,
+                        format!("`defaults.{key}` is `{word}` here and `{first}` elsewhere"),
+                    )
+                    .label(span, "said here first")
+                    .help("say it in one file only"),
                 ),
                 Some(_) => {}
                 None => said = Some((word, node.span)),
@@ -182,18 +206,31 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
             diagnostics.push(Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty"));
         } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 128 {
             diagnostics.push(
-                Diagnostic::new(&UNKNOWN_VALUE, id_node.span, "an id has no white space and at most 128 characters")
-                    .help("write for example `refunds-need-a-person`"),
+                Diagnostic::new(
+                    &UNKNOWN_VALUE,
+                    id_node.span,
+                    "an id has no white space and at most 128 characters",
+                )
+                .help("write for example `refunds-need-a-person`"),
             );
         }
     }
 }
 
-fn read_policy(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Policy> {
+fn read_policy(
+    node: &Node,
+    defaults: Defaults,
+    sources: &SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> Option<Policy> {
     let before = diagnostics.len();
     let id = node.get("id").and_then(Node::as_str);
     let policy = read_parts(node, defaults, sources, diagnostics);
-    if policy.is_none() && diagnostics.len() == before && node.entries().is_some() && !diagnostics.has_errors() {
+    if policy.is_none()
+        && diagnostics.len() == before
+        && node.entries().is_some()
+        && !diagnostics.has_errors()
+    {
         diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "this policy can't be read"));
     }
     for diagnostic in diagnostics.since(before) {
@@ -202,7 +239,12 @@ fn read_policy(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics
     policy
 }
 
-fn read_parts(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Policy> {
+fn read_parts(
+    node: &Node,
+    defaults: Defaults,
+    sources: &SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> Option<Policy> {
     let (kind_node, entry) = find_kind(node, diagnostics)?;
     let mut reader = Reader::new(diagnostics, sources);
     reader.polarity = entry.polarity;
@@ -213,8 +255,12 @@ fn read_parts(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics:
     let drawn_files = std::mem::take(&mut reader.drawn_files);
     if matcher.is_none() && entry.needs_matcher {
         diagnostics.push(
-            Diagnostic::new(&MISSING_MATCHER, kind_node.key_span, format!("a policy of kind `{}` must say which calls it concerns", entry.name))
-                .help("add `match:`; `match: \"*\"` is every tool"),
+            Diagnostic::new(
+                &MISSING_MATCHER,
+                kind_node.key_span,
+                format!("a policy of kind `{}` must say which calls it concerns", entry.name),
+            )
+            .help("add `match:`; `match: \"*\"` is every tool"),
         );
     }
     let mode = match node.get("mode").and_then(Node::as_str) {
@@ -226,7 +272,11 @@ fn read_parts(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics:
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(Node::as_str).map(str::to_owned),
         mode,
-        priority: node.get("priority").and_then(Node::as_number).and_then(serde_json::Number::as_i64).unwrap_or(0),
+        priority: node
+            .get("priority")
+            .and_then(Node::as_number)
+            .and_then(serde_json::Number::as_i64)
+            .unwrap_or(0),
         matcher: matcher.unwrap_or_default(),
         kind: kind?,
         span: node.span,
@@ -236,23 +286,26 @@ fn read_parts(node: &Node, defaults: Defaults, sources: &SourceMap, diagnostics:
 
 /// The one kind key of a policy.
 fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a Entry, &'static KindEntry)> {
-    let mut kinds = node.entries()?.iter().filter_map(|entry| {
-        KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind))
-    });
+    let mut kinds = node
+        .entries()?
+        .iter()
+        .filter_map(|entry| KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind)));
     let Some(first) = kinds.next() else {
         diagnostics.push(
-            Diagnostic::new(&KIND_COUNT, node.span, "this policy says not what it does").help(format!(
-                "add one of {}",
-                KINDS.map(|kind| format!("`{}`", kind.name)).join(", ")
-            )),
+            Diagnostic::new(&KIND_COUNT, node.span, "this policy says not what it does")
+                .help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
         );
         return None;
     };
     for (second, _) in kinds {
         diagnostics.push(
-            Diagnostic::new(&KIND_COUNT, second.key_span, format!("`{}` and `{}` in one policy", first.0.key, second.key))
-                .label(first.0.key_span, "the first")
-                .help("a policy has exactly one kind; make two policies of it"),
+            Diagnostic::new(
+                &KIND_COUNT,
+                second.key_span,
+                format!("`{}` and `{}` in one policy", first.0.key, second.key),
+            )
+            .label(first.0.key_span, "the first")
+            .help("a policy has exactly one kind; make two policies of it"),
         );
     }
     Some(first)
@@ -267,7 +320,7 @@ fn behaviour(node: &Node, drawn_files: &[String]) -> Digest {
 }
 
 /// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.
-fn revision(files: &[File], policies: &[Policy]) -> Digest {
+fn revision(files: &[LoadedFile], policies: &[Policy]) -> Digest {
     let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
     let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour.to_string()).collect();
     json::digest(&json!([documents, behaviours]))

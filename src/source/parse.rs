@@ -1,0 +1,412 @@
+//! The text of one rules file → its tree. YAML is taken strictly: what two readers could understand in two ways is
+//! refused.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, StructureStyle};
+
+use super::aliases::Anchors;
+use super::document::{Entry, Node, NodeValue, Text, TextStyle};
+use super::refusals;
+use super::scalar::{Plain, resolve};
+use super::syntax;
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
+
+/// Lists and mappings nested deeper than this are refused.
+pub const MAX_NESTING: usize = 64;
+/// A file of more values than this is refused; an alias counts as often as it is used.
+pub const MAX_NODES: usize = 1_000_000;
+
+/// After as many problems, the rest of a file is not read.
+pub(super) const MAX_PROBLEMS: usize = 100;
+
+/// Reads one rules file.
+///
+/// What is wrong is added to `diagnostics`; a caller must look there, for a tree is also returned where the problems
+/// leave it sensible (of a doubled key, the first stands), so that what else is wrong can be reported in the same go.
+/// `None` where there is no tree, or none that says what the file says.
+pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
+    let options = granit_parser::options! {
+        strict_indentation: true,
+        disallow_directives: true,
+        emit_unresolved_aliases: true,
+        flow_nesting_limit: MAX_NESTING,
+        block_nesting_limit: MAX_NESTING,
+    };
+    let mut reader = Reader {
+        source,
+        text,
+        events: Parser::new_from_str_with_options(text, options),
+        anchors: Anchors::default(),
+        nodes: 0,
+        earlier_problems: diagnostics.len(),
+        faithful: true,
+        diagnostics,
+    };
+    let root = reader.stream().ok()??;
+    reader.faithful.then_some(root)
+}
+
+/// Reading can't go on; why is among the diagnostics.
+struct Stop;
+
+struct Reader<'t, 'd> {
+    source: SourceId,
+    text: &'t str,
+    events: Parser<'t, StrInput<'t>>,
+    anchors: Anchors,
+    nodes: usize,
+    /// Problems of other files.
+    earlier_problems: usize,
+    /// Whether the tree still says what the file says.
+    faithful: bool,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl<'t> Reader<'t, '_> {
+    fn next(&mut self) -> Result<(Event<'t>, YamlSpan), Stop> {
+        match self.events.next() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => {
+                let diagnostic = syntax::explain(self.source, self.text, &error);
+                // What the parser trips over on a line that is known to be wrong says nothing new.
+                if !self.is_on_a_wrong_line(&diagnostic) {
+                    self.diagnostics.push(diagnostic);
+                }
+                Err(Stop)
+            }
+            None => Ok((Event::StreamEnd, YamlSpan::default())),
+        }
+    }
+
+    fn is_on_a_wrong_line(&self, diagnostic: &Diagnostic) -> bool {
+        let last = self.diagnostics.iter().last().and_then(|last| last.span);
+        last.zip(diagnostic.span).is_some_and(|(last, new)| {
+            last.source == new.source
+                && self.text.get(last.start..new.start).is_some_and(|between| !between.contains('\n'))
+        })
+    }
+
+    /// The words of the file at a place in it.
+    fn written(&self, span: Span) -> &'t str {
+        self.text.get(span.start..span.end).unwrap_or("")
+    }
+
+    fn span(&self, span: &YamlSpan) -> Span {
+        let range = span.byte_range().unwrap_or_default();
+        Span::new(self.source, range.start, range.end)
+    }
+
+    fn stream(&mut self) -> Result<Option<Node>, Stop> {
+        let mut root = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::DocumentStart(..) if root.is_some() => {
+                    self.diagnostics.push(refusals::second_document(self.span(&span)));
+                    return Ok(root);
+                }
+                Event::StreamEnd => {
+                    if root.is_none() {
+                        self.diagnostics.push(refusals::empty_file(self.source, self.text));
+                    }
+                    return Ok(root);
+                }
+                Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
+                Event::Scalar(..) if self.span(&span).start == self.span(&span).end => {
+                    return self.stop(refusals::empty_file(self.source, self.text));
+                }
+                node => root = Some(self.node(node, &span, 1)?),
+            }
+        }
+    }
+
+    /// The node that an event begins, `depth` being the nesting that a list or mapping here would have.
+    fn node(&mut self, event: Event<'t>, span: &YamlSpan, depth: usize) -> Result<Node, Stop> {
+        self.count(1, self.span(span))?;
+        if self.diagnostics.len() >= self.earlier_problems + MAX_PROBLEMS {
+            return self.stop(refusals::too_many_problems(self.span(span)));
+        }
+        if let Some(tag) = span.tag_span() {
+            let at = self.span(&tag);
+            self.diagnostics.push(refusals::tag(at, self.written(at)));
+        }
+        let anchor = event.anchor_id();
+        let place = self.span(span);
+        if let Some(id) = anchor {
+            self.anchors.open(id);
+        }
+        let node = match event {
+            Event::Scalar(value, style, ..) => self.scalar(&value, style, place),
+            Event::SequenceStart(style, ..) => {
+                self.check_depth(depth, place)?;
+                self.sequence(style, place, depth)?
+            }
+            Event::MappingStart(style, ..) => {
+                self.check_depth(depth, place)?;
+                self.mapping(style, place, depth)?
+            }
+            Event::Alias(id) => self.alias(id, place, depth)?,
+            Event::UnresolvedAlias(name) => {
+                self.refuse(refusals::unknown_alias(place, &name));
+                Node { value: NodeValue::Null, span: place }
+            }
+            _ => Node { value: NodeValue::Null, span: place },
+        };
+        if let Some(id) = anchor
+            && !self.anchors.close(id, &node)
+        {
+            return self.stop(refusals::too_much_copied(place));
+        }
+        Ok(node)
+    }
+
+    fn sequence(&mut self, style: StructureStyle, start: Span, depth: usize) -> Result<Node, Stop> {
+        let mut items = Vec::new();
+        let mut span = Span { start: self.first_dash(style, start.start), ..start };
+        loop {
+            let (event, place) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                span.end = self.collection_end(style, span, &place);
+                return Ok(Node { value: NodeValue::Sequence(items), span });
+            }
+            let item = self.node(event, &place, depth + 1)?;
+            span.end = span.end.max(item.span.end);
+            items.push(item);
+        }
+    }
+
+    fn mapping(&mut self, style: StructureStyle, start: Span, depth: usize) -> Result<Node, Stop> {
+        let mut entries = Vec::new();
+        let mut first_places: HashMap<String, Span> = HashMap::new();
+        let mut span = start;
+        loop {
+            let (event, place) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                span.end = self.collection_end(style, span, &place);
+                return Ok(Node { value: NodeValue::Mapping(entries), span });
+            }
+            let key_node = self.node(event, &place, depth + 1)?;
+            let (event, place) = self.next()?;
+            let mut value = self.node(event, &place, depth + 1)?;
+            if value.span.start == value.span.end {
+                value.span = self.after_colon(key_node.span);
+            }
+            span.end = span.end.max(key_node.span.end).max(value.span.end);
+            let Some((key, key_span)) = self.key(key_node) else { continue };
+            match first_places.entry(key) {
+                Slot::Occupied(first) => {
+                    self.diagnostics.push(refusals::duplicate_key(first.key(), key_span, *first.get()));
+                }
+                Slot::Vacant(slot) => {
+                    let key = slot.key().clone();
+                    slot.insert(key_span);
+                    entries.push(Entry { key, key_span, value });
+                }
+            }
+        }
+    }
+
+    /// Of a list that is no further indented than its key, the parser names the first item, not its dash.
+    fn first_dash(&self, style: StructureStyle, start: usize) -> usize {
+        let before = self.text.get(..start).unwrap_or("").trim_end_matches([' ', '\t']);
+        let is_at_dash = self.text.get(start..).is_some_and(|rest| rest.starts_with("- "));
+        match style {
+            StructureStyle::Block if before.ends_with('-') && !is_at_dash => before.len() - 1,
+            _ => start,
+        }
+    }
+
+    /// The end of a block collection as the parser has it runs over the blank lines and comments that follow.
+    fn collection_end(&self, style: StructureStyle, so_far: Span, end: &YamlSpan) -> usize {
+        match style {
+            StructureStyle::Flow => self.span(end).end,
+            StructureStyle::Block => so_far.end,
+        }
+    }
+
+    /// Where a value that isn't there would begin.
+    fn after_colon(&self, key: Span) -> Span {
+        let rest = self.text.get(key.end..).unwrap_or("");
+        let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        let has_colon = rest.get(gap..).is_some_and(|rest| rest.starts_with(':'));
+        let place = if has_colon { key.end + gap + 1 } else { key.end };
+        Span::new(self.source, place, place)
+    }
+
+    fn key(&mut self, node: Node) -> Option<(String, Span)> {
+        match node.value {
+            NodeValue::String(Text { text, style: TextStyle::Plain }) if text == "<<" => {
+                self.refuse(refusals::merge_key(node.span));
+                None
+            }
+            NodeValue::String(Text { text, .. }) => Some((text, node.span)),
+            NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
+                let before = self.text.get(..node.span.start).unwrap_or("");
+                self.refuse(refusals::collection_as_key(&node, before));
+                None
+            }
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {
+                self.diagnostics.push(refusals::scalar_as_key(&node, self.written(node.span)));
+                None
+            }
+        }
+    }
+
+    fn scalar(&mut self, value: &str, style: ScalarStyle, span: Span) -> Node {
+        let written = self.written(span);
+        let trimmed = Span { end: span.start + written.trim_end().len(), ..span };
+        let text_style = match style {
+            ScalarStyle::Plain if written == value => TextStyle::Plain,
+            ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => TextStyle::Quoted,
+            ScalarStyle::Literal => TextStyle::Literal,
+            ScalarStyle::Folded => TextStyle::Folded,
+        };
+        let string = || NodeValue::String(Text { text: value.to_owned(), style: text_style });
+        let resolved = if style == ScalarStyle::Plain { resolve(value) } else { Plain::String };
+        let value = match resolved {
+            Plain::Null => NodeValue::Null,
+            Plain::Bool(value) => NodeValue::Bool(value),
+            Plain::Number(number) => NodeValue::Number(number),
+            Plain::String => string(),
+            Plain::NotFinite => {
+                self.refuse(refusals::not_finite(trimmed, value));
+                string()
+            }
+            Plain::TooLong => {
+                self.refuse(refusals::number_too_long(trimmed));
+                string()
+            }
+        };
+        Node { value, span: trimmed }
+    }
+
+    fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Stop> {
+        if self.anchors.is_open(id) {
+            self.refuse(refusals::alias_inside_itself(span, self.written(span)));
+            return Ok(Node { value: NodeValue::Null, span });
+        }
+        let Some(target) = self.anchors.target(id) else {
+            return Ok(Node { value: NodeValue::Null, span });
+        };
+        let size = target.size;
+        if depth + size.height > MAX_NESTING + 1 {
+            return self.stop(refusals::too_deep(span));
+        }
+        self.count(size.nodes, span)?;
+        match self.anchors.copy(id) {
+            Some(value) => Ok(Node { value, span }),
+            None => self.stop(refusals::too_much_copied(span)),
+        }
+    }
+
+    fn count(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MAX_NODES { self.stop(refusals::too_many_values(at)) } else { Ok(()) }
+    }
+
+    fn check_depth(&mut self, depth: usize, at: Span) -> Result<(), Stop> {
+        if depth > MAX_NESTING { self.stop(refusals::too_deep(at)) } else { Ok(()) }
+    }
+
+    /// Reports what the tree can't express.
+    fn refuse(&mut self, diagnostic: Diagnostic) {
+        self.faithful = false;
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn stop<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Stop> {
+        self.diagnostics.push(diagnostic);
+        Err(Stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::SourceMap;
+
+    fn tree(text: &str) -> Node {
+        let mut diagnostics = Diagnostics::default();
+        let source = SourceMap::default().add("a.yaml", text);
+        let root = parse(source, text, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        root.unwrap()
+    }
+
+    fn collect<'t>(node: &Node, text: &'t str, places: &mut Vec<&'t str>) {
+        places.push(text.get(node.span.start..node.span.end).unwrap());
+        for entry in node.entries().unwrap_or_default() {
+            places.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());
+            collect(&entry.value, text, places);
+        }
+        node.items().unwrap_or_default().iter().for_each(|item| collect(item, text, places));
+    }
+
+    #[test]
+    fn every_key_and_value_has_its_exact_place() {
+        for (text, expected) in [
+            ("a: é # c\n\n# end\n", vec!["a: é", "a", "é"]),
+            ("a:\n- 1\n-  x y\n\n", vec!["a:\n- 1\n-  x y", "a", "- 1\n-  x y", "1", "x y"]),
+            ("- - 1\n  - -2\n", vec!["- - 1\n  - -2", "- 1\n  - -2", "1", "-2"]),
+            ("{ 'k': [], \"l\": {} } # c", vec!["{ 'k': [], \"l\": {} }", "'k'", "[]", "\"l\"", "{}"]),
+            ("a: |\n  x\n  y\n\n# c\nb:\n", vec!["a: |\n  x\n  y\n\n# c\nb:", "a", "x\n  y", "b", ""]),
+            ("a: &x 1\nb: *x\r\n", vec!["a: &x 1\nb: *x", "a", "1", "b", "*x"]),
+        ] {
+            let mut places = Vec::new();
+            collect(&tree(text), text, &mut places);
+            assert_eq!(places, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_missing_is_placed_behind_its_colon() {
+        let root = tree("a:\n\n\nb : # c\n");
+        let places: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
+        assert_eq!(places, [2, 8]);
+    }
+
+    #[test]
+    fn a_text_knows_how_it_was_written() {
+        let text = "- a b\n- a\n  b\n- 'a'\n- \"a\"\n- |\n  a\n- >\n  a\n";
+        let styles: Vec<_> = tree(text)
+            .items()
+            .unwrap()
+            .iter()
+            .map(|item| match &item.value {
+                NodeValue::String(text) => text.style,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        use TextStyle::{Folded, Literal, Plain, Quoted};
+        assert_eq!(styles, [Plain, Quoted, Quoted, Quoted, Literal, Folded]);
+    }
+
+    #[test]
+    fn quotes_make_a_string_of_what_else_is_none() {
+        let value = tree("['1', \"true\", 1.50, no, {\"1\": ~, '<<': x}]").to_json();
+        assert_eq!(value.to_string(), r#"["1","true",1.50,"no",{"1":null,"<<":"x"}]"#);
+    }
+
+    #[test]
+    fn a_tree_comes_along_with_problems_that_leave_it_sensible() {
+        for (text, expected) in [
+            ("a: 1\na: 2\n", Some(r#"{"a":1}"#)),
+            ("a: !t 1\n", Some(r#"{"a":1}"#)),
+            ("1: a\nb: 2\n", Some(r#"{"b":2}"#)),
+            ("a: 1\n---\nb: 2\n", Some(r#"{"a":1}"#)),
+            ("a: *b\n", None),
+            ("a: &a { <<: *a }\n", None),
+            ("a: .inf\n", None),
+            ("a: [\n", None),
+            ("", None),
+        ] {
+            let mut diagnostics = Diagnostics::default();
+            let source = SourceMap::default().add("a.yaml", text);
+            let found = parse(source, text, &mut diagnostics).map(|root| root.to_json().to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+            assert!(diagnostics.has_errors(), "{text}");
+        }
+    }
+}
