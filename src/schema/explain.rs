@@ -1,0 +1,263 @@
+//! What the library found → violations in plain words.
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value;
+
+use super::words::{
+    about, cut, format_words, inert, instead, listed, name, properties, property, shown, shown_with_type,
+    type_hint, type_words, types,
+};
+use super::{SchemaError, Violation};
+use crate::diagnostic::nearest;
+
+/// Why a schema does not compile.
+pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
+    let pointer = error.instance_path().as_str();
+    let at = if pointer.is_empty() { String::new() } else { format!(" at {}", name(pointer)) };
+    let problem = match (error.kind(), error.instance().as_str()) {
+        (Kind::Format { format }, Some(pattern)) if format == "regex" => format!(
+            "the pattern {} is invalid, or uses look-around or back-references, which can't run in linear time",
+            name(pattern)
+        ),
+        _ => format!(
+            "the schema is invalid: {}",
+            inert(&error.to_string()).chars().take(400).collect::<String>()
+        ),
+    };
+    SchemaError::at(pointer, format!("{problem}{at}"))
+}
+
+/// Adds what one error of the library says.
+pub(super) fn explain(schema: &Value, whole: &Value, error: &ValidationError<'_>, into: &mut Vec<Violation>) {
+    let explainer = Explainer { schema, whole, error };
+    for violation in explainer.violations() {
+        if !into.contains(&violation) {
+            into.push(violation);
+        }
+    }
+}
+
+struct Explainer<'a> {
+    schema: &'a Value,
+    whole: &'a Value,
+    error: &'a ValidationError<'a>,
+}
+
+impl Explainer<'_> {
+    fn violations(&self) -> Vec<Violation> {
+        match self.error.kind() {
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                unexpected.iter().map(|given| self.unexpected(given)).collect()
+            }
+            Kind::Required { property } => vec![self.missing(property.as_str().unwrap_or_default())],
+            Kind::Enum { options } => {
+                vec![self.not_among(options.as_array().into_iter().flatten().collect())]
+            }
+            Kind::Constant { expected_value } => vec![self.not_among(vec![expected_value])],
+            Kind::Type { kind } => vec![self.wrong_type(&types(kind))],
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_branch(context),
+            Kind::PropertyNames { error } => {
+                let (given, reason) = (shown(error.instance()), reason(error.kind(), error.instance()));
+                vec![self.violation(format!("{} has the name {given}, which {reason}", self.place()), None)]
+            }
+            Kind::FalseSchema => vec![self.violation(format!("{} is not allowed", self.place()), None)],
+            kind => {
+                let reason = reason(kind, self.error.instance());
+                vec![self.violation(format!("{} {reason}", self.place()), None)]
+            }
+        }
+    }
+
+    fn violation(&self, message: String, suggestion: Option<String>) -> Violation {
+        Violation { pointer: self.error.instance_path().as_str().to_owned(), message, suggestion }
+    }
+
+    /// The subschema in which the failed keyword stands.
+    fn subschema(&self) -> &Value {
+        let path = self.error.schema_path().as_str();
+        path.rsplit_once('/').and_then(|(parent, _)| self.schema.pointer(parent)).unwrap_or(&Value::Null)
+    }
+
+    /// The path of a property of the value that failed, as a model writes it: `items[2].name`.
+    fn path(&self, property: Option<&str>) -> String {
+        let pointer = self.error.instance_path().as_str();
+        let mut value = Some(self.whole);
+        let mut path = String::new();
+        let segments =
+            pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"));
+        for segment in segments.chain(property.map(str::to_owned)) {
+            if value.is_some_and(Value::is_array) {
+                value = segment.parse::<usize>().ok().and_then(|index| value?.get(index));
+                path.push_str(&format!("[{segment}]"));
+            } else {
+                value = value.and_then(|value| value.get(&segment));
+                path.push_str(if path.is_empty() { "" } else { "." });
+                path.push_str(&segment);
+            }
+        }
+        path
+    }
+
+    fn place(&self) -> String {
+        if self.error.instance_path().as_str().is_empty() {
+            "the arguments".to_owned()
+        } else {
+            name(&self.path(None))
+        }
+    }
+
+    fn unexpected(&self, given: &str) -> Violation {
+        let owner = match self.error.instance_path().as_str() {
+            "" => "an argument of this tool".to_owned(),
+            _ => format!("a field of {}", self.place()),
+        };
+        let present = |known: &str| self.error.instance().get(known).is_some();
+        let known = properties(self.subschema()).into_iter().flatten().map(|(known, _)| known.as_str());
+        let meant =
+            nearest(given, known.filter(|known| !present(known))).map(|meant| name(&self.path(Some(meant))));
+        let given = name(&self.path(Some(given)));
+        let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+        self.violation(format!("{given} is not {owner}{hint}"), meant.map(|meant| instead(&meant, &given)))
+    }
+
+    fn missing(&self, wanted: &str) -> Violation {
+        let about = about(property(self.schema, self.subschema(), wanted));
+        let declared = properties(self.subschema());
+        let unknown =
+            self.error.instance().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
+        let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
+        let wanted_name = name(&self.path(Some(wanted)));
+        let meant = nearest(wanted, unknown).map(|given| name(&self.path(Some(given))));
+        let hint = meant.as_ref().map(|given| format!(": did you mean it by {given}?")).unwrap_or_default();
+        let suggestion = meant.map(|given| instead(&wanted_name, &given));
+        self.violation(format!("{wanted_name} is missing{about}{hint}"), suggestion)
+    }
+
+    fn not_among(&self, options: Vec<&Value>) -> Violation {
+        let given = self.error.instance();
+        let place = self.place();
+        let texts = options.iter().filter_map(|option| option.as_str());
+        let meant =
+            given.as_str().and_then(|given| nearest(given, texts)).map(|meant| shown(&Value::from(meant)));
+        let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+        let one_of = if options.len() == 1 { "" } else { "one of " };
+        let message =
+            format!("{place} must be {one_of}{}; it is {}{hint}", listed(options.into_iter()), shown(given));
+        self.violation(message, meant.map(|meant| format!("{} for {place}", instead(&meant, &shown(given)))))
+    }
+
+    fn wrong_type(&self, types: &[&str]) -> Violation {
+        let given = self.error.instance();
+        let hint = type_hint(types, given).map(|hint| format!(": {hint}")).unwrap_or_default();
+        let message =
+            format!("{} must be {}, it is {}{hint}", self.place(), type_words(types), shown_with_type(given));
+        self.violation(message, None)
+    }
+
+    /// `anyOf` and `oneOf`: all types or all values together, or else what is wrong with the branch that nearly fits.
+    fn no_branch(&self, branches: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
+        let here = self.error.instance_path().as_str();
+        let kinds: Option<Vec<Branch<'_>>> = branches
+            .iter()
+            .map(|branch| match branch.as_slice() {
+                [one] if one.instance_path().as_str() == here => Some(branch_kind(one.kind())),
+                _ => None,
+            })
+            .collect();
+        if let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) {
+            let mut named: Vec<&str> = kinds.iter().flat_map(|kind| kind.types.iter().copied()).collect();
+            named.sort_by_key(|name| *name == "null");
+            named.dedup();
+            let values: Vec<&Value> = kinds.iter().flat_map(|kind| kind.values.iter().copied()).collect();
+            if kinds.iter().all(|kind| !kind.types.is_empty()) {
+                return vec![self.wrong_type(&named)];
+            }
+            if kinds.iter().all(|kind| !kind.values.is_empty()) {
+                return vec![self.not_among(values)];
+            }
+        }
+        let nearest =
+            branches.iter().filter(|branch| !branch.is_empty()).min_by_key(|branch| distance(branch, here));
+        let mut violations = Vec::new();
+        for error in nearest.into_iter().flatten() {
+            explain(self.schema, self.whole, error, &mut violations);
+        }
+        if violations.is_empty() {
+            violations.push(self.violation(format!("{} fits none of the allowed forms", self.place()), None));
+        }
+        violations
+    }
+}
+
+/// What a branch asks for, where it asks for one thing only.
+struct Branch<'a> {
+    types: Vec<&'static str>,
+    values: Vec<&'a Value>,
+}
+
+fn branch_kind(kind: &Kind) -> Branch<'_> {
+    match kind {
+        Kind::Type { kind } => Branch { types: types(kind), values: Vec::new() },
+        Kind::Enum { options } => {
+            Branch { types: Vec::new(), values: options.as_array().into_iter().flatten().collect() }
+        }
+        Kind::Constant { expected_value } => Branch { types: Vec::new(), values: vec![expected_value] },
+        _ => Branch { types: Vec::new(), values: Vec::new() },
+    }
+}
+
+/// How far a branch is from fitting: a wrong type says that another branch was meant, a wrong constant nearly so.
+fn distance(branch: &[ValidationError<'static>], here: &str) -> usize {
+    branch
+        .iter()
+        .map(|error| match error.kind() {
+            Kind::Type { .. } if error.instance_path().as_str() == here => 100,
+            Kind::Constant { .. } | Kind::Enum { .. } => 10,
+            _ => 1,
+        })
+        .sum()
+}
+
+/// The predicate of a violation that has neither a suggestion nor a place of its own.
+fn reason(kind: &Kind, value: &Value) -> String {
+    let given = || shown(value);
+    let items = || value.as_array().map_or(0, Vec::len);
+    let entries = || value.as_object().map_or(0, serde_json::Map::len);
+    let characters = || value.as_str().map_or(0, |text| text.chars().count());
+    match kind {
+        Kind::Maximum { limit } => format!("must be at most {}, it is {}", shown(limit), given()),
+        Kind::Minimum { limit } => format!("must be at least {}, it is {}", shown(limit), given()),
+        Kind::ExclusiveMaximum { limit } => format!("must be less than {}, it is {}", shown(limit), given()),
+        Kind::ExclusiveMinimum { limit } => format!("must be more than {}, it is {}", shown(limit), given()),
+        Kind::MultipleOf { multiple_of } => {
+            format!("must be a multiple of {}, it is {}", shown(multiple_of), given())
+        }
+        Kind::MaxLength { limit } => format!("must have at most {limit} characters, it has {}", characters()),
+        Kind::MinLength { limit } => {
+            format!("must have at least {limit} characters, it has {}", characters())
+        }
+        Kind::MaxItems { limit } => format!("must have at most {limit} items, it has {}", items()),
+        Kind::AdditionalItems { limit } => format!("must have at most {limit} items, it has {}", items()),
+        Kind::MinItems { limit } => format!("must have at least {limit} items, it has {}", items()),
+        Kind::MaxProperties { limit } => format!("must have at most {limit} fields, it has {}", entries()),
+        Kind::MinProperties { limit } => format!("must have at least {limit} fields, it has {}", entries()),
+        Kind::UniqueItems => "must not hold the same item twice".to_owned(),
+        Kind::UnevaluatedItems { .. } => "holds items that are not allowed".to_owned(),
+        Kind::Contains => "does not hold the items that it must hold".to_owned(),
+        Kind::Pattern { pattern } => format!("must match the pattern {}, it is {}", name(pattern), given()),
+        Kind::Format { format } => match format_words(format) {
+            Some(words) => format!("must be {words}, it is {}", given()),
+            None => format!("must be of the format {}, it is {}", name(format), given()),
+        },
+        Kind::OneOfMultipleValid { .. } => {
+            "fits several of the allowed forms, it must fit exactly one".to_owned()
+        }
+        Kind::Not { .. } => format!("has a form that is excluded, it is {}", given()),
+        Kind::ContentEncoding { content_encoding } => {
+            format!("must be encoded as {}", name(content_encoding))
+        }
+        Kind::ContentMediaType { content_media_type } => format!("must hold {}", name(content_media_type)),
+        other => format!("does not fit {}, it is {}", name(other.keyword()), cut(&given())),
+    }
+}
