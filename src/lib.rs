@@ -6,5 +6,6 @@ pub mod diagnostic;
 pub mod json;
 pub mod call;
 pub mod source;
+pub mod text;
 pub mod schema;
 pub mod matcher;

@@ -4,8 +4,8 @@
 use serde_json::{Number, Value};
 
 use super::SchemaError;
-use super::words::{cut, inert};
 use crate::json::{MAX_DEPTH, deeper_than};
+use crate::text::{cut, inert};
 
 mod graph;
 

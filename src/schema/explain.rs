@@ -5,11 +5,12 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
 use super::words::{
-    about, cut, format_words, inert, instead, listed, name, properties, property, shown, shown_with_type,
-    type_hint, type_words, types,
+    about, format_words, instead, listed, name, properties, property, shown, shown_with_type, type_hint,
+    type_words, types,
 };
 use super::{SchemaError, Violation};
 use crate::diagnostic::nearest;
+use crate::text::{cut, inert};
 
 /// Why a schema does not compile.
 pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
@@ -167,7 +168,7 @@ impl Explainer<'_> {
             .collect();
         if let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) {
             let mut named: Vec<&str> = kinds.iter().flat_map(|kind| kind.types.iter().copied()).collect();
-            named.sort_by_key(|name| *name == "null");
+            named.sort_by_key(|name| (*name == "null", *name));
             named.dedup();
             let values: Vec<&Value> = kinds.iter().flat_map(|kind| kind.values.iter().copied()).collect();
             if kinds.iter().all(|kind| !kind.types.is_empty()) {

@@ -4,35 +4,10 @@ use jsonschema::error::TypeKind;
 use serde_json::{Map, Value};
 
 use crate::json::{self, JsonType};
-
-/// Characters of a value or a description that are shown.
-const MAX_SHOWN: usize = 80;
+use crate::text::{cut, inert};
 
 /// Values of a list that are shown.
 const MAX_LISTED: usize = 12;
-
-/// Text that can't break out of its line or its backticks: control characters, those that turn or hide text, line
-/// separators and backticks are escaped.
-pub(super) fn inert(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut safe, c| {
-        let hidden = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        if c.is_control() || hidden || c == '`' {
-            safe.extend(c.escape_unicode());
-        } else {
-            safe.push(c);
-        }
-        safe
-    })
-}
-
-/// The first 80 characters.
-pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
-}
 
 /// A name in backticks.
 pub(super) fn name(text: &str) -> String {
