@@ -154,6 +154,24 @@ fn dialects_and_numbers() {
 }
 
 #[test]
+fn references_within_the_schema_work_in_every_spelling() {
+    for reference in ["#/$defs/a~1b", "#name", "https://example.com/own#/$defs/a~1b"] {
+        let schema = json!({
+            "$id": "https://example.com/own",
+            "properties": {"x": {"$ref": reference}},
+            "$defs": {"a/b": {"$anchor": "name", "type": "string"}},
+        });
+        let schema = ArgumentSchema::compile(&schema).unwrap();
+        assert!(
+            schema.check(&json!({"x": "a"})).is_ok() && schema.check(&json!({"x": 1})).is_err(),
+            "{reference}"
+        );
+    }
+    let generic = json!({"$ref": "#/$defs/List%5Bint%5D", "$defs": {"List[int]": {"type": "array"}}});
+    assert!(ArgumentSchema::compile(&generic).unwrap().check(&json!({})).is_err());
+}
+
+#[test]
 fn recursive_schemas_work_to_a_reasonable_depth() {
     let tree = json!({"$ref": "#/$defs/node", "$defs": {"node": {
         "type": "object",
@@ -185,6 +203,8 @@ fn refuses_schemas_that_can_not_be_trusted_or_used() {
         (json!({"properties": {"a": {"$ref": "other.json#/a"}}}), "points outside of the schema"),
         (json!({"$ref": "http://json-schema.org/draft-07/schema#"}), "points outside of the schema"),
         (json!({"$ref": "file:///etc/passwd"}), "points outside of the schema"),
+        (json!({"$defs": {"a": {"$ref": "https://example.com/s.json"}}}), "points outside of the schema"),
+        (json!({"allOf": vec![json!({"pattern": "a"}); 200]}), "patterns"),
         (json!({"$ref": "#/$defs/nope"}), "points at nothing"),
         (json!({"$schema": "https://example.com/own-dialect"}), "invalid"),
         (json!({"$ref": "#"}), "leads back to itself"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Level, MAX_CHAIN, quoted};
 use crate::json::MAX_DEPTH;
@@ -27,6 +27,9 @@ const BELOW: [&str; 7] = [
     "contains",
 ];
 
+/// Regular expressions in one schema: each takes memory while the schema is in use.
+const MAX_PATTERNS: usize = 128;
+
 /// One subschema: the numbers of those it applies.
 #[derive(Default)]
 struct Part {
@@ -47,6 +50,7 @@ pub(super) struct Graph<'a> {
     numbers: HashMap<*const Value, usize>,
     parts: Vec<Part>,
     unread: Vec<(usize, &'a Value, String)>,
+    patterns: usize,
 }
 
 impl<'a> Graph<'a> {
@@ -61,6 +65,7 @@ impl<'a> Graph<'a> {
             numbers: HashMap::new(),
             parts: Vec::new(),
             unread: Vec::new(),
+            patterns: 0,
         };
         let dialect = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let id_keyword = if dialect.contains("draft-04") { "id" } else { "$id" };
@@ -71,6 +76,9 @@ impl<'a> Graph<'a> {
             if let Some(place) = graph.parts.get_mut(number) {
                 *place = part;
             }
+        }
+        if graph.patterns > MAX_PATTERNS {
+            return Err(SchemaError::at("", format!("the schema has more than {MAX_PATTERNS} patterns")));
         }
         Ok(graph)
     }
@@ -135,6 +143,14 @@ impl<'a> Graph<'a> {
                 part.below.extend(self.mapping(value, &place));
             } else if key == "properties" {
                 part.below_apart.extend(self.mapping(value, &place));
+            } else if key == "$defs" || key == "definitions" {
+                // They cost nothing by themselves, but their references are checked.
+                self.mapping(value, &place);
+            }
+            if key == "pattern" {
+                self.patterns += 1;
+            } else if key == "patternProperties" {
+                self.patterns += value.as_object().map_or(0, Map::len);
             }
             part.asks_twice |= key.starts_with("unevaluated");
         }
