@@ -47,6 +47,9 @@ impl Directory {
                 Some(found) if !found.is_ascii() && !expected.is_ascii() => {
                     return Err(Undecided("names that are not ASCII can be one name in two spellings"));
                 }
+                Some(found) if found.contains(is_compatibility_letter) => {
+                    return Err(Undecided("the path has letters that some programs turn into plain ones"));
+                }
                 _ => return Ok(false),
             }
         }
@@ -148,6 +151,13 @@ fn misleading(c: char) -> Option<&'static str> {
     }
 }
 
+/// Full-width, mathematical, enclosed, raised and old-style letters and digits.
+fn is_compatibility_letter(c: char) -> bool {
+    matches!(c, '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}' | '\u{2460}'..='\u{24ff}' | '\u{2070}'..='\u{209c}'
+        | '\u{2100}'..='\u{218b}' | '\u{fb00}'..='\u{fb06}' | '\u{1f100}'..='\u{1f16f}' | '\u{1d2c}'..='\u{1d6a}'
+        | '\u{17f}' | '\u{aa}' | '\u{ba}' | '\u{b2}' | '\u{b3}' | '\u{b9}')
+}
+
 /// `%2e`, or the older `%u002e`.
 fn has_percent_escape(text: &str) -> bool {
     text.split('%').skip(1).any(|rest| {
@@ -184,6 +194,9 @@ mod tests {
             ("/srv/DATA/a", Some(false)),
             ("/srv/datá", Some(false)),
             ("/srv", Some(false)),
+            ("/srv/報告/a", Some(false)),
+            ("/srv/data/報告（最終）", Some(true)),
+            ("/srv/ｄata/a", None),
             ("/", Some(false)),
             ("", None),
             ("srv/data/a", None),

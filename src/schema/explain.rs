@@ -16,17 +16,18 @@ use crate::text::{cut, inert};
 pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
     let pointer = error.instance_path().as_str();
     let at = if pointer.is_empty() { String::new() } else { format!(" at {}", name(pointer)) };
-    let problem = match (error.kind(), error.instance().as_str()) {
+    let message = match (error.kind(), error.instance().as_str()) {
         (Kind::Format { format }, Some(pattern)) if format == "regex" => format!(
-            "the pattern {} is invalid, or uses look-around or back-references, which can't run in linear time",
+            "the pattern {}{at} is invalid, too large, or uses look-around or back-references, which can't run in \
+             linear time",
             name(pattern)
         ),
-        _ => format!(
-            "the schema is invalid: {}",
-            inert(&error.to_string()).chars().take(400).collect::<String>()
-        ),
+        _ => {
+            let problem: String = inert(&error.to_string()).chars().take(400).collect();
+            format!("the schema is invalid{at}: {problem}")
+        }
     };
-    SchemaError::at(pointer, format!("{problem}{at}"))
+    SchemaError::at(pointer, message)
 }
 
 /// Adds what one error of the library says.

@@ -18,7 +18,7 @@ use words::name;
 const MAX_VIOLATIONS: usize = 8;
 
 /// Bytes that one compiled `pattern` may take.
-const PATTERN_SIZE: usize = 2 << 20;
+const PATTERN_SIZE: usize = 4 << 20;
 
 /// A schema that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
