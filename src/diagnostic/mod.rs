@@ -1,6 +1,7 @@
 //! What is wrong, where, and what to do: the words in which every room reports problems of rules files.
 
 mod codes;
+pub mod render;
 mod span;
 
 pub use codes::*;

@@ -1,0 +1,70 @@
+//! The stable list that programs read.
+
+use serde::Serialize;
+
+use super::super::{Diagnostic, Diagnostics, Severity, SourceMap};
+
+/// One diagnostic; the members and their order are a contract.
+#[derive(Serialize)]
+struct Record<'a> {
+    code: &'static str,
+    name: &'static str,
+    severity: Severity,
+    message: &'a str,
+    help: Option<&'a str>,
+    file: Option<String>,
+    line: Option<usize>,
+    column: Option<usize>,
+    end_line: Option<usize>,
+    end_column: Option<usize>,
+    policy: Option<&'a str>,
+}
+
+/// All diagnostics as one JSON list. A member that does not apply is null: the place of a file that can't be read, the
+/// policy of a problem outside any.
+///
+/// # Errors
+/// Where `serde_json` can't write, which text and numbers give no cause for.
+pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> serde_json::Result<String> {
+    let records: Vec<_> = diagnostics.iter().map(|diagnostic| record(diagnostic, sources)).collect();
+    serde_json::to_string_pretty(&records)
+}
+
+fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Record<'a> {
+    let place = diagnostic.span.and_then(|span| sources.locate(span));
+    let number = |pick: fn(&crate::diagnostic::Location) -> usize| place.as_ref().map(pick);
+    Record {
+        code: diagnostic.code.id,
+        name: diagnostic.code.name,
+        severity: diagnostic.severity(),
+        message: &diagnostic.message,
+        help: diagnostic.help.as_deref(),
+        line: number(|place| place.line),
+        column: number(|place| place.column),
+        end_line: number(|place| place.end_line),
+        end_column: number(|place| place.end_column),
+        file: place.map(|place| place.file).or_else(|| diagnostic.file.clone()),
+        policy: diagnostic.policy.as_deref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{MISSING_PATH, Span, UNKNOWN_KEY};
+
+    #[test]
+    fn the_list_has_the_members_of_the_contract_in_their_order() {
+        let mut sources = SourceMap::default();
+        let source = sources.add("é.yaml", "a: é\ntol: x\n");
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "gone", "`gone` does not exist"));
+        let mut at_key = Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 6, 9), "unknown key `tol`").help("`tool`?");
+        at_key.policy = Some("p".to_owned());
+        diagnostics.push(at_key);
+        let expected = r#"[{"code":"CG002","name":"missing-path","severity":"error","message":"`gone` does not exist","help":null,"file":"gone","line":null,"column":null,"end_line":null,"end_column":null,"policy":null},{"code":"CG201","name":"unknown-key","severity":"error","message":"unknown key `tol`","help":"`tool`?","file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"policy":"p"}]"#;
+        let written = json(&diagnostics, &sources).unwrap();
+        let compact: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(compact.to_string(), expected);
+    }
+}

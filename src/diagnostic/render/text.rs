@@ -1,0 +1,262 @@
+//! What a person reads in a terminal: the lines of the file, underlined, with what is wrong and what to do.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use super::super::{Diagnostic, Diagnostics, Severity, Source, SourceId, SourceMap, Span};
+
+/// Every diagnostic as a paragraph of its own, in order, each ended by a line break. `colour`: with ANSI escapes, which
+/// never come from a file's text.
+pub fn text(diagnostics: &Diagnostics, sources: &SourceMap, colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let paragraphs: Vec<_> =
+        diagnostics.iter().map(|diagnostic| renderer.render(&[group(diagnostic, sources)]) + "\n").collect();
+    paragraphs.join("\n")
+}
+
+/// How many problems there are: `3 errors, 1 warning in 2 files`.
+pub fn summary(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
+    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
+    let amounts: Vec<_> = [(count(Severity::Error), "error"), (count(Severity::Warning), "warning")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| amount(count, word))
+        .collect();
+    if amounts.is_empty() {
+        return "no problems".to_owned();
+    }
+    let files: HashSet<_> =
+        diagnostics.iter().filter_map(|diagnostic| file_name(diagnostic, sources)).collect();
+    match files.len() {
+        0 => amounts.join(", "),
+        files => format!("{} in {}", amounts.join(", "), amount(files, "file")),
+    }
+}
+
+fn amount(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+fn file_name<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Option<&'a str> {
+    match diagnostic.span {
+        Some(span) => sources.get(span.source).map(Source::name),
+        None => diagnostic.file.as_deref(),
+    }
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
+    let level = match diagnostic.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(
+        level.primary_title(visible(&diagnostic.message)).id(diagnostic.code.id),
+    );
+    match (diagnostic.span, &diagnostic.file) {
+        (Some(primary), _) => {
+            for (source, marks) in marks_by_file(diagnostic, primary) {
+                if let Some(source) = sources.get(source) {
+                    group = group.element(snippet(source, &marks));
+                }
+            }
+        }
+        (None, Some(file)) => group = group.element(Origin::path(visible(file))),
+        (None, None) => {}
+    }
+    if let Some(policy) = &diagnostic.policy {
+        group = group.element(Level::NOTE.message(format!("in policy `{}`", visible(policy))));
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(visible(help)));
+    }
+    group
+}
+
+/// A place to underline: the problem itself, or with its words a place that explains it.
+struct Mark<'a> {
+    span: Span,
+    label: Option<&'a str>,
+}
+
+/// The marks of each file, the file of the problem first.
+fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<Mark<'_>>)> {
+    let mut files = vec![(primary.source, vec![Mark { span: primary, label: None }])];
+    for label in &diagnostic.labels {
+        let mark = Mark { span: label.span, label: Some(&label.text) };
+        match files.iter_mut().find(|(source, _)| *source == label.span.source) {
+            Some((_, marks)) => marks.push(mark),
+            None => files.push((label.span.source, vec![mark])),
+        }
+    }
+    files
+}
+
+/// The lines of the file that the marks stand in: a large file is not walked for each of its problems.
+fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Snippet<'a, Annotation<'a>> {
+    let text = source.text();
+    let ranges: Vec<_> = marks.iter().map(|mark| on_characters(text, mark.span)).collect();
+    let first = ranges.iter().map(|range| range.start).min().unwrap_or(0);
+    let last = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+    let start = text.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
+    let end = text.get(last..).and_then(|after| after.find('\n')).map_or(text.len(), |index| last + index);
+    let (line, _) = source.position(start);
+    let annotations = marks.iter().zip(ranges).map(|(mark, range)| {
+        let kind = if mark.label.is_some() { AnnotationKind::Context } else { AnnotationKind::Primary };
+        kind.span(range.start - start..range.end - start).label(mark.label.map(visible))
+    });
+    Snippet::source(same_length_visible(text.get(start..end).unwrap_or("")))
+        .line_start(line)
+        .path(visible(source.name()))
+        .annotations(annotations)
+}
+
+/// The span within the text, its ends moved out to whole characters: the renderer panics at any other.
+fn on_characters(text: &str, span: Span) -> Range<usize> {
+    let start = text.floor_char_boundary(span.start);
+    start..text.ceil_char_boundary(span.end).max(start)
+}
+
+/// Characters that a terminal acts on or hides, beyond those that the renderer itself replaces.
+fn is_hidden(character: char) -> bool {
+    matches!(character, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Words for a message: what a terminal would act on is written as an escape.
+fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(|character: char| character.is_control() || is_hidden(character)) {
+        return text.into();
+    }
+    text.chars()
+        .map(|character| {
+            if character.is_control() || is_hidden(character) {
+                character.escape_default().to_string()
+            } else {
+                character.to_string()
+            }
+        })
+        .collect()
+}
+
+/// Lines of a file: hidden characters are replaced by visible ones of as many bytes, so that places stay right.
+fn same_length_visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return text.into();
+    }
+    text.chars()
+        .map(|character| match character.len_utf8() {
+            _ if !is_hidden(character) => character,
+            2 => '¿',
+            _ => char::REPLACEMENT_CHARACTER,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{DUPLICATE_ID, MISSING_PATH, UNKNOWN_KEY};
+
+    fn one(file: &str, range: Range<usize>) -> String {
+        let mut sources = SourceMap::default();
+        let source = sources.add("a.yaml", file);
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.push(Diagnostic::new(&UNKNOWN_KEY, Span::new(source, range.start, range.end), "m"));
+        text(&diagnostics, &sources, false)
+    }
+
+    #[test]
+    fn a_diagnostic_reads_as_rustc_writes_it() {
+        let mut sources = SourceMap::default();
+        let a = sources.add("a.yaml", "policies:\n  - id: x\n    tol: 1\n");
+        let b = sources.add("b.yaml", "policies:\n  - id: x\n");
+        let mut diagnostics = Diagnostics::default();
+        let mut unknown =
+            Diagnostic::new(&UNKNOWN_KEY, Span::new(a, 24, 27), "unknown key `tol`").help("did you mean `tool`?");
+        unknown.policy = Some("x".to_owned());
+        diagnostics.push(unknown);
+        diagnostics.push(
+            Diagnostic::new(&DUPLICATE_ID, Span::new(b, 18, 19), "the id `x` is taken")
+                .label(Span::new(a, 18, 19), "first here"),
+        );
+        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "c", "`c` does not exist"));
+        assert_eq!(
+            text(&diagnostics, &sources, false),
+            "error[CG201]: unknown key `tol`
+ --> a.yaml:3:5
+  |
+3 |     tol: 1
+  |     ^^^
+  |
+  = note: in policy `x`
+  = help: did you mean `tool`?
+
+error[CG401]: the id `x` is taken
+ --> b.yaml:2:9
+  |
+2 |   - id: x
+  |         ^
+  |
+ ::: a.yaml:2:9
+  |
+2 |   - id: x
+  |         - first here
+
+error[CG002]: `c` does not exist
+--> c
+"
+        );
+        assert_eq!(summary(&diagnostics, &sources), "3 errors in 3 files");
+        assert_eq!(summary(&Diagnostics::default(), &sources), "no problems");
+    }
+
+    #[test]
+    fn columns_count_characters_and_wide_ones_are_underlined_in_full() {
+        let file = "日本: é\n名前: x\n";
+        let start = file.find("名前").unwrap();
+        let written = one(file, start..start + 6);
+        assert!(written.contains("--> a.yaml:2:1\n"), "{written}");
+        assert!(written.contains("| ^^^^\n"), "{written}");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_comes_through() {
+        let mut sources = SourceMap::default();
+        let hostile = "a\u{1b}[2J\u{9b}31m\u{202e}\u{200b}\u{7}\r";
+        let source = sources.add(format!("{hostile}.yaml"), format!("{hostile}: x\n"));
+        let mut diagnostics = Diagnostics::default();
+        let mut diagnostic = Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 2), format!("key `{hostile}`"))
+            .label(Span::new(source, 2, 3), hostile)
+            .help(hostile);
+        diagnostic.policy = Some(hostile.to_owned());
+        diagnostics.push(diagnostic);
+        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, hostile, hostile));
+        let written = text(&diagnostics, &sources, false);
+        let acted_on: Vec<_> =
+            written.chars().filter(|c| *c != '\n' && (c.is_control() || is_hidden(*c))).collect();
+        assert_eq!(acted_on, [], "{written}");
+        assert!(text(&diagnostics, &sources, true).contains("\u{1b}["));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_problem() {
+        let file = format!("{}here{}", "a, ".repeat(3000), ", b".repeat(3000));
+        let written = one(&file, 9000..9004);
+        assert!(written.contains("here") && written.contains("^^^^"), "{written}");
+        assert!(written.len() < 1000, "{written}");
+    }
+
+    #[test]
+    fn places_at_the_edges_and_inside_characters_are_shown_without_a_panic() {
+        for file in ["", "\n", "é", "a: |\r\n  é\r\n\r\n", "日本\n\n"] {
+            for start in 0..file.len() + 2 {
+                for end in start..file.len() + 2 {
+                    assert!(one(file, start..end).starts_with("error[CG201]: m\n"), "{file:?} {start}..{end}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What the YAML parser refuses, in words for the person who wrote the file.
+
+use granit_parser::{ErrorKind, ScanError};
+
+use super::parse::MAX_NESTING;
+use crate::diagnostic::{Diagnostic, SourceId, Span, YAML_FEATURE, YAML_LIMIT, YAML_SYNTAX};
+
+/// A parser's error as a diagnostic.
+pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagnostic {
+    let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
+    let here = |length: usize| Span::new(source, at, at + length);
+    let next_char = text.get(at..).and_then(|rest| rest.chars().next());
+    match error.kind() {
+        ErrorKind::RecursionLimitExceeded => too_deep(here(1)),
+        ErrorKind::DirectiveDisallowed => {
+            let line = text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("");
+            Diagnostic::new(&YAML_FEATURE, here(line.trim_end().len()), "directives are not supported")
+                .help("remove this line; rules files are YAML 1.2")
+        }
+        ErrorKind::UndeclaredTagHandle => tag(here(word_at(text, at).len()), word_at(text, at)),
+        kind if is_about_tabs(kind) => {
+            let (start, end) = indenting_tabs(text, at).unwrap_or((at, at));
+            Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, end), "tabs can't indent; use spaces")
+                .help("replace each tab by two spaces; most editors can do so for a whole file")
+        }
+        kind => {
+            let (message, help) = words(kind, text, at);
+            let diagnostic =
+                Diagnostic::new(&YAML_SYNTAX, here(next_char.map_or(0, char::len_utf8)), message);
+            match help {
+                Some(help) => diagnostic.help(help),
+                None => diagnostic,
+            }
+        }
+    }
+}
+
+/// A list or mapping is nested deeper than is read.
+pub(super) fn too_deep(at: Span) -> Diagnostic {
+    let message = format!("lists and mappings are nested deeper than {MAX_NESTING} levels");
+    Diagnostic::new(&YAML_LIMIT, at, message)
+        .help("no policy needs such depth: is a bracket or an indentation wrong?")
+}
+
+/// A tag stands before a value.
+pub(super) fn tag(at: Span, tag: &str) -> Diagnostic {
+    let help = match tag {
+        "!!str" => "quote the value to make it a string",
+        _ => "remove the tag, or quote the value if the `!` belongs to it",
+    };
+    Diagnostic::new(&YAML_FEATURE, at, format!("tags such as `{tag}` are not supported")).help(help)
+}
+
+fn is_about_tabs(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabInPlainScalar
+            | ErrorKind::TabAtBlockScalarStart
+    )
+}
+
+/// The first run of tabs before a line's first word, from the line of `at` on: the parser's own place is a little
+/// before or after it.
+fn indenting_tabs(text: &str, at: usize) -> Option<(usize, usize)> {
+    let mut start = text.get(..at)?.rfind('\n').map_or(0, |index| index + 1);
+    for line in text.get(start..)?.split_inclusive('\n') {
+        let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if let Some(tab) = line.get(..indentation).and_then(|indentation| indentation.find('\t')) {
+            let run = line.get(tab..).unwrap_or("");
+            let length = run.len() - run.trim_start_matches('\t').len();
+            return Some((start + tab, start + tab + length));
+        }
+        start += line.len();
+    }
+    let tab = at + text.get(at..)?.find('\t')?;
+    Some((tab, tab + 1))
+}
+
+fn word_at(text: &str, at: usize) -> &str {
+    text.get(at..).and_then(|rest| rest.split_whitespace().next()).unwrap_or("")
+}
+
+fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
+    let (message, help) = match kind {
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
+            let line_start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
+            let before = text.get(line_start..at).unwrap_or("");
+            if before.contains(": ") {
+                ("a `:` stands inside an unquoted value", "quote the value, or begin a new line for a mapping")
+            } else {
+                (
+                    "a key can't stand here",
+                    "give it the indentation of its siblings; if the line above is a key, it lacks its `:`",
+                )
+            }
+        }
+        ErrorKind::ExpectedBlockMappingKey => (
+            "a key was expected here",
+            "keys of one mapping have the same indentation; a text over several lines must be indented further",
+        ),
+        ErrorKind::ExpectedBlockSequenceEntry => {
+            ("a list item was expected here", "begin it with `- `, or indent it under the item above")
+        }
+        ErrorKind::BlockSequenceEntryNotAllowed => (
+            "a list item can't begin here",
+            "begin the list on a line of its own, or write it as `[…]`; a text that begins with `- ` is quoted",
+        ),
+        ErrorKind::BlockEntryInFlowCollection => {
+            ("`- ` can't begin an item between brackets", "separate the items by `,`")
+        }
+        ErrorKind::ExpectedFlowMappingSeparator => (
+            "`,` or `}` was expected here",
+            "separate the entries by `,`, close the mapping by `}`, or quote the value",
+        ),
+        ErrorKind::ExpectedFlowSequenceSeparator => (
+            "`,` or `]` was expected here",
+            "separate the items by `,`, close the list by `]`, or quote the value",
+        ),
+        ErrorKind::InvalidIndentation | ErrorKind::InvalidFlowScalarIndent => (
+            "this line is not indented far enough",
+            "what stands between brackets is indented further than its key; is a `]` or `}` missing above?",
+        ),
+        ErrorKind::InvalidQuotedScalarIndent | ErrorKind::UnclosedQuotedScalar => (
+            "a quoted text is still open here",
+            "close the quote; if the text goes on, indent this line further than its key",
+        ),
+        ErrorKind::DocumentIndicatorInQuotedScalar => {
+            ("a quoted text is still open here", "is the closing quote missing above?")
+        }
+        ErrorKind::UnclosedFlowCollection { open } => {
+            let close = if *open == '[' { ']' } else { '}' };
+            return (format!("this `{open}` is never closed"), Some(format!("add the missing `{close}`")));
+        }
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            return (
+                format!("this `{open}` is closed by `{close}`"),
+                Some("make the brackets match".to_owned()),
+            );
+        }
+        ErrorKind::MisplacedFlowCollectionEnd => {
+            ("this bracket closes nothing", "remove it, or quote it if it belongs to a text")
+        }
+        ErrorKind::UnknownQuotedScalarEscape => (
+            "an unknown `\\` escape stands in this text",
+            "double the backslash, or use single quotes, in which a backslash is just itself",
+        ),
+        ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
+            "something follows the closing quote",
+            "put the whole text between the quotes; write a quote inside as `''` or `\\\"`",
+        ),
+        ErrorKind::CommentNotSeparated => {
+            ("a `#` stands directly after a value", "put a space before a comment, or quote the value")
+        }
+        ErrorKind::CommentInterceptedScalar => {
+            ("a comment interrupts a text that goes on below", "quote the text, or move the comment")
+        }
+        ErrorKind::InvalidBlockScalarHeader => (
+            "the first line of a block text goes on after `|` or `>`",
+            "begin the text on the next line; quote it if it just begins with `|` or `>`",
+        ),
+        ErrorKind::MissingAnchorOrAliasName => {
+            let sign = if text.get(at..).is_some_and(|rest| rest.starts_with('&')) { '&' } else { '*' };
+            let kind = if sign == '&' { "an anchor" } else { "an alias" };
+            return (
+                format!("unquoted, `{sign}` begins {kind}, which has no name here"),
+                Some(format!("quote the text: `\"{}\"`", word_at(text, at))),
+            );
+        }
+        ErrorKind::UnexpectedCharacter { character } => {
+            return (
+                format!("a value can't begin with or contain `{}` unquoted", character.escape_debug()),
+                Some(if character.is_control() {
+                    "remove the control character, or write it as an escape between double quotes".to_owned()
+                } else {
+                    "quote the value".to_owned()
+                }),
+            );
+        }
+        ErrorKind::UnexpectedEofBlockMapping
+        | ErrorKind::UnexpectedEofBlockSequence
+        | ErrorKind::ExpectedNodeContent => ("a value was expected here", "quote it if this is a text"),
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => {
+            ("this line is no key and no value", "is a `:` missing, or a closing quote above?")
+        }
+        other => return (other.to_string(), None),
+    };
+    (message.to_owned(), Some(help.to_owned()))
+}
