@@ -1,12 +1,19 @@
-//! Text → [`Document`]: what a rules file says, with the place of every key and value.
+//! Text → tree: what the rules files of a bundle say, with the place of every key and value.
+//!
+//! [`load`] finds and reads files, [`parse`] reads one text, [`place_in`] points inside a string.
 
 mod aliases;
 mod document;
+mod files;
+mod load;
 mod parse;
 mod place;
+mod refusals;
 mod scalar;
 mod syntax;
 
 pub use document::{Entry, Node, NodeValue, Text, TextStyle};
+pub use files::{is_policy_test, is_rules_file};
+pub use load::{Loaded, LoadedFile, MAX_FILE_BYTES, load, load_texts};
 pub use parse::{MAX_NESTING, MAX_NODES, parse};
 pub use place::place_in;

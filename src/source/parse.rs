@@ -8,17 +8,18 @@ use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, Stru
 
 use super::aliases::Anchors;
 use super::document::{Entry, Node, NodeValue, Text, TextStyle};
+use super::refusals;
 use super::scalar::{Plain, resolve};
 use super::syntax;
-use crate::diagnostic::{
-    BAD_ALIAS, DUPLICATE_KEY, Diagnostic, Diagnostics, EMPTY_FILE, SEVERAL_DOCUMENTS, SourceId, Span,
-    YAML_FEATURE, YAML_LIMIT,
-};
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
 
 /// Lists and mappings nested deeper than this are refused.
 pub const MAX_NESTING: usize = 64;
 /// A file of more values than this is refused; an alias counts as often as it is used.
 pub const MAX_NODES: usize = 1_000_000;
+
+/// After as many problems, the rest of a file is not read.
+pub(super) const MAX_PROBLEMS: usize = 100;
 
 /// Reads one rules file.
 ///
@@ -39,6 +40,7 @@ pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Opt
         events: Parser::new_from_str_with_options(text, options),
         anchors: Anchors::default(),
         nodes: 0,
+        earlier_problems: diagnostics.len(),
         faithful: true,
         diagnostics,
     };
@@ -55,6 +57,8 @@ struct Reader<'t, 'd> {
     events: Parser<'t, StrInput<'t>>,
     anchors: Anchors,
     nodes: usize,
+    /// Problems of other files.
+    earlier_problems: usize,
     /// Whether the tree still says what the file says.
     faithful: bool,
     diagnostics: &'d mut Diagnostics,
@@ -100,50 +104,33 @@ impl<'t> Reader<'t, '_> {
             let (event, span) = self.next()?;
             match event {
                 Event::DocumentStart(..) if root.is_some() => {
-                    self.diagnostics.push(
-                        Diagnostic::new(
-                            &SEVERAL_DOCUMENTS,
-                            self.span(&span),
-                            "a second document begins here; a rules file holds one",
-                        )
-                        .help("move what follows into a file of its own, or remove this line"),
-                    );
+                    self.diagnostics.push(refusals::second_document(self.span(&span)));
                     return Ok(root);
                 }
                 Event::StreamEnd => {
                     if root.is_none() {
-                        self.empty_file();
+                        self.diagnostics.push(refusals::empty_file(self.source, self.text));
                     }
                     return Ok(root);
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
-                Event::Scalar(ref value, ScalarStyle::Plain, ..) if value.is_empty() => {
-                    self.empty_file();
-                    return Err(Stop);
+                Event::Scalar(..) if self.span(&span).start == self.span(&span).end => {
+                    return self.stop(refusals::empty_file(self.source, self.text));
                 }
                 node => root = Some(self.node(node, &span, 1)?),
             }
         }
     }
 
-    fn empty_file(&mut self) {
-        let message = if self.text.trim().is_empty() {
-            "the file is empty"
-        } else {
-            "the file says nothing: it holds only comments"
-        };
-        self.diagnostics.push(
-            Diagnostic::new(&EMPTY_FILE, Span::new(self.source, 0, 0), message)
-                .help("write `policies: []` if no policies are meant, or remove the file"),
-        );
-    }
-
     /// The node that an event begins, `depth` being the nesting that a list or mapping here would have.
     fn node(&mut self, event: Event<'t>, span: &YamlSpan, depth: usize) -> Result<Node, Stop> {
         self.count(1, self.span(span))?;
+        if self.diagnostics.len() >= self.earlier_problems + MAX_PROBLEMS {
+            return self.stop(refusals::too_many_problems(self.span(span)));
+        }
         if let Some(tag) = span.tag_span() {
             let at = self.span(&tag);
-            self.diagnostics.push(syntax::tag(at, self.written(at)));
+            self.diagnostics.push(refusals::tag(at, self.written(at)));
         }
         let anchor = event.anchor_id();
         let place = self.span(span);
@@ -161,13 +148,16 @@ impl<'t> Reader<'t, '_> {
                 self.mapping(style, place, depth)?
             }
             Event::Alias(id) => self.alias(id, place, depth)?,
-            Event::UnresolvedAlias(name) => self.unknown_alias(&name, place),
+            Event::UnresolvedAlias(name) => {
+                self.refuse(refusals::unknown_alias(place, &name));
+                Node { value: NodeValue::Null, span: place }
+            }
             _ => Node { value: NodeValue::Null, span: place },
         };
         if let Some(id) = anchor
             && !self.anchors.close(id, &node)
         {
-            return self.limit(place, "anchors and aliases stand for too much", "write the values out");
+            return self.stop(refusals::too_much_copied(place));
         }
         Ok(node)
     }
@@ -206,11 +196,9 @@ impl<'t> Reader<'t, '_> {
             span.end = span.end.max(key_node.span.end).max(value.span.end);
             let Some((key, key_span)) = self.key(key_node) else { continue };
             match first_places.entry(key) {
-                Slot::Occupied(first) => self.diagnostics.push(
-                    Diagnostic::new(&DUPLICATE_KEY, key_span, format!("the key `{}` is here twice", first.key()))
-                        .label(*first.get(), "first here")
-                        .help("remove one of the two"),
-                ),
+                Slot::Occupied(first) => {
+                    self.diagnostics.push(refusals::duplicate_key(first.key(), key_span, *first.get()));
+                }
                 Slot::Vacant(slot) => {
                     let key = slot.key().clone();
                     slot.insert(key_span);
@@ -223,8 +211,9 @@ impl<'t> Reader<'t, '_> {
     /// Of a list that is no further indented than its key, the parser names the first item, not its dash.
     fn first_dash(&self, style: StructureStyle, start: usize) -> usize {
         let before = self.text.get(..start).unwrap_or("").trim_end_matches([' ', '\t']);
+        let is_at_dash = self.text.get(start..).is_some_and(|rest| rest.starts_with("- "));
         match style {
-            StructureStyle::Block if before.ends_with('-') => before.len() - 1,
+            StructureStyle::Block if before.ends_with('-') && !is_at_dash => before.len() - 1,
             _ => start,
         }
     }
@@ -241,54 +230,27 @@ impl<'t> Reader<'t, '_> {
     fn after_colon(&self, key: Span) -> Span {
         let rest = self.text.get(key.end..).unwrap_or("");
         let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        let colon = usize::from(rest.get(gap..).is_some_and(|rest| rest.starts_with(':')));
-        let place = if colon == 1 { key.end + gap + colon } else { key.end };
+        let has_colon = rest.get(gap..).is_some_and(|rest| rest.starts_with(':'));
+        let place = if has_colon { key.end + gap + 1 } else { key.end };
         Span::new(self.source, place, place)
     }
 
     fn key(&mut self, node: Node) -> Option<(String, Span)> {
-        let text = match node.value {
-            NodeValue::String(Text { text, style }) if text != "<<" || style != TextStyle::Plain => {
-                return Some((text, node.span));
+        match node.value {
+            NodeValue::String(Text { text, style: TextStyle::Plain }) if text == "<<" => {
+                self.refuse(refusals::merge_key(node.span));
+                None
             }
-            NodeValue::String(_) => {
-                self.faithful = false;
-                self.diagnostics.push(
-                    Diagnostic::new(&YAML_FEATURE, node.span, "merge keys (`<<`) are not supported")
-                        .help("write the keys out, or use an alias for a whole value"),
-                );
-                return None;
-            }
+            NodeValue::String(Text { text, .. }) => Some((text, node.span)),
             NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
-                self.faithful = false;
-                self.diagnostics.push(self.collection_as_key(&node));
-                return None;
+                let before = self.text.get(..node.span.start).unwrap_or("");
+                self.refuse(refusals::collection_as_key(&node, before));
+                None
             }
             NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {
-                self.written(node.span)
+                self.diagnostics.push(refusals::scalar_as_key(&node, self.written(node.span)));
+                None
             }
-        };
-        let kind = node.type_name();
-        self.diagnostics.push(if text.is_empty() {
-            Diagnostic::new(&YAML_FEATURE, node.span, "the key before `:` is missing")
-                .help("write the key, or quote the `:` if it belongs to a text")
-        } else {
-            Diagnostic::new(&YAML_FEATURE, node.span, format!("the key `{text}` is {kind}, not a string"))
-                .help(format!("quote it: `\"{text}\"`"))
-        });
-        None
-    }
-
-    fn collection_as_key(&self, node: &Node) -> Diagnostic {
-        let before = self.text.get(..node.span.start).unwrap_or("");
-        let is_template = before.ends_with('{') && matches!(node.value, NodeValue::Mapping(_));
-        if is_template {
-            let span = Span { start: node.span.start - 1, ..node.span };
-            Diagnostic::new(&YAML_FEATURE, span, "unquoted, `{{` begins a mapping whose key is a mapping")
-                .help("quote the text that the template stands in: `\"{{ … }}\"`")
-        } else {
-            Diagnostic::new(&YAML_FEATURE, node.span, format!("{} can't be a key", node.type_name()))
-                .help("a key is a string; if this is one, quote it")
         }
     }
 
@@ -309,33 +271,20 @@ impl<'t> Reader<'t, '_> {
             Plain::Number(number) => NodeValue::Number(number),
             Plain::String => string(),
             Plain::NotFinite => {
-                self.refuse_number(trimmed, format!("`{value}` is not a number that a policy can hold"));
+                self.refuse(refusals::not_finite(trimmed, value));
                 string()
             }
             Plain::TooLong => {
-                self.refuse_number(trimmed, "this number is longer than 128 bits".to_owned());
+                self.refuse(refusals::number_too_long(trimmed));
                 string()
             }
         };
         Node { value, span: trimmed }
     }
 
-    fn refuse_number(&mut self, span: Span, message: String) {
-        self.faithful = false;
-        self.diagnostics.push(
-            Diagnostic::new(&YAML_FEATURE, span, message)
-                .help("write a finite decimal number, or quote it if it is a text"),
-        );
-    }
-
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Stop> {
         if self.anchors.is_open(id) {
-            self.faithful = false;
-            let name = self.written(span);
-            self.diagnostics.push(
-                Diagnostic::new(&BAD_ALIAS, span, format!("`{name}` stands inside the value that it refers to"))
-                    .help("a value can't contain itself: write it out"),
-            );
+            self.refuse(refusals::alias_inside_itself(span, self.written(span)));
             return Ok(Node { value: NodeValue::Null, span });
         }
         let Some(target) = self.anchors.target(id) else {
@@ -343,43 +292,121 @@ impl<'t> Reader<'t, '_> {
         };
         let size = target.size;
         if depth + size.height > MAX_NESTING + 1 {
-            return self.too_deep(span);
+            return self.stop(refusals::too_deep(span));
         }
         self.count(size.nodes, span)?;
         match self.anchors.copy(id) {
             Some(value) => Ok(Node { value, span }),
-            None => self.limit(span, "anchors and aliases stand for too much", "write the values out"),
+            None => self.stop(refusals::too_much_copied(span)),
         }
-    }
-
-    fn unknown_alias(&mut self, name: &str, span: Span) -> Node {
-        self.faithful = false;
-        self.diagnostics.push(
-            Diagnostic::new(&BAD_ALIAS, span, format!("`*{name}` refers to an anchor that isn't there"))
-                .help(format!("quote it if it is a text: `\"*{name}\"`; an alias needs `&{name}` above it")),
-        );
-        Node { value: NodeValue::Null, span }
     }
 
     fn count(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
         self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > MAX_NODES {
-            return self.limit(at, "the file holds more than 1,000,000 values", "split it into several files");
-        }
-        Ok(())
+        if self.nodes > MAX_NODES { self.stop(refusals::too_many_values(at)) } else { Ok(()) }
     }
 
     fn check_depth(&mut self, depth: usize, at: Span) -> Result<(), Stop> {
-        if depth > MAX_NESTING { self.too_deep(at) } else { Ok(()) }
+        if depth > MAX_NESTING { self.stop(refusals::too_deep(at)) } else { Ok(()) }
     }
 
-    fn too_deep<T>(&mut self, at: Span) -> Result<T, Stop> {
-        self.diagnostics.push(syntax::too_deep(at));
-        Err(Stop)
+    /// Reports what the tree can't express.
+    fn refuse(&mut self, diagnostic: Diagnostic) {
+        self.faithful = false;
+        self.diagnostics.push(diagnostic);
     }
 
-    fn limit<T>(&mut self, at: Span, message: &str, help: &str) -> Result<T, Stop> {
-        self.diagnostics.push(Diagnostic::new(&YAML_LIMIT, at, message).help(help));
+    fn stop<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Stop> {
+        self.diagnostics.push(diagnostic);
         Err(Stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::SourceMap;
+
+    fn tree(text: &str) -> Node {
+        let mut diagnostics = Diagnostics::default();
+        let source = SourceMap::default().add("a.yaml", text);
+        let root = parse(source, text, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        root.unwrap()
+    }
+
+    fn collect<'t>(node: &Node, text: &'t str, places: &mut Vec<&'t str>) {
+        places.push(text.get(node.span.start..node.span.end).unwrap());
+        for entry in node.entries().unwrap_or_default() {
+            places.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());
+            collect(&entry.value, text, places);
+        }
+        node.items().unwrap_or_default().iter().for_each(|item| collect(item, text, places));
+    }
+
+    #[test]
+    fn every_key_and_value_has_its_exact_place() {
+        for (text, expected) in [
+            ("a: é # c\n\n# end\n", vec!["a: é", "a", "é"]),
+            ("a:\n- 1\n-  x y\n\n", vec!["a:\n- 1\n-  x y", "a", "- 1\n-  x y", "1", "x y"]),
+            ("- - 1\n  - -2\n", vec!["- - 1\n  - -2", "- 1\n  - -2", "1", "-2"]),
+            ("{ 'k': [], \"l\": {} } # c", vec!["{ 'k': [], \"l\": {} }", "'k'", "[]", "\"l\"", "{}"]),
+            ("a: |\n  x\n  y\n\n# c\nb:\n", vec!["a: |\n  x\n  y\n\n# c\nb:", "a", "x\n  y", "b", ""]),
+            ("a: &x 1\nb: *x\r\n", vec!["a: &x 1\nb: *x", "a", "1", "b", "*x"]),
+        ] {
+            let mut places = Vec::new();
+            collect(&tree(text), text, &mut places);
+            assert_eq!(places, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_missing_is_placed_behind_its_colon() {
+        let root = tree("a:\n\n\nb : # c\n");
+        let places: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
+        assert_eq!(places, [2, 8]);
+    }
+
+    #[test]
+    fn a_text_knows_how_it_was_written() {
+        let text = "- a b\n- a\n  b\n- 'a'\n- \"a\"\n- |\n  a\n- >\n  a\n";
+        let styles: Vec<_> = tree(text)
+            .items()
+            .unwrap()
+            .iter()
+            .map(|item| match &item.value {
+                NodeValue::String(text) => text.style,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        use TextStyle::{Folded, Literal, Plain, Quoted};
+        assert_eq!(styles, [Plain, Quoted, Quoted, Quoted, Literal, Folded]);
+    }
+
+    #[test]
+    fn quotes_make_a_string_of_what_else_is_none() {
+        let value = tree("['1', \"true\", 1.50, no, {\"1\": ~, '<<': x}]").to_json();
+        assert_eq!(value.to_string(), r#"["1","true",1.50,"no",{"1":null,"<<":"x"}]"#);
+    }
+
+    #[test]
+    fn a_tree_comes_along_with_problems_that_leave_it_sensible() {
+        for (text, expected) in [
+            ("a: 1\na: 2\n", Some(r#"{"a":1}"#)),
+            ("a: !t 1\n", Some(r#"{"a":1}"#)),
+            ("1: a\nb: 2\n", Some(r#"{"b":2}"#)),
+            ("a: 1\n---\nb: 2\n", Some(r#"{"a":1}"#)),
+            ("a: *b\n", None),
+            ("a: &a { <<: *a }\n", None),
+            ("a: .inf\n", None),
+            ("a: [\n", None),
+            ("", None),
+        ] {
+            let mut diagnostics = Diagnostics::default();
+            let source = SourceMap::default().add("a.yaml", text);
+            let found = parse(source, text, &mut diagnostics).map(|root| root.to_json().to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+            assert!(diagnostics.has_errors(), "{text}");
+        }
     }
 }

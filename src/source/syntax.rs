@@ -2,8 +2,8 @@
 
 use granit_parser::{ErrorKind, ScanError};
 
-use super::parse::MAX_NESTING;
-use crate::diagnostic::{Diagnostic, SourceId, Span, YAML_FEATURE, YAML_LIMIT, YAML_SYNTAX};
+use super::refusals;
+use crate::diagnostic::{Diagnostic, SourceId, Span, YAML_SYNTAX};
 
 /// A parser's error as a diagnostic.
 pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagnostic {
@@ -11,17 +11,26 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
     let here = |length: usize| Span::new(source, at, at + length);
     let next_char = text.get(at..).and_then(|rest| rest.chars().next());
     match error.kind() {
-        ErrorKind::RecursionLimitExceeded => too_deep(here(1)),
+        ErrorKind::RecursionLimitExceeded => refusals::too_deep(here(1)),
         ErrorKind::DirectiveDisallowed => {
             let line = text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("");
-            Diagnostic::new(&YAML_FEATURE, here(line.trim_end().len()), "directives are not supported")
-                .help("remove this line; rules files are YAML 1.2")
+            refusals::directive(here(line.trim_end().len()))
         }
-        ErrorKind::UndeclaredTagHandle => tag(here(word_at(text, at).len()), word_at(text, at)),
+        ErrorKind::UndeclaredTagHandle => refusals::tag(here(word_at(text, at).len()), word_at(text, at)),
         kind if is_about_tabs(kind) => {
             let (start, end) = indenting_tabs(text, at).unwrap_or((at, at));
             Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, end), "tabs can't indent; use spaces")
                 .help("replace each tab by two spaces; most editors can do so for a whole file")
+        }
+        ErrorKind::UnknownQuotedScalarEscape => {
+            let (start, escape) = unknown_escape(text, at).unwrap_or((at, "\\"));
+            let span = Span::new(source, start, start + escape.len());
+            Diagnostic::new(&YAML_SYNTAX, span, format!("`{escape}` is no escape between double quotes"))
+                .help("double the backslash, or use single quotes, in which a backslash is just itself")
+        }
+        ErrorKind::MappingValueNotAllowed => misplaced_colon(source, text, at),
+        ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry => {
+            misplaced_line(source, text, at)
         }
         kind => {
             let (message, help) = words(kind, text, at);
@@ -35,20 +44,44 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
     }
 }
 
-/// A list or mapping is nested deeper than is read.
-pub(super) fn too_deep(at: Span) -> Diagnostic {
-    let message = format!("lists and mappings are nested deeper than {MAX_NESTING} levels");
-    Diagnostic::new(&YAML_LIMIT, at, message)
-        .help("no policy needs such depth: is a bracket or an indentation wrong?")
+/// Where the line of `at` starts, and what stands in it before.
+fn line_before(text: &str, at: usize) -> (usize, &str) {
+    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
+    (start, text.get(start..at).unwrap_or(""))
 }
 
-/// A tag stands before a value.
-pub(super) fn tag(at: Span, tag: &str) -> Diagnostic {
-    let help = match tag {
-        "!!str" => "quote the value to make it a string",
-        _ => "remove the tag, or quote the value if the `!` belongs to it",
+fn misplaced_colon(source: SourceId, text: &str, at: usize) -> Diagnostic {
+    let (line, before) = line_before(text, at);
+    if before.contains(": ") {
+        let message = "a `:` stands inside an unquoted value";
+        return Diagnostic::new(&YAML_SYNTAX, Span::new(source, at, at + 1), message)
+            .help("quote the value, or begin a new line for a mapping");
+    }
+    let key = before.trim_start_matches([' ', '-']);
+    let span = Span::new(source, line + before.len() - key.len(), at);
+    Diagnostic::new(&YAML_SYNTAX, span, format!("the key `{key}` can't stand here"))
+        .help("give it the indentation of its siblings; if the line above is a key, add its `:`")
+}
+
+fn misplaced_line(source: SourceId, text: &str, at: usize) -> Diagnostic {
+    let (line, before) = line_before(text, at);
+    let rest = text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("").trim_end();
+    let dash = before.find('-').filter(|_| before.trim() == "-");
+    let (start, message, help) = match dash {
+        Some(dash) => (
+            line + dash,
+            "a list item stands among keys",
+            "indent it under the key that it belongs to, or remove the `- `",
+        ),
+        None if before.trim().is_empty() => (
+            at,
+            "this line is indented like nothing above it",
+            "give it the indentation of its siblings; a text over several lines is indented further than its key, \
+             and a list item begins with `- `",
+        ),
+        None => (at, "something follows the end of the value", "put the whole value between quotes"),
     };
-    Diagnostic::new(&YAML_FEATURE, at, format!("tags such as `{tag}` are not supported")).help(help)
+    Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, at + rest.len()), message).help(help)
 }
 
 fn is_about_tabs(kind: &ErrorKind) -> bool {
@@ -79,30 +112,29 @@ fn indenting_tabs(text: &str, at: usize) -> Option<(usize, usize)> {
     Some((tab, tab + 1))
 }
 
+/// The first backslash, from `at` on, whose next character makes no escape, with that character.
+fn unknown_escape(text: &str, at: usize) -> Option<(usize, &str)> {
+    let mut characters = text.get(at..)?.char_indices();
+    while let Some((offset, character)) = characters.next() {
+        if character == '\\' {
+            let (_, escaped) = characters.next()?;
+            if !"0abt\tnvfre \"/\\N_LPxuU\r\n".contains(escaped) {
+                let start = at + offset;
+                return Some((start, text.get(start..start + 1 + escaped.len_utf8())?));
+            }
+        }
+    }
+    None
+}
+
 fn word_at(text: &str, at: usize) -> &str {
     text.get(at..).and_then(|rest| rest.split_whitespace().next()).unwrap_or("")
 }
 
 fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
     let (message, help) = match kind {
-        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
-            let line_start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
-            let before = text.get(line_start..at).unwrap_or("");
-            if before.contains(": ") {
-                ("a `:` stands inside an unquoted value", "quote the value, or begin a new line for a mapping")
-            } else {
-                (
-                    "a key can't stand here",
-                    "give it the indentation of its siblings; if the line above is a key, it lacks its `:`",
-                )
-            }
-        }
-        ErrorKind::ExpectedBlockMappingKey => (
-            "a key was expected here",
-            "keys of one mapping have the same indentation; a text over several lines must be indented further",
-        ),
-        ErrorKind::ExpectedBlockSequenceEntry => {
-            ("a list item was expected here", "begin it with `- `, or indent it under the item above")
+        ErrorKind::InvalidColonPlacement => {
+            ("a `:` can't stand here", "quote the value, or close the bracket above")
         }
         ErrorKind::BlockSequenceEntryNotAllowed => (
             "a list item can't begin here",
@@ -143,10 +175,6 @@ fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
         ErrorKind::MisplacedFlowCollectionEnd => {
             ("this bracket closes nothing", "remove it, or quote it if it belongs to a text")
         }
-        ErrorKind::UnknownQuotedScalarEscape => (
-            "an unknown `\\` escape stands in this text",
-            "double the backslash, or use single quotes, in which a backslash is just itself",
-        ),
         ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
             "something follows the closing quote",
             "put the whole text between the quotes; write a quote inside as `''` or `\\\"`",
@@ -169,14 +197,16 @@ fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
                 Some(format!("quote the text: `\"{}\"`", word_at(text, at))),
             );
         }
+        ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
+            return (
+                format!("the control character `{}` can't stand in a rules file", character.escape_default()),
+                Some("remove it, or write it as an escape between double quotes".to_owned()),
+            );
+        }
         ErrorKind::UnexpectedCharacter { character } => {
             return (
-                format!("a value can't begin with or contain `{}` unquoted", character.escape_debug()),
-                Some(if character.is_control() {
-                    "remove the control character, or write it as an escape between double quotes".to_owned()
-                } else {
-                    "quote the value".to_owned()
-                }),
+                format!("a value can't begin with `{character}` unquoted"),
+                Some("quote the value".to_owned()),
             );
         }
         ErrorKind::UnexpectedEofBlockMapping

@@ -52,9 +52,8 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(
-        level.primary_title(visible(&diagnostic.message)).id(diagnostic.code.id),
-    );
+    let mut group =
+        Group::with_title(level.primary_title(visible(&diagnostic.message)).id(diagnostic.code.id));
     match (diagnostic.span, &diagnostic.file) {
         (Some(primary), _) => {
             for (source, marks) in marks_by_file(diagnostic, primary) {
@@ -102,12 +101,14 @@ fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Snippet<'a, Annotation
     let last = ranges.iter().map(|range| range.end).max().unwrap_or(0);
     let start = text.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
     let end = text.get(last..).and_then(|after| after.find('\n')).map_or(text.len(), |index| last + index);
+    let lines = text.get(start..end).unwrap_or("");
+    let lines = lines.strip_suffix('\r').filter(|shorter| start + shorter.len() >= last).unwrap_or(lines);
     let (line, _) = source.position(start);
     let annotations = marks.iter().zip(ranges).map(|(mark, range)| {
         let kind = if mark.label.is_some() { AnnotationKind::Context } else { AnnotationKind::Primary };
         kind.span(range.start - start..range.end - start).label(mark.label.map(visible))
     });
-    Snippet::source(same_length_visible(text.get(start..end).unwrap_or("")))
+    Snippet::source(same_length_visible(lines))
         .line_start(line)
         .path(visible(source.name()))
         .annotations(annotations)
@@ -174,8 +175,8 @@ mod tests {
         let a = sources.add("a.yaml", "policies:\n  - id: x\n    tol: 1\n");
         let b = sources.add("b.yaml", "policies:\n  - id: x\n");
         let mut diagnostics = Diagnostics::default();
-        let mut unknown =
-            Diagnostic::new(&UNKNOWN_KEY, Span::new(a, 24, 27), "unknown key `tol`").help("did you mean `tool`?");
+        let mut unknown = Diagnostic::new(&UNKNOWN_KEY, Span::new(a, 24, 27), "unknown key `tol`")
+            .help("did you mean `tool`?");
         unknown.policy = Some("x".to_owned());
         diagnostics.push(unknown);
         diagnostics.push(
@@ -228,9 +229,10 @@ error[CG002]: `c` does not exist
         let hostile = "a\u{1b}[2J\u{9b}31m\u{202e}\u{200b}\u{7}\r";
         let source = sources.add(format!("{hostile}.yaml"), format!("{hostile}: x\n"));
         let mut diagnostics = Diagnostics::default();
-        let mut diagnostic = Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 2), format!("key `{hostile}`"))
-            .label(Span::new(source, 2, 3), hostile)
-            .help(hostile);
+        let mut diagnostic =
+            Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 2), format!("key `{hostile}`"))
+                .label(Span::new(source, 2, 3), hostile)
+                .help(hostile);
         diagnostic.policy = Some(hostile.to_owned());
         diagnostics.push(diagnostic);
         diagnostics.push(Diagnostic::of_file(&MISSING_PATH, hostile, hostile));
@@ -254,7 +256,10 @@ error[CG002]: `c` does not exist
         for file in ["", "\n", "é", "a: |\r\n  é\r\n\r\n", "日本\n\n"] {
             for start in 0..file.len() + 2 {
                 for end in start..file.len() + 2 {
-                    assert!(one(file, start..end).starts_with("error[CG201]: m\n"), "{file:?} {start}..{end}");
+                    assert!(
+                        one(file, start..end).starts_with("error[CG201]: m\n"),
+                        "{file:?} {start}..{end}"
+                    );
                 }
             }
         }

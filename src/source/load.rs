@@ -1,0 +1,225 @@
+//! Paths or texts → the trees of a bundle, with everything that is wrong with its files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
+
+use super::document::Node;
+use super::files::{Finder, unreadable};
+use super::parse::parse;
+use crate::diagnostic::{Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span};
+
+/// A larger rules file is refused, in bytes.
+pub const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// What was read of a bundle.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The text of every file, also of those that hold errors.
+    pub sources: SourceMap,
+    /// The files that have a tree, in the order of the paths given, below a directory by name.
+    pub files: Vec<LoadedFile>,
+    /// What is wrong. While there are errors, `files` is not the whole bundle and must not become active.
+    pub diagnostics: Diagnostics,
+}
+
+/// One rules file that was read.
+#[derive(Debug)]
+pub struct LoadedFile {
+    /// Its text, in [`Loaded::sources`].
+    pub source: SourceId,
+    /// What it says.
+    pub root: Node,
+}
+
+/// Reads all rules files at and below the paths.
+///
+/// A file that is named is read whatever its ending. Below a directory, every `*.yaml` and `*.yml` is, except policy tests
+/// (`*.test.yaml`) and what is hidden. Symbolic links are followed; a file reached twice is read once. Only regular files
+/// are opened. A file's name is the path as given, joined with what was found below.
+pub fn load(paths: &[PathBuf]) -> Loaded {
+    let mut loaded = Loaded::default();
+    let mut finder = Finder::new(&mut loaded.diagnostics);
+    paths.iter().for_each(|path| finder.find(path));
+    for path in finder.into_files() {
+        match read(&path) {
+            Ok(bytes) => loaded.add(path.display().to_string(), bytes),
+            Err(error) => loaded.diagnostics.push(unreadable(&path, &error)),
+        }
+    }
+    loaded.diagnostics.sort();
+    loaded
+}
+
+/// Reads rules files that are already in memory, each with the name that diagnostics call it by.
+pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Loaded {
+    let mut loaded = Loaded::default();
+    for (name, text) in texts {
+        loaded.add(name.into(), text.into().into_bytes());
+    }
+    loaded.diagnostics.sort();
+    loaded
+}
+
+impl Loaded {
+    fn add(&mut self, name: String, bytes: Vec<u8>) {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            self.diagnostics.push(too_large(&name));
+            return;
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => {
+                // Without its byte order mark, columns of the first line count what is seen.
+                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+                let source = self.sources.add(name, text);
+                if let Some(root) = parse(source, text, &mut self.diagnostics) {
+                    self.files.push(LoadedFile { source, root });
+                }
+            }
+            Err(error) => self.add_unreadable_text(name, &error),
+        }
+    }
+
+    fn add_unreadable_text(&mut self, name: String, error: &FromUtf8Error) {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let help = match bytes {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the file is in UTF-16; save it as UTF-8",
+            _ => "save the file as UTF-8",
+        };
+        let byte = bytes.get(at).copied().unwrap_or_default();
+        // What can be read is kept, so that the place can be shown: the replacement character stands for the byte.
+        let source = self.sources.add(name, String::from_utf8_lossy(bytes));
+        let span = Span::new(source, at, at + char::REPLACEMENT_CHARACTER.len_utf8());
+        let message = format!("the byte 0x{byte:02X} is not UTF-8 here");
+        self.diagnostics.push(Diagnostic::new(&NOT_UTF8, span, message).help(help));
+    }
+}
+
+/// A file's bytes, or as many as show that there are too many.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn too_large(name: &str) -> Diagnostic {
+    let message = format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20);
+    Diagnostic::of_file(&FILE_TOO_LARGE, name, message).help("split it into several rules files")
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::diagnostic::render;
+
+    fn bundle(files: &[(&str, &str)]) -> TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        directory
+    }
+
+    /// The names of the files read and the diagnostics, the directory's own name left out.
+    fn outcome(directory: &TempDir, paths: &[&str]) -> (Vec<String>, String) {
+        let paths: Vec<_> = paths.iter().map(|path| directory.path().join(path)).collect();
+        let loaded = load(&paths);
+        let root = format!("{}/", directory.path().display());
+        let name = |file: &LoadedFile| loaded.sources.get(file.source).unwrap().name().replace(&root, "");
+        let text = render::text(&loaded.diagnostics, &loaded.sources, false).replace(&root, "");
+        (loaded.files.iter().map(name).collect(), text)
+    }
+
+    #[test]
+    fn a_bundle_is_every_rules_file_below_sorted_by_name() {
+        let directory = bundle(&[
+            ("b.yaml", "policies: []"),
+            ("a/z.yml", "policies: []"),
+            ("a/b.YAML", "policies: []"),
+            ("c.test.yaml", "not: rules"),
+            ("c.test.yml", "not: rules"),
+            ("notes.txt", "not rules"),
+            (".hidden.yaml", "x: 1"),
+            (".git/config.yaml", "x: 1"),
+            ("d.yaml/inside.yaml", "policies: []"),
+        ]);
+        let (files, problems) = outcome(&directory, &[""]);
+        assert_eq!(files, ["a/b.YAML", "a/z.yml", "b.yaml", "d.yaml/inside.yaml"]);
+        assert_eq!(problems, "");
+        let (files, _) = outcome(&directory, &["notes.txt", "b.yaml", "", "b.yaml"]);
+        assert_eq!(files, ["notes.txt", "b.yaml", "a/b.YAML", "a/z.yml", "d.yaml/inside.yaml"]);
+    }
+
+    #[test]
+    fn links_are_followed_without_going_round_in_circles() {
+        let directory = bundle(&[("rules/a.yaml", "policies: []"), ("other/b.yaml", "policies: []")]);
+        let at = |name: &str| directory.path().join(name);
+        symlink(at("rules"), at("rules/self")).unwrap();
+        symlink(at("other"), at("rules/linked")).unwrap();
+        symlink(at("rules/a.yaml"), at("rules/z.yaml")).unwrap();
+        let (files, problems) = outcome(&directory, &["rules"]);
+        assert_eq!(files, ["rules/a.yaml", "rules/linked/b.yaml"]);
+        assert_eq!(problems, "");
+    }
+
+    #[test]
+    fn a_directory_whose_files_were_given_before_is_not_empty() {
+        let directory = bundle(&[("rules/a.yaml", "policies: []")]);
+        let (files, problems) = outcome(&directory, &["rules/a.yaml", "rules", ""]);
+        assert_eq!((files.len(), problems.as_str()), (1, ""));
+    }
+
+    #[test]
+    fn every_path_that_can_not_be_read_is_reported_in_one_go() {
+        let directory = bundle(&[
+            ("policies/refunds.yaml", "policies: []"),
+            ("empty/readme.md", ""),
+            ("latin1.yaml", ""),
+            ("utf16.yaml", ""),
+        ]);
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("latin1.yaml"), b"a: 1\nb: caf\xe9 x\n").unwrap();
+        fs::write(at("utf16.yaml"), b"\xff\xfea\0:\0").unwrap();
+        fs::write(at("large.yaml"), "# ".repeat(5 << 20)).unwrap();
+        symlink("gone.yaml", at("dangling.yaml")).unwrap();
+        symlink("loop.yaml", at("loop.yaml")).unwrap();
+        std::process::Command::new("mkfifo").arg(at("pipe.yaml")).status().unwrap();
+        let paths = ["polices/refunds.yaml", "policies/refund.yaml", "nothing-like-it", "empty", ""];
+        let (files, problems) = outcome(&directory, &paths);
+        assert_eq!(files, ["policies/refunds.yaml"]);
+        insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false}, {
+            insta::assert_snapshot!("source_unreadable_paths", problems);
+        });
+    }
+
+    #[test]
+    fn missing_permission_says_who_must_act() {
+        let error = io::Error::from(io::ErrorKind::PermissionDenied);
+        let diagnostic = unreadable(Path::new("a.yaml"), &error);
+        assert_eq!(diagnostic.message, "`a.yaml` can't be read: permission denied");
+        assert!(diagnostic.help.is_some());
+    }
+
+    #[test]
+    fn texts_in_memory_load_like_files_and_a_byte_order_mark_does_not_shift_columns() {
+        let loaded = load_texts([("a", "\u{feff}x: 1\r\nx: 2\r\n"), ("b", "\u{feff}!t y: 1"), ("c", "z: 1")]);
+        let places: Vec<_> = loaded
+            .diagnostics
+            .iter()
+            .map(|diagnostic| loaded.sources.locate(diagnostic.span.unwrap()).unwrap())
+            .map(|place| (place.file, place.line, place.column, place.end_column))
+            .collect();
+        assert_eq!(places, [("a".to_owned(), 2, 1, 2), ("b".to_owned(), 1, 1, 3)]);
+        assert_eq!(loaded.files.len(), 3);
+    }
+}

@@ -1,0 +1,114 @@
+//! What YAML allows and rules files don't, in words for the person who wrote the file.
+
+use super::document::{Node, NodeValue};
+use super::parse::{MAX_NESTING, MAX_PROBLEMS};
+use crate::diagnostic::{
+    BAD_ALIAS, DUPLICATE_KEY, Diagnostic, EMPTY_FILE, SEVERAL_DOCUMENTS, SourceId, Span, YAML_FEATURE,
+    YAML_LIMIT,
+};
+
+pub(super) fn empty_file(source: SourceId, text: &str) -> Diagnostic {
+    let message = if text.trim().is_empty() { "the file is empty" } else { "the file holds no rules" };
+    Diagnostic::new(&EMPTY_FILE, Span::new(source, 0, 0), message)
+        .help("write `policies: []` if no policies are meant, or remove the file")
+}
+
+pub(super) fn second_document(at: Span) -> Diagnostic {
+    Diagnostic::new(&SEVERAL_DOCUMENTS, at, "a second document begins here; a rules file holds one")
+        .help("move what follows into a file of its own, or remove this line")
+}
+
+pub(super) fn duplicate_key(key: &str, at: Span, first: Span) -> Diagnostic {
+    Diagnostic::new(&DUPLICATE_KEY, at, format!("the key `{key}` is here twice"))
+        .label(first, "first here")
+        .help("remove one of the two")
+}
+
+pub(super) fn merge_key(at: Span) -> Diagnostic {
+    Diagnostic::new(&YAML_FEATURE, at, "merge keys (`<<`) are not supported")
+        .help("write the keys out, or use an alias for a whole value")
+}
+
+/// A list or a mapping stands where a key does, `before` being the file up to it.
+pub(super) fn collection_as_key(node: &Node, before: &str) -> Diagnostic {
+    if before.ends_with('{') && matches!(node.value, NodeValue::Mapping(_)) {
+        let span = Span { start: node.span.start - 1, ..node.span };
+        return Diagnostic::new(
+            &YAML_FEATURE,
+            span,
+            "unquoted, `{{` begins a mapping whose key is a mapping",
+        )
+        .help("quote the text that the template stands in: `\"{{ … }}\"`");
+    }
+    Diagnostic::new(&YAML_FEATURE, node.span, format!("{} can't be a key", node.type_name()))
+        .help("a key is a string; if this is one, quote it")
+}
+
+/// `1`, `true` or nothing stands where a key does.
+pub(super) fn scalar_as_key(node: &Node, written: &str) -> Diagnostic {
+    if written.is_empty() {
+        return Diagnostic::new(&YAML_FEATURE, node.span, "the key before `:` is missing")
+            .help("write the key, or quote the `:` if it belongs to a text");
+    }
+    let kind = if matches!(node.value, NodeValue::Null) { "null" } else { node.type_name() };
+    Diagnostic::new(&YAML_FEATURE, node.span, format!("the key `{written}` is {kind}, not a string"))
+        .help(format!("quote it: `\"{written}\"`"))
+}
+
+pub(super) fn tag(at: Span, tag: &str) -> Diagnostic {
+    let help = match tag {
+        "!!str" => "quote the value to make it a string",
+        _ => "remove the tag, or quote the value if the `!` belongs to it",
+    };
+    Diagnostic::new(&YAML_FEATURE, at, format!("tags such as `{tag}` are not supported")).help(help)
+}
+
+pub(super) fn directive(at: Span) -> Diagnostic {
+    Diagnostic::new(&YAML_FEATURE, at, "directives are not supported")
+        .help("remove this line; rules files are YAML 1.2")
+}
+
+pub(super) fn not_finite(at: Span, written: &str) -> Diagnostic {
+    Diagnostic::new(&YAML_FEATURE, at, format!("`{written}` is not a number that a policy can hold"))
+        .help("write a finite number, or quote it if it is a text")
+}
+
+pub(super) fn number_too_long(at: Span) -> Diagnostic {
+    Diagnostic::new(&YAML_FEATURE, at, "this number is longer than 128 bits")
+        .help("write it as a decimal number, or quote it if it is a text")
+}
+
+pub(super) fn unknown_alias(at: Span, name: &str) -> Diagnostic {
+    Diagnostic::new(&BAD_ALIAS, at, format!("`*{name}` refers to an anchor that isn't there"))
+        .help(format!("quote it if it is a text: `\"*{name}\"`; an alias needs `&{name}` above it"))
+}
+
+pub(super) fn alias_inside_itself(at: Span, written: &str) -> Diagnostic {
+    Diagnostic::new(&BAD_ALIAS, at, format!("`{written}` stands inside the value that it refers to"))
+        .help("a value can't contain itself: write it out")
+}
+
+pub(super) fn too_deep(at: Span) -> Diagnostic {
+    let message = format!("lists and mappings are nested deeper than {MAX_NESTING} levels");
+    Diagnostic::new(&YAML_LIMIT, at, message)
+        .help("no policy needs such depth: is a bracket or an indentation wrong?")
+}
+
+pub(super) fn too_many_values(at: Span) -> Diagnostic {
+    Diagnostic::new(&YAML_LIMIT, at, "the file holds more than 1,000,000 values")
+        .help("split it into several files")
+}
+
+pub(super) fn too_much_copied(at: Span) -> Diagnostic {
+    Diagnostic::new(&YAML_LIMIT, at, "anchors and aliases of this file stand for too much")
+        .help("write the values out")
+}
+
+pub(super) fn too_many_problems(at: Span) -> Diagnostic {
+    Diagnostic::new(
+        &YAML_LIMIT,
+        at,
+        format!("reading stops here, after {MAX_PROBLEMS} problems of this file"),
+    )
+    .help("mend what is reported, then look again")
+}
