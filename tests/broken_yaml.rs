@@ -73,18 +73,13 @@ fn files_made_to_exhaust_the_reader_end_in_a_limit() {
 }
 
 #[test]
-fn a_file_full_of_problems_on_one_long_line_is_reported_in_reasonable_time() {
+fn a_file_full_of_problems_on_one_long_line_is_reported_up_to_a_number() {
     let begin = Instant::now();
-    let loaded = load_texts([("hostile.yaml", format!("{}{{{}}}", "#".repeat(0), "a,".repeat(4_000_000)))]);
+    let loaded = load_texts([("hostile.yaml", format!("{{{}}}", "a,".repeat(4_000_000)))]);
     let shown = problems(&loaded);
-    println!("{:?} {}", begin.elapsed(), shown.len());
-    let begin = Instant::now();
-    let loaded = load_texts([(
-        "hostile.yaml",
-        format!("x: '{}'\ny: [{}, {{{}}}]", "#".repeat(0), "a".repeat(4_000_000), "a,".repeat(4_000)),
-    )]);
-    let shown = problems(&loaded);
-    println!("{:?} {}", begin.elapsed(), shown.len());
+    assert!(begin.elapsed() < Duration::from_secs(20), "too slow");
+    assert!(shown.ends_with("\n101 errors in 1 file\n"), "{shown}");
+    assert_eq!(loaded.diagnostics.iter().last().unwrap().code.id, "CG106");
 }
 
 #[test]

@@ -1,3 +1,4 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
+#[cfg(test)]
 mod broken_yaml;
