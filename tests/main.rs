@@ -1,5 +1,10 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
+#[cfg(test)]
+mod broken_yaml;
+#[cfg(test)]
 mod cases;
+#[cfg(test)]
 mod jsonpath_compliance;
+#[cfg(test)]
 mod layering;

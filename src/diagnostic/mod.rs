@@ -3,6 +3,7 @@
 pub mod render;
 
 mod codes;
+pub mod render;
 mod span;
 
 pub use codes::*;

@@ -22,6 +22,17 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
             Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, end), "tabs can't indent; use spaces")
                 .help("replace each tab by two spaces; most editors can do so for a whole file")
         }
+        ErrorKind::InvalidQuotedScalarIndent
+        | ErrorKind::UnclosedQuotedScalar
+        | ErrorKind::DocumentIndicatorInQuotedScalar => {
+            let length = next_char.map_or(0, char::len_utf8);
+            let open = Diagnostic::new(&YAML_SYNTAX, here(length), "a quoted text is still open here")
+                .help("close the quote; if the text goes on, indent this line further than its key");
+            match opening_quote(text, at) {
+                Some(quote) => open.label(Span::new(source, quote, quote + 1), "opened here"),
+                None => open,
+            }
+        }
         ErrorKind::UnknownQuotedScalarEscape => {
             let (start, escape) = unknown_escape(text, at).unwrap_or((at, "\\"));
             let span = Span::new(source, start, start + escape.len());
@@ -112,6 +123,13 @@ fn indenting_tabs(text: &str, at: usize) -> Option<(usize, usize)> {
     Some((tab, tab + 1))
 }
 
+/// The quote before `at` that begins a value and that no other of its kind follows.
+fn opening_quote(text: &str, at: usize) -> Option<usize> {
+    let before = text.get(..at)?;
+    let quote = before.rfind(['"', '\''])?;
+    before.get(..quote)?.ends_with([' ', '[', '{', ',']).then_some(quote)
+}
+
 /// The first backslash, from `at` on, whose next character makes no escape, with that character.
 fn unknown_escape(text: &str, at: usize) -> Option<(usize, &str)> {
     let mut characters = text.get(at..)?.char_indices();
@@ -155,13 +173,6 @@ fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
             "this line is not indented far enough",
             "what stands between brackets is indented further than its key; is a `]` or `}` missing above?",
         ),
-        ErrorKind::InvalidQuotedScalarIndent | ErrorKind::UnclosedQuotedScalar => (
-            "a quoted text is still open here",
-            "close the quote; if the text goes on, indent this line further than its key",
-        ),
-        ErrorKind::DocumentIndicatorInQuotedScalar => {
-            ("a quoted text is still open here", "is the closing quote missing above?")
-        }
         ErrorKind::UnclosedFlowCollection { open } => {
             let close = if *open == '[' { ']' } else { '}' };
             return (format!("this `{open}` is never closed"), Some(format!("add the missing `{close}`")));

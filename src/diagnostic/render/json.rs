@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::{Diagnostic, Diagnostics, Severity, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity, SourceMap};
 
 /// One diagnostic; the members and their order are a contract.
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> serde_json::Resul
 
 fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Record<'a> {
     let place = diagnostic.span.and_then(|span| sources.locate(span));
-    let number = |pick: fn(&crate::diagnostic::Location) -> usize| place.as_ref().map(pick);
+    let number = |pick: fn(&Location) -> usize| place.as_ref().map(pick);
     Record {
         code: diagnostic.code.id,
         name: diagnostic.code.name,

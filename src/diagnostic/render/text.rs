@@ -6,7 +6,10 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use super::super::{Diagnostic, Diagnostics, Severity, Source, SourceId, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Source, SourceId, SourceMap, Span};
+
+/// Of a longer line only the place is given: the renderer takes a second for a line of megabytes, per problem.
+const MAX_LINE_BYTES: usize = 32 << 10;
 
 /// Every diagnostic as a paragraph of its own, in order, each ended by a line break. `colour`: with ANSI escapes, which
 /// never come from a file's text.
@@ -58,7 +61,10 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
         (Some(primary), _) => {
             for (source, marks) in marks_by_file(diagnostic, primary) {
                 if let Some(source) = sources.get(source) {
-                    group = group.element(snippet(source, &marks));
+                    group = match snippet(source, &marks) {
+                        Some(snippet) => group.element(snippet),
+                        None => group.elements(marks.iter().map(|mark| origin(source, mark))),
+                    };
                 }
             }
         }
@@ -93,8 +99,15 @@ fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<M
     files
 }
 
-/// The lines of the file that the marks stand in: a large file is not walked for each of its problems.
-fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Snippet<'a, Annotation<'a>> {
+/// The place of a mark without its words.
+fn origin<'a>(source: &'a Source, mark: &Mark<'a>) -> Origin<'a> {
+    let (line, column) = source.position(mark.span.start);
+    Origin::path(visible(source.name())).line(line).char_column(column)
+}
+
+/// The lines of the file that the marks stand in (a large file is not walked for each of its problems), or nothing
+/// where one of them is too long for that.
+fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Annotation<'a>>> {
     let text = source.text();
     let ranges: Vec<_> = marks.iter().map(|mark| on_characters(text, mark.span)).collect();
     let first = ranges.iter().map(|range| range.start).min().unwrap_or(0);
@@ -103,15 +116,16 @@ fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Snippet<'a, Annotation
     let end = text.get(last..).and_then(|after| after.find('\n')).map_or(text.len(), |index| last + index);
     let lines = text.get(start..end).unwrap_or("");
     let lines = lines.strip_suffix('\r').filter(|shorter| start + shorter.len() >= last).unwrap_or(lines);
+    if lines.lines().any(|line| line.len() > MAX_LINE_BYTES) {
+        return None;
+    }
     let (line, _) = source.position(start);
     let annotations = marks.iter().zip(ranges).map(|(mark, range)| {
         let kind = if mark.label.is_some() { AnnotationKind::Context } else { AnnotationKind::Primary };
         kind.span(range.start - start..range.end - start).label(mark.label.map(visible))
     });
-    Snippet::source(same_length_visible(lines))
-        .line_start(line)
-        .path(visible(source.name()))
-        .annotations(annotations)
+    let snippet = Snippet::source(same_length_visible(lines)).line_start(line).path(visible(source.name()));
+    Some(snippet.annotations(annotations))
 }
 
 /// The span within the text, its ends moved out to whole characters: the renderer panics at any other.
@@ -249,6 +263,13 @@ error[CG002]: `c` does not exist
         let written = one(&file, 9000..9004);
         assert!(written.contains("here") && written.contains("^^^^"), "{written}");
         assert!(written.len() < 1000, "{written}");
+    }
+
+    #[test]
+    fn of_a_line_of_megabytes_only_the_place_is_given() {
+        let file = format!("a: b\n{}here\n", "é".repeat(100_000));
+        let start = file.find("here").unwrap();
+        assert_eq!(one(&file, start..start + 4), "error[CG201]: m\n--> a.yaml:2:100001\n");
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! What a person reads who made a mistake in a rules file: one file of `broken_yaml/` is one mistake.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use callgate::diagnostic::{Diagnostics, SourceMap, render};
+use callgate::json;
+use callgate::source::{Loaded, MAX_NESTING, load_texts, parse};
+use proptest::prelude::*;
+use serde_json::{Map, Number, Value};
+
+fn problems(loaded: &Loaded) -> String {
+    let text = render::text(&loaded.diagnostics, &loaded.sources, false);
+    format!("{text}\n{}\n", render::summary(&loaded.diagnostics, &loaded.sources))
+}
+
+#[test]
+fn each_mistake_is_explained_at_its_place() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let mut cases: Vec<_> =
+        fs::read_dir("tests/broken_yaml").unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    for case in cases {
+        let name = case.file_stem().unwrap().to_str().unwrap();
+        let text = fs::read_to_string(&case).unwrap();
+        let loaded = load_texts([(format!("{name}.yaml"), text)]);
+        assert!(loaded.diagnostics.has_errors(), "{name}");
+        settings.bind(|| insta::assert_snapshot!(format!("broken_yaml_{name}"), problems(&loaded)));
+    }
+}
+
+/// The code and the place (line, column) of the first problem.
+fn first_problem(text: String) -> (&'static str, usize, usize) {
+    let begin = Instant::now();
+    let loaded = load_texts([("hostile.yaml", text)]);
+    let shown = problems(&loaded);
+    assert!(begin.elapsed() < Duration::from_secs(20), "too slow");
+    assert!(shown.len() < 10_000, "{} bytes of output", shown.len());
+    let first = loaded.diagnostics.iter().next().unwrap();
+    let place = loaded.sources.locate(first.span.unwrap()).unwrap();
+    assert!(loaded.files.is_empty());
+    (first.code.id, place.line, place.column)
+}
+
+#[test]
+fn files_made_to_exhaust_the_reader_end_in_a_limit() {
+    let nested_maps: String = (0..3000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let laughs: String = (1..40)
+        .map(|level| format!("l{level}: &l{level} [{}]\n", format!("*l{}, ", level - 1).repeat(10)))
+        .collect();
+    let anchors_in_anchors: String = (0..60).map(|level| format!("&a{level} [")).collect::<String>()
+        + &"x, ".repeat(5000)
+        + &"]".repeat(60);
+    let long_text_copied = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(1000));
+    let deep_alias =
+        format!("a: &a {}{}\nb: {}*a{}\n", "[".repeat(40), "]".repeat(40), "[".repeat(40), "]".repeat(40));
+    for (case, text, expected) in [
+        ("20,000 brackets", "[".repeat(20_000), ("CG106", 1, MAX_NESTING + 1)),
+        ("20,000 braces", "{a: ".repeat(20_000), ("CG106", 1, MAX_NESTING * 4 + 1)),
+        ("3,000 block mappings", nested_maps, ("CG106", MAX_NESTING + 1, MAX_NESTING + 1)),
+        ("3,000 block lists", "- ".repeat(3000), ("CG106", 1, MAX_NESTING * 2 + 1)),
+        ("billion laughs", format!("l0: &l0 ha\n{laughs}"), ("CG106", 6, 40)),
+        ("anchors in anchors", anchors_in_anchors, ("CG106", 1, 236)),
+        ("a long text copied", long_text_copied, ("CG106", 2, 33)),
+        ("depth through an alias", deep_alias, ("CG106", 2, 44)),
+        ("4,000,000 values", format!("[{}]", "a,".repeat(4_000_000)), ("CG106", 1, 2_000_000)),
+    ] {
+        assert_eq!(first_problem(text), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_file_full_of_problems_on_one_long_line_is_reported_up_to_a_number() {
+    let begin = Instant::now();
+    let loaded = load_texts([("hostile.yaml", format!("{{{}}}", "a,".repeat(4_000_000)))]);
+    let shown = problems(&loaded);
+    assert!(begin.elapsed() < Duration::from_secs(20), "too slow");
+    assert!(shown.ends_with("\n101 errors in 1 file\n"), "{shown}");
+    assert_eq!(loaded.diagnostics.iter().last().unwrap().code.id, "CG106");
+}
+
+#[test]
+fn a_text_of_more_than_8_mib_is_not_read() {
+    let loaded = load_texts([("hostile.yaml", "# ".repeat(9 << 19))]);
+    let codes: Vec<_> = loaded.diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
+    assert_eq!(codes, ["CG004"]);
+    assert!(loaded.files.is_empty());
+}
+
+/// JSON whose numbers, strings and keys are the kind that readers disagree on.
+fn document() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![
+        "[a-zé日]{0,8}",
+        "[ -~]{0,12}",
+        "[a-z\n\t: #'\"-]{0,12}",
+        prop::sample::select(vec![
+            "no", "yes", "null", "~", "1_0", "0x1F", "0o7", "017", "1e3", ".5", "=", "<<", "true", "- a"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    let number = prop_oneof![
+        any::<i64>().prop_map(Number::from),
+        any::<u64>().prop_map(Number::from),
+        (-1.0e6..1.0e6f64).prop_map(|value| Number::from_f64(value).unwrap()),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        number.prop_map(Value::Number),
+        word.clone().prop_map(Value::String),
+    ];
+    leaf.prop_recursive(5, 40, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+            prop::collection::vec((word.clone(), inner), 0..6)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+fn to_yaml(value: &Value) -> serde_yaml::Value {
+    match value {
+        Value::Null => serde_yaml::Value::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(value), _) => value.into(),
+            (None, Some(value)) => value.into(),
+            (None, None) => number.as_f64().unwrap().into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => items.iter().map(to_yaml).collect::<Vec<_>>().into(),
+        Value::Object(entries) => serde_yaml::Value::Mapping(
+            entries.iter().map(|(key, value)| (key.as_str().into(), to_yaml(value))).collect(),
+        ),
+    }
+}
+
+fn from_yaml(value: &serde_yaml::Value) -> Value {
+    match value {
+        serde_yaml::Value::Null => Value::Null,
+        serde_yaml::Value::Bool(value) => Value::Bool(*value),
+        serde_yaml::Value::Number(number) => Value::Number(number.to_string().parse().unwrap()),
+        serde_yaml::Value::String(text) => Value::String(text.clone()),
+        serde_yaml::Value::Sequence(items) => items.iter().map(from_yaml).collect(),
+        serde_yaml::Value::Mapping(entries) => Value::Object(
+            entries.iter().map(|(key, value)| (key.as_str().unwrap().to_owned(), from_yaml(value))).collect(),
+        ),
+        serde_yaml::Value::Tagged(tagged) => panic!("a tag was written: {tagged:?}"),
+    }
+}
+
+fn read(text: &str) -> Option<Value> {
+    let mut sources = SourceMap::default();
+    let mut diagnostics = Diagnostics::default();
+    let source = sources.add("generated.yaml", text);
+    let root = parse(source, text, &mut diagnostics);
+    // Whatever is said must be possible to show, and silence must mean that there is a tree.
+    render::text(&diagnostics, &sources, false);
+    assert!(root.is_some() || diagnostics.has_errors());
+    root.filter(|_| !diagnostics.has_errors()).map(|root| root.to_json())
+}
+
+/// Rules as they are written, to be damaged.
+const RULES: &str = "callgate: 1\ndefaults: &d { unmatched: allow }\npolicies:\n  - id: a # one\n    match:\n      tool: [x, \"y.*\"]\n\
+    \x20   around:\n      script: |\n        let out = next(input);\n\n        out\n  - id: 'b'\n    more: *d\n    text: >-\n      é\n      ü\n";
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in any::<String>()) {
+        read(&text);
+    }
+
+    #[test]
+    fn no_text_of_yaml_signs_makes_the_reader_panic(text in "[-a1 \n\r\t:#?*&!|>'\"%@`{}\\[\\],<~.é\u{feff}\\\\]{0,60}") {
+        read(&text);
+    }
+
+    #[test]
+    fn no_damage_to_rules_makes_the_reader_panic(
+        at in 0..RULES.len(), length in 0..8usize, insert in "[-a \n\t:#?*&!|>'\"{}\\[\\],é]{0,4}",
+    ) {
+        let start = RULES.floor_char_boundary(at);
+        let end = RULES.ceil_char_boundary(at + length);
+        let mut text = RULES.to_owned();
+        text.replace_range(start..end, &insert);
+        read(&text);
+    }
+
+    #[test]
+    fn json_is_read_as_itself(value in document()) {
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let ours = read(&text).expect("JSON is YAML");
+        prop_assert!(json::equal(&ours, &value), "{text}\n{ours}");
+    }
+
+    #[test]
+    fn what_the_yaml_writer_writes_is_read_as_it_was(value in document()) {
+        let text = serde_yaml::to_string(&to_yaml(&value)).unwrap();
+        // The writer leaves a key `<<` unquoted, which reads as a merge key.
+        prop_assume!(!text.contains("<<"));
+        let theirs = from_yaml(&serde_yaml::from_str(&text).unwrap());
+        let ours = read(&text);
+        prop_assert!(ours.as_ref().is_some_and(|ours| json::equal(ours, &theirs)), "{text}\n{ours:?}\n{theirs}");
+    }
+}
