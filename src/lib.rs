@@ -6,3 +6,5 @@ pub mod diagnostic;
 pub mod json;
 pub mod call;
 pub mod source;
+pub mod script;
+pub mod template;
