@@ -112,9 +112,7 @@ fn name_types(engine: &mut Engine) {
         .register_type_with_name::<bool>("boolean")
         .register_type_with_name::<rhai::INT>("number")
         .register_type_with_name::<rhai::FLOAT>("number")
-        .register_type_with_name::<rhai::ImmutableString>("string")
-        .register_type_with_name::<rhai::Array>("array")
-        .register_type_with_name::<rhai::Map>("object");
+        .register_type_with_name_raw("map", "object");
 }
 
 fn register(engine: &mut Engine) {
