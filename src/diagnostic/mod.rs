@@ -1,7 +1,5 @@
 //! What is wrong, where, and what to do: the words in which every room reports problems of rules files.
 
-pub mod render;
-
 mod codes;
 pub mod render;
 mod span;

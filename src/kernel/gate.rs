@@ -193,7 +193,7 @@ fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: CallView<'_>) 
 /// A policy's message, or what stands in for it.
 fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
     match (template, &policy.description) {
-        (Some(template), _) => template.render(&view),
+        (Some(template), _) => template.render(&view, &[]).text,
         (None, Some(description)) => description.clone(),
         (None, None) => format!("`{}` is stopped by the policy `{}`", view.call.tool, policy.id),
     }

@@ -150,7 +150,7 @@ impl<'a> Settling<'a> {
             let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
             let suggestion = schema.and_then(|schema| schema.suggest(input)).unwrap_or_default();
             let message =
-                recover.message.render_with(&self.view(input, session), &[("suggestion", &suggestion)]);
+                recover.message.render(&self.view(input, session), &[("suggestion", &suggestion)]).text;
             session.invite(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
             self.output = Some(Value::from(message.trim_end()));

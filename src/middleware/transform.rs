@@ -212,7 +212,7 @@ impl Step {
             }
             Change::Template(template) => {
                 let text = template
-                    .render_strict(&now)
+                    .render_strict(&now, &[])
                     .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
                 self.set(value, Value::String(text))
             }

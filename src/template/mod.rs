@@ -1,0 +1,81 @@
+//! Texts with places for values of a call: `Refund {{ input.amount }} to {{ input.customer }}?`
+//!
+//! A place names a member of the call document and goes on with keys and indices: `{{ context.tenant }}`,
+//! `{{ $.input.items[0].name }}`, `{{ input["odd key"] }}`. `{{{{` stands for two literal braces; a single brace and a
+//! closing `}}` stand for themselves.
+
+mod parse;
+mod render;
+
+pub use parse::TemplateError;
+pub use render::{RenderError, Rendered};
+
+use std::collections::BTreeSet;
+
+use crate::call::Root;
+
+/// A parsed text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Place(Place),
+}
+
+/// `{{ … }}`
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// As it was written, without the braces.
+    written: String,
+    subject: Subject,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Subject {
+    Root(Root),
+    /// A name that the caller gives a value to.
+    Extra(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Template {
+    /// Parses a text whose places name members of the call. Errors, with their place in the text: an unclosed or empty
+    /// `{{ }}`, an unknown member, a path that cannot be read.
+    ///
+    /// ```
+    /// use callgate::call::{CallView, SessionState, ToolCall};
+    /// use callgate::template::Template;
+    ///
+    /// let template = Template::parse("Refund {{ input.amount }}?").unwrap();
+    /// let (call, session) = (ToolCall::new("c1", "refund", serde_json::json!({"amount": 250})), SessionState::default());
+    /// assert_eq!(template.render(&CallView::new(&call, &session), &[]).text, "Refund 250?");
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        Self::parse_with(text, &[])
+    }
+
+    /// Like [`parse`](Self::parse), and also allows plain names whose values are given when it is rendered. They go
+    /// before members of the call of the same name.
+    pub fn parse_with(text: &str, extra: &[&str]) -> Result<Self, TemplateError> {
+        Ok(Self { pieces: parse::pieces(text, extra)? })
+    }
+
+    /// The members of the call that the text reads.
+    pub fn roots_read(&self) -> BTreeSet<Root> {
+        let root = |piece: &Piece| match piece {
+            Piece::Place(Place { subject: Subject::Root(root), .. }) => Some(*root),
+            Piece::Place(_) | Piece::Literal(_) => None,
+        };
+        self.pieces.iter().filter_map(root).collect()
+    }
+}
