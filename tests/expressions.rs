@@ -56,6 +56,7 @@ fn says_what_is_true() {
         r#"input.z ?? "x" == "x""#,
         "input.none.all(|x| x.y.z) && !input.none.some(|x| x)",
         r#""clerk" in context.roles"#,
+        r#"input.list.all(|x| "n" in input && x in input.list)"#,
         "input.t || input.missing == 1",
     ] {
         assert_eq!(eval(text, example()), Ok(true), "{text}");
@@ -130,6 +131,8 @@ fn what_is_not_there_raises() {
         ("input[\"missing\"] == 1", "there is no `missing`"),
         ("input.o.x.y == 1", "there is no `x`"),
         ("is_null(input.missing)", "there is no `missing`"),
+        ("tool.x == 1", "`x` is read from a value that is no object"),
+        ("input.n && true", "a value of type number stands where a boolean is needed"),
         ("input.list[3] == 1", "no element 3"),
         ("input.list[-4] == 1", "no element -4"),
         ("at(input.list, 3) == 1", "none at 3"),
@@ -268,7 +271,7 @@ fn hostile_expressions_end_in_an_error() {
 #[test]
 fn a_large_value_is_readable() {
     let input = json!({"body": "x".repeat(10 << 20), "rows": vec![1; 50_000]});
-    assert_eq!(eval("input.body.ends_with(\"x\") && text_len(input.body) > 1000", input.clone()), Ok(true));
+    assert_eq!(eval("input.body.starts_with(\"x\") && input.body != \"x\"", input.clone()), Ok(true));
     assert_eq!(eval("input.rows.len() == 50000 && 1 in input.rows", input), Ok(true));
 }
 

@@ -219,7 +219,7 @@ impl<'a> Checker<'a> {
         };
         for (name, position) in captured(argument) {
             if self.name(name, position)?.is_none() {
-                // Rhai would share it behind a lock that the outer call holds, and wait for ever.
+                // Rhai would put it behind a lock that the outer call already holds, and fail at every evaluation.
                 return Err(self
                     .error(
                         position,

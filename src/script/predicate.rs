@@ -11,6 +11,7 @@ use super::engine::{ENGINE, Regexes, run};
 use super::reads::Reads;
 use super::syntax::offset;
 use crate::call::{CallView, Root};
+use crate::json::JsonType;
 
 /// An expression longer than this, in bytes, is refused.
 const MAX_LENGTH: usize = 16 << 10;
@@ -54,6 +55,10 @@ impl Predicate {
     /// Compiles a Rhai expression over the members of the call document: `input.amount > 100 && tool != "ping"`.
     ///
     /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % in !in` it may call [`FUNCTIONS`](super::FUNCTIONS).
+    /// Nothing is converted: each operator and function takes values of its own types and raises at others; `x in y` looks
+    /// for an element of an array, or for a key of `input`, `context` or `session`. Whole numbers are exact, decimals are
+    /// the nearest float, `7 / 2` is 3.5, and 1 and 1.0 are the same. An index that is reckoned needs `at(array, index)`.
+    ///
     /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
     /// whatever else of Rhai an expression has no use for.
     ///
@@ -105,10 +110,7 @@ impl Predicate {
         })
         .map_err(|error| explained(*error))?;
         value.as_bool().map_err(|_| {
-            format!(
-                "the expression gives a value of type {}, not a boolean",
-                ENGINE.map_type_name(value.type_name())
-            )
+            format!("the expression gives a value of type {}, not a boolean", type_name(value.type_name()))
         })
     }
 }
@@ -126,12 +128,30 @@ fn explained(error: EvalAltResult) -> String {
         EvalAltResult::ErrorTooManyOperations(_) | EvalAltResult::ErrorTerminated(..) => {
             "the expression takes too many steps or too long".to_owned()
         }
+        EvalAltResult::ErrorMismatchDataType(wanted, found, _) => {
+            format!("a value of type {} stands where a {} is needed", type_name(&found), type_name(&wanted))
+        }
+        EvalAltResult::ErrorDotExpr(message, _) => match message.split('\'').nth(1) {
+            Some(property) => format!("`{property}` is read from a value that is no object"),
+            None => first_letter_lowered(message),
+        },
         EvalAltResult::ErrorRuntime(message, _) => message.to_string(),
         EvalAltResult::ErrorInFunctionCall(_, _, inner, _) => explained(*inner),
         mut other => {
             other.set_position(Position::NONE);
             first_letter_lowered(other.to_string())
         }
+    }
+}
+
+/// Rhai's name of a type, in terms of JSON.
+fn type_name(name: &str) -> &str {
+    match name {
+        "i64" | "f64" => JsonType::Number.name(),
+        "bool" => JsonType::Boolean.name(),
+        "()" => JsonType::Null.name(),
+        "map" => JsonType::Object.name(),
+        other => other,
     }
 }
 
