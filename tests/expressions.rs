@@ -324,3 +324,15 @@ fn is_shared_between_threads() {
     fn shareable<T: Send + Sync>() {}
     shareable::<Predicate>();
 }
+
+#[test]
+fn operators_bind_as_in_rhai() {
+    for text in [
+        "1 + 1 in [2] == true",
+        "1 in [1] && !(2 in [1])",
+        "true || 1 == 2 && false",
+        "2 * 3 + 1 == 7 && 1 + 2 > 2 == true",
+    ] {
+        assert_eq!(eval(text, json!({})), Ok(true), "{text}");
+    }
+}
