@@ -5,6 +5,10 @@ mod broken_yaml;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod expressions;
+#[cfg(test)]
 mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
+#[cfg(test)]
+mod predicates;
