@@ -6,3 +6,4 @@ pub mod diagnostic;
 pub mod json;
 pub mod call;
 pub mod source;
+pub mod detect;
