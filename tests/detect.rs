@@ -90,7 +90,9 @@ fn every_style_leaves_what_it_says() {
     let text = "ana@example.com paid with 4111 1111 1111 1111, CASE-77";
     let with = |style| {
         let patterns = vec![regex::Regex::new(r"CASE-\d+").unwrap()];
-        Redactor::new(vec![Detector::Email, Detector::PaymentCard], patterns, style).redact_text(text).into_owned()
+        Redactor::new(vec![Detector::Email, Detector::PaymentCard], patterns, style)
+            .redact_text(text)
+            .into_owned()
     };
     assert_eq!(with(Style::Mask), "[email] paid with [payment_card], [redacted]");
     assert_eq!(with(Style::Remove), " paid with , ");
@@ -111,7 +113,10 @@ fn a_digest_is_the_same_for_equal_values_and_another_with_a_salt() {
 #[test]
 fn overlapping_finds_become_one_named_by_the_longest() {
     let redactor = Redactor::new(vec![Detector::Email, Detector::UrlCredentials], Vec::new(), Style::Mask);
-    assert_eq!(redactor.redact_text("https://administrator:hunter2hunter2@db.io/x"), "https://[url_credentials]/x");
+    assert_eq!(
+        redactor.redact_text("https://administrator:hunter2hunter2@db.io/x"),
+        "https://[url_credentials]/x"
+    );
 }
 
 #[test]
@@ -139,11 +144,23 @@ fn values_are_redacted_everywhere() {
         (json!({"ssn": 536221234, "count": 536221234}), json!({"ssn": "[us_ssn]", "count": 536221234})),
         (json!({"customerSsn": "536221234"}), json!({"customerSsn": "[us_ssn]"})),
         (json!({"password": "hunter2"}), json!({"password": "[high_entropy]"})),
-        (json!({"name": "DB_PASSWORD", "value": "hunter2"}), json!({"name": "DB_PASSWORD", "value": "[high_entropy]"})),
+        (
+            json!({"name": "DB_PASSWORD", "value": "hunter2"}),
+            json!({"name": "DB_PASSWORD", "value": "[high_entropy]"}),
+        ),
         (json!({"password": {"type": "string"}}), json!({"password": {"type": "string"}})),
-        (json!({"next_page_token": "Q2FuYWRhMTIzNDU2Nzg5"}), json!({"next_page_token": "Q2FuYWRhMTIzNDU2Nzg5"})),
-        (json!({"headers": {"Authorization": "Token abcdef123"}}), json!({"headers": {"Authorization": "Token [api_key]"}})),
-        (json!(r#"{"to":"ana\u0040example.com","n":4111111111111111}"#), json!(r#"{"to":"[email]","n":"[payment_card]"}"#)),
+        (
+            json!({"next_page_token": "Q2FuYWRhMTIzNDU2Nzg5"}),
+            json!({"next_page_token": "Q2FuYWRhMTIzNDU2Nzg5"}),
+        ),
+        (
+            json!({"headers": {"Authorization": "Token abcdef123"}}),
+            json!({"headers": {"Authorization": "Token [api_key]"}}),
+        ),
+        (
+            json!(r#"{"to":"ana\u0040example.com","n":4111111111111111}"#),
+            json!(r#"{"to":"[email]","n":"[payment_card]"}"#),
+        ),
         (json!(r#"["[\"ana@example.com\"]"]"#), json!(r#"["[\"[email]\"]"]"#)),
         (json!(r#"{"a":"ana@example.com","a":1}"#), json!(r#"{"a":"[email]","a":1}"#)),
     ] {
@@ -182,8 +199,31 @@ fn a_value_too_deep_is_refused_and_left() {
 #[test]
 fn hostile_megabytes_are_finished() {
     let patterns = [
-        "@", "a@", "a@b.", "1111 ", "1 ", "1", "+1 ", "4111-", "12.", "1:", "aa:", "-----BEGIN PRIVATE KEY-----\n", "://a:",
-        "ey.", "eyJ", "password=", "ssn 111111111 ", "aB1", "DE89", "\u{200b}1", "%40", "\\u0040", "Bearer ", "{\"a\":", "[",
+        "@",
+        "a@",
+        "a@b.",
+        "1111 ",
+        "1 ",
+        "1",
+        "+1 ",
+        "4111-",
+        "12.",
+        "1:",
+        "aa:",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "://a:",
+        "ey.",
+        "eyJ",
+        "password=",
+        "ssn 111111111 ",
+        "aB1",
+        "DE89",
+        "\u{200b}1",
+        "%40",
+        "\\u0040",
+        "Bearer ",
+        "{\"a\":",
+        "[",
     ];
     for pattern in patterns {
         let text = pattern.repeat(1_000_000 / pattern.len());
@@ -214,15 +254,25 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn styles() -> impl Strategy<Value = Style> {
-    prop_oneof![Just(Style::Mask), Just(Style::Hash), Just(Style::Remove), (0usize..20).prop_map(Style::KeepLast)]
+    prop_oneof![
+        Just(Style::Mask),
+        Just(Style::Hash),
+        Just(Style::Remove),
+        (0usize..20).prop_map(Style::KeepLast)
+    ]
 }
 
 fn values() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![texts().prop_map(Value::from), any::<i64>().prop_map(Value::from), any::<f64>().prop_map(Value::from)];
+    let leaf = prop_oneof![
+        texts().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from)
+    ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((texts(), inner.clone()), 0..4).prop_map(|entries| Value::Object(entries.into_iter().collect())),
+            prop::collection::vec((texts(), inner.clone()), 0..4)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
             inner.prop_map(|inner| Value::from(inner.to_string())),
         ]
     })
