@@ -5,6 +5,8 @@ mod broken_yaml;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod detect;
+#[cfg(test)]
 mod expressions;
 #[cfg(test)]
 mod jsonpath_compliance;
