@@ -119,16 +119,13 @@ impl Kernel<'_> {
                 (OutcomeKind::Answered, output, None)
             }
         };
-        let reason = match (kind, &error) {
-            (OutcomeKind::Answered, _) => {
-                Reason { code: reason_code::ANSWERED.to_owned(), ..decision.reason() }
-            }
-            (_, Some(error)) => Reason {
+        let reason = match &error {
+            Some(error) => Reason {
                 policy: None,
                 code: reason_code::TOOL_ERROR.to_owned(),
                 message: error.message.clone(),
             },
-            _ => decision.reason(),
+            None => decision.reason(),
         };
         let mut settling = Settling {
             subject,
@@ -208,12 +205,13 @@ impl<'a> Settling<'a> {
             if matches!(truth, Truth::No | Truth::Absent) {
                 continue;
             }
+            let open = matches!(truth, Truth::Undecided(_));
             let changed = match truth {
                 Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
                 _ => apply_steps(&transform.output, &view, &mut output),
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
-            self.trace.note(reference, Phase::Settle, verdict, false);
+            self.trace.note(reference, Phase::Settle, verdict, open);
             match changed {
                 _ if policy.mode == Mode::Shadow => {}
                 Ok(false) => {}
