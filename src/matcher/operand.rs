@@ -10,6 +10,15 @@ use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
 use crate::path::Path;
 use crate::source;
 
+/// What a value is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The value.
+    pub value: Node<'a>,
+    /// Whether the author of the rules wrote it; else it stands in the call.
+    pub written: bool,
+}
+
 /// A single value to compare with.
 #[derive(Debug)]
 pub enum Operand {
@@ -39,10 +48,13 @@ impl Operand {
     }
 
     /// The value, or the truth of a test whose operand is not there.
-    pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<Node<'a>, Truth> {
+    pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<Compared<'a>, Truth> {
         match self {
-            Self::Literal(value) => Ok(Node::Json(value)),
-            Self::Path(path) => nodes(path, view)?.first().copied().ok_or(Truth::Absent),
+            Self::Literal(value) => Ok(Compared { value: Node::Json(value), written: true }),
+            Self::Path(path) => {
+                let value = nodes(path, view)?.first().copied().ok_or(Truth::Absent)?;
+                Ok(Compared { value, written: false })
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::domain::{DomainPattern, every_domain_matches};
 use super::host::HostPattern;
 use super::inside::Directory;
-use super::operand::{self, Operand, OperandSet, PatternSet};
+use super::operand::{self, Compared, Operand, OperandSet, PatternSet};
 use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
@@ -76,11 +76,12 @@ impl Comparison {
         }
     }
 
-    fn eval(self, node: Node<'_>, operand: Node<'_>) -> Truth {
+    fn eval(self, node: Node<'_>, operand: Compared<'_>) -> Truth {
         if matches!(self, Self::Eq | Self::Ne) {
             return equality(node, operand, self.name())
                 .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
         }
+        let operand = operand.value;
         let ordering = match (node, operand) {
             (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => {
                 Decimal::of(a).cmp(&Decimal::of(b))
@@ -170,7 +171,9 @@ impl Operator {
                 let found = match set {
                     OperandSet::Literals(values) => member(node, values, operator),
                     OperandSet::Path(path) => match operand::listed(path, view) {
-                        Ok(values) => Truth::any(values.iter().map(|value| equals(node, *value, operator))),
+                        Ok(values) => Truth::any(values.iter().map(|value| {
+                            equals(node, Compared { value: *value, written: false }, operator)
+                        })),
                         Err(open) => return open,
                     },
                 };
@@ -271,16 +274,19 @@ fn mistyped(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
     Truth::Undecided(format!("is of type {}, `{operator}` needs {wanted}", node.json_type()))
 }
 
-/// Whether two values of one type are equal. Null may be asked for whatever the type is.
-fn equality(node: Node<'_>, operand: Node<'_>, operator: &str) -> Result<bool, Truth> {
-    if operand.json_type() == JsonType::Null || node.json_type() == operand.json_type() {
-        Ok(node.equals(operand))
+/// Whether two values of one type are equal. Whether something is null may be asked of every type, but only by the author:
+/// a null that stands in the call is of another type like any other.
+fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<bool, Truth> {
+    let Compared { value, written } = operand;
+    let asks_for_null = written && value.json_type() == JsonType::Null;
+    if asks_for_null || node.json_type() == value.json_type() {
+        Ok(node.equals(value))
     } else {
-        Err(mistyped(node, operator, operand.json_type().name()))
+        Err(mistyped(node, operator, value.json_type().name()))
     }
 }
 
-fn equals(node: Node<'_>, operand: Node<'_>, operator: &str) -> Truth {
+fn equals(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Truth {
     equality(node, operand, operator).map_or_else(|open| open, Truth::from)
 }
 
@@ -298,12 +304,12 @@ fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
     }
 }
 
-fn contains(node: Node<'_>, operand: Node<'_>) -> Truth {
+fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
     match node {
         Node::Json(Value::Array(items)) => {
             Truth::any(items.iter().map(|item| equals(Node::Json(item), operand, "contains")))
         }
-        _ => match (node.as_str(), operand.as_str()) {
+        _ => match (node.as_str(), operand.value.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
             (Some(_), None) => Truth::Undecided("is text, `contains` was given no text".to_owned()),
             (None, _) => mistyped(node, "contains", "string or array"),

@@ -1,12 +1,12 @@
 //! Plan → [`Chains`]: immutable, indexed by tool, one revision.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::iter::{Copied, Peekable};
 use std::slice::Iter;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
 use regex::{RegexSet, RegexSetBuilder};
 use smallvec::SmallVec;
 
@@ -43,7 +43,10 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-type Remembered = HashMap<Box<str>, HashMap<Box<str>, Arc<Chain>>>;
+/// Looked up for every call. What collides costs a comparison, and changes no answer.
+type QuickMap<K, V> = HashMap<K, V, RandomState>;
+
+type Remembered = QuickMap<Box<str>, QuickMap<Box<str>, Arc<Chain>>>;
 
 /// All policies of a bundle, compiled. Immutable but for what it remembers of tool names.
 #[derive(Debug)]
@@ -138,7 +141,7 @@ impl Chains {
         let chain = Arc::new(self.link(server, tool));
         let full = remembered.values().map(HashMap::len).sum::<usize>() >= REMEMBERED_NAMES;
         // Two threads may both add; the one that loses is found missing again at its next call.
-        let mut next = if full { Remembered::new() } else { Remembered::clone(&remembered) };
+        let mut next = if full { Remembered::default() } else { Remembered::clone(&remembered) };
         next.entry(server.into()).or_default().insert(tool.into(), Arc::clone(&chain));
         self.remembered.store(Arc::new(next));
         chain
@@ -189,7 +192,7 @@ pub struct Gate {
 struct Lookup {
     path: Path,
     json_type: JsonType,
-    by_hash: HashMap<u64, Vec<u32>>,
+    by_hash: QuickMap<u64, Vec<u32>>,
     all: Vec<u32>,
 }
 
@@ -198,7 +201,7 @@ const WORTH_A_LOOKUP: usize = 4;
 
 impl Gate {
     fn index(policies: Vec<u32>, chains: &Chains) -> Self {
-        let hasher = RandomState::new();
+        let hasher = RandomState::default();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
         let demand = |index: &u32| {
             chains.policy(*index)?.matcher.condition.as_ref()?.required_tests().find_map(|test| test.lookup())
@@ -214,7 +217,7 @@ impl Gate {
         let mut always = policies;
         let mut lookups = Vec::new();
         for ((_, json_type), members) in groups {
-            let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
+            let mut by_hash: QuickMap<u64, Vec<u32>> = QuickMap::default();
             let mut place = None;
             for index in &members {
                 let Some((path, keys)) = demand(index) else { continue };
