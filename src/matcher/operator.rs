@@ -168,15 +168,16 @@ impl Operator {
             },
             Self::In { set, negated } => {
                 let operator = if *negated { "not_in" } else { "in" };
-                let found = match set {
-                    OperandSet::Literals(values) => member(node, values, operator),
-                    OperandSet::Path(path) => match operand::listed(path, view) {
-                        Ok(values) => Truth::any(values.iter().map(|value| {
-                            equals(node, Compared { value: *value, written: false }, operator)
-                        })),
-                        Err(open) => return open,
-                    },
-                };
+                let found =
+                    match set {
+                        OperandSet::Literals(values) => member(node, values, operator),
+                        OperandSet::Path(path) => match operand::listed(path, view) {
+                            Ok(values) => Truth::any(values.iter().map(|value| {
+                                equals(node, Compared { value: *value, written: false }, operator)
+                            })),
+                            Err(open) => return open,
+                        },
+                    };
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => match operand.value(view) {
