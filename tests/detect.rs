@@ -57,7 +57,7 @@ fn precision_and_recall_on_the_corpora() {
             wrong += found.len() as u32 - hits;
             wanted += finds.len() as u32;
             if found != *finds {
-                let shown: Vec<_> = found.iter().map(|range| &text[range.clone()]).collect();
+                let shown: Vec<_> = found.iter().map(|range| text.get(range.clone()).unwrap()).collect();
                 writeln!(misses, "{}: {text:?}: found {shown:?}", detector.name()).unwrap();
             }
         }
@@ -200,30 +200,24 @@ fn a_value_too_deep_is_refused_and_left() {
 fn hostile_megabytes_are_finished() {
     let patterns = [
         "@",
-        "a@",
         "a@b.",
-        "1111 ",
         "1 ",
-        "1",
+        "1111 ",
         "+1 ",
-        "4111-",
         "12.",
         "1:",
-        "aa:",
         "-----BEGIN PRIVATE KEY-----\n",
         "://a:",
-        "ey.",
-        "eyJ",
+        "eyJ.",
         "password=",
         "ssn 111111111 ",
         "aB1",
         "DE89",
         "\u{200b}1",
-        "%40",
-        "\\u0040",
-        "Bearer ",
-        "{\"a\":",
+        "[email] a@b.co ",
+        "1.2.3.4-a",
         "[",
+        "{\"a\":",
     ];
     for pattern in patterns {
         let text = pattern.repeat(1_000_000 / pattern.len());
