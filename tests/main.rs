@@ -14,3 +14,5 @@ mod jsonpath_compliance;
 mod layering;
 #[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod reference;
