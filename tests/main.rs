@@ -4,6 +4,7 @@
 mod broken_yaml;
 #[cfg(test)]
 mod cases;
+mod cli;
 #[cfg(test)]
 mod jsonpath_compliance;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! name (quoted where it holds special characters), comments outside of addresses, and groups.
 
 use super::Undecided;
-use super::name::{Name, DnsPattern};
+use super::name::{DnsPattern, Name};
 use crate::text::{inert, is_hidden};
 
 /// A mail domain to compare with: `example.com`, or `*.example.com` (every domain under it, not itself).

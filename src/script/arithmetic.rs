@@ -53,13 +53,17 @@ fn is_in(wanted: &Dynamic, container: &Dynamic) -> Result<bool, String> {
         (Kind::Text(key), Kind::Object(object)) if container.tag() == ALWAYS_OBJECT => {
             Ok(object.contains_key(key.as_str()))
         }
-        (_, Kind::Object(_)) => {
-            Err("`in` looks for an element of an array, this is an object: `has(object, key)` looks for a key".to_owned())
+        (_, Kind::Object(_)) => Err(
+            "`in` looks for an element of an array, this is an object: `has(object, key)` looks for a key"
+                .to_owned(),
+        ),
+        (_, Kind::Text(_)) => Err(
+            "`in` looks for an element of an array, this is a string: `contains(text, part)` looks into one"
+                .to_owned(),
+        ),
+        (_, other) => {
+            Err(format!("`in` looks for an element of an array, this is of type {}", other.json_type()))
         }
-        (_, Kind::Text(_)) => {
-            Err("`in` looks for an element of an array, this is a string: `contains(text, part)` looks into one".to_owned())
-        }
-        (_, other) => Err(format!("`in` looks for an element of an array, this is of type {}", other.json_type())),
     }
 }
 
@@ -114,6 +118,10 @@ fn reckon(
 fn numbers(symbol: &str, a: &Dynamic, b: &Dynamic) -> Result<(Number, Number), String> {
     match (Kind::of(a)?, Kind::of(b)?) {
         (Kind::Number(a), Kind::Number(b)) => Ok((a, b)),
-        (a, b) => Err(format!("`{symbol}` is for numbers, these are of type {} and {}", a.json_type(), b.json_type())),
+        (a, b) => Err(format!(
+            "`{symbol}` is for numbers, these are of type {} and {}",
+            a.json_type(),
+            b.json_type()
+        )),
     }
 }

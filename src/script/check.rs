@@ -106,7 +106,9 @@ impl<'a> Checker<'a> {
     fn expression(&mut self, expression: &'a Expr, extent: Extent) -> Checking {
         let position = expression.start_position();
         match expression {
-            Expr::BoolConstant(..) | Expr::IntegerConstant(..) | Expr::StringConstant(..) | Expr::Unit(_) => Ok(()),
+            Expr::BoolConstant(..) | Expr::IntegerConstant(..) | Expr::StringConstant(..) | Expr::Unit(_) => {
+                Ok(())
+            }
             Expr::FloatConstant(value, _) if value.abs() < EXACT_FLOATS => Ok(()),
             Expr::FloatConstant(..) => Err(self.error(position, "this number is too large to be exact")),
             Expr::CharConstant(..) => {
@@ -216,7 +218,10 @@ impl<'a> Checker<'a> {
         let help = match meant.and_then(by_name) {
             Some(function) => format!("did you mean `{}`?", function.signature()),
             None => {
-                format!("there are {}", quoted(&FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>()))
+                format!(
+                    "there are {}",
+                    quoted(&FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>())
+                )
             }
         };
         self.error(position, format!("unknown function `{name}`")).help(help)
@@ -250,7 +255,10 @@ impl<'a> Checker<'a> {
             if self.name(name, position)?.is_none() {
                 // Rhai would share it behind a lock that the outer call holds, and wait for ever.
                 return Err(self
-                    .error(position, format!("a closure inside of a closure cannot use `{name}` of the outer one"))
+                    .error(
+                        position,
+                        format!("a closure inside of a closure cannot use `{name}` of the outer one"),
+                    )
                     .help("it can use its own parameter and the members of the call".to_owned()));
             }
         }
@@ -259,7 +267,9 @@ impl<'a> Checker<'a> {
             return Err(self.error(position, "a closure takes one parameter: `|x| …`"));
         };
         if Root::from_name(parameter).is_some() {
-            return Err(self.error(position, format!("`{parameter}` is a member of the call, choose another name")));
+            return Err(
+                self.error(position, format!("`{parameter}` is a member of the call, choose another name"))
+            );
         }
         let outer = self.parameter.replace(parameter.as_str());
         let result = self.body(std::slice::from_ref(closure.body), position);
@@ -271,7 +281,9 @@ impl<'a> Checker<'a> {
         let (base, links) = self.links(expression)?;
         let mut links = links.into_iter().peekable();
         let root = match base {
-            Expr::Variable(variable, _, _) if variable.2.is_empty() => self.name(&variable.1, base.start_position())?,
+            Expr::Variable(variable, _, _) if variable.2.is_empty() => {
+                self.name(&variable.1, base.start_position())?
+            }
             _ => None,
         };
         if let Some(root) = root {
@@ -285,7 +297,9 @@ impl<'a> Checker<'a> {
             }
             let extent = match links.peek() {
                 None => extent,
-                Some(Link::Method(call, _)) if by_name(&call.name).is_some_and(|function| function.outline) => {
+                Some(Link::Method(call, _))
+                    if by_name(&call.name).is_some_and(|function| function.outline) =>
+                {
                     Extent::Outline
                 }
                 Some(_) => Extent::Whole,
@@ -301,7 +315,10 @@ impl<'a> Checker<'a> {
                 // Of a number or a string, Rhai would read a bit or a character.
                 Link::Index(index) => {
                     return Err(self
-                        .error(index.start_position(), "an index that is reckoned, or into what is reckoned, needs `at`")
+                        .error(
+                            index.start_position(),
+                            "an index that is reckoned, or into what is reckoned, needs `at`",
+                        )
                         .help("write `at(array, index)`".to_owned()));
                 }
                 Link::Other(other) => {
@@ -350,7 +367,8 @@ impl<'a> Checker<'a> {
             }
             base.get_or_insert(&pair.lhs);
             // What follows is the rest of the chain, unless Rhai marks that it ends here.
-            let goes_on = matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !flags.contains(ASTFlags::BREAK);
+            let goes_on =
+                matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !flags.contains(ASTFlags::BREAK);
             let link = match &pair.rhs {
                 Expr::Dot(rest, ..) | Expr::Index(rest, ..) if goes_on => &rest.lhs,
                 link => link,
@@ -370,9 +388,7 @@ impl<'a> Checker<'a> {
 /// The name under which Rhai keeps a closure's body. With captured variables, it is wrapped up with them.
 fn closure_name(expression: &Expr) -> Option<ImmutableString> {
     match expression {
-        Expr::DynamicConstant(value, _) => {
-            value.read_lock::<FnPtr>().map(|closure| closure.fn_name().into())
-        }
+        Expr::DynamicConstant(value, _) => value.read_lock::<FnPtr>().map(|closure| closure.fn_name().into()),
         Expr::Stmt(block) => match block.statements() {
             [Stmt::Share(_), Stmt::Expr(curry)] => match curry.as_ref() {
                 Expr::FnCall(call, _) => closure_name(call.args.first()?),

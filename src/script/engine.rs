@@ -163,7 +163,10 @@ fn step() -> Option<Dynamic> {
     })
 }
 
-#[expect(deprecated, reason = "marked so by Rhai only because it may change; a scope is no way out, see below")]
+#[expect(
+    deprecated,
+    reason = "marked so by Rhai only because it may change; a scope is no way out, see below"
+)]
 fn let_roots_be_read(engine: &mut Engine) {
     // Not from a scope: a closure that uses a variable of the scope makes it shared behind a lock, and
     // `input.items.all(|item| item.price < input.limit)` then waits for ever for the lock that its own call holds.
@@ -175,7 +178,9 @@ fn let_roots_be_read(engine: &mut Engine) {
         });
         match value {
             Some(value) => Ok(Some(value)),
-            None if root.settle_only() => Err(format!("`{name}` is there only once the call has settled").into()),
+            None if root.settle_only() => {
+                Err(format!("`{name}` is there only once the call has settled").into())
+            }
             None => Err(format!("the call has no `{name}`").into()),
         }
     });

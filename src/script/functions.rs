@@ -66,19 +66,44 @@ const fn outline(
 /// Every function, by name.
 pub const FUNCTIONS: &[Function] = &[
     function("abs", &["number"], "the number without its sign", Run::One(abs)),
-    function("all", &["array", "|x| …"], "whether the closure is true of every element", Run::Each(Each::All)),
-    function("at", &["array or object", "index or key"], "the element at an index that is reckoned", Run::Two(at)),
+    function(
+        "all",
+        &["array", "|x| …"],
+        "whether the closure is true of every element",
+        Run::Each(Each::All),
+    ),
+    function(
+        "at",
+        &["array or object", "index or key"],
+        "the element at an index that is reckoned",
+        Run::Two(at),
+    ),
     function("contains", &["text", "part"], "whether a string has this part", Run::Two(contains)),
     function("ends_with", &["text", "end"], "whether a string ends so", Run::Two(ends_with)),
-    function("filter", &["array", "|x| …"], "the elements of which the closure is true", Run::Each(Each::Filter)),
+    function(
+        "filter",
+        &["array", "|x| …"],
+        "the elements of which the closure is true",
+        Run::Each(Each::Filter),
+    ),
     outline("has", &["object", "key"], "whether an object has a key", Run::Two(has)),
     function("index_of", &["array", "value"], "the first index of a value, or -1", Run::Two(index_of)),
     outline("is_null", &["value"], "whether a value is null", Run::One(is_null)),
     outline("keys", &["object"], "the keys of an object, sorted", Run::One(keys)),
     function("len", &["array"], "how many elements an array has", Run::One(len)),
-    function("lower", &["text"], "the string in lower case", Run::One(|x| Ok(text("lower", x)?.to_lowercase().into()))),
+    function(
+        "lower",
+        &["text"],
+        "the string in lower case",
+        Run::One(|x| Ok(text("lower", x)?.to_lowercase().into())),
+    ),
     function("map", &["array", "|x| …"], "what the closure gives for each element", Run::Each(Each::Map)),
-    function("matches", &["text", "\"regex\""], "whether a regex matches anywhere in a string", Run::Two(matches)),
+    function(
+        "matches",
+        &["text", "\"regex\""],
+        "whether a regex matches anywhere in a string",
+        Run::Two(matches),
+    ),
     function("max", &["a", "b"], "the larger of two numbers or strings", Run::Two(max)),
     function("min", &["a", "b"], "the smaller of two numbers or strings", Run::Two(min)),
     function("some", &["array", "|x| …"], "whether the closure is true of an element", Run::Each(Each::Some)),
@@ -86,9 +111,24 @@ pub const FUNCTIONS: &[Function] = &[
     function("starts_with", &["text", "start"], "whether a string starts so", Run::Two(starts_with)),
     function("sum", &["array"], "the sum of an array of numbers", Run::One(sum)),
     function("text_len", &["text"], "how many characters a string has", Run::One(text_len)),
-    function("trim", &["text"], "the string without white space around it", Run::One(|x| Ok(text("trim", x)?.trim().into()))),
-    outline("type_of", &["value"], "`null`, `boolean`, `number`, `string`, `array` or `object`", Run::One(type_of)),
-    function("upper", &["text"], "the string in upper case", Run::One(|x| Ok(text("upper", x)?.to_uppercase().into()))),
+    function(
+        "trim",
+        &["text"],
+        "the string without white space around it",
+        Run::One(|x| Ok(text("trim", x)?.trim().into())),
+    ),
+    outline(
+        "type_of",
+        &["value"],
+        "`null`, `boolean`, `number`, `string`, `array` or `object`",
+        Run::One(type_of),
+    ),
+    function(
+        "upper",
+        &["text"],
+        "the string in upper case",
+        Run::One(|x| Ok(text("upper", x)?.to_uppercase().into())),
+    ),
     function("values", &["object"], "the values of an object, in the order of its keys", Run::One(values)),
 ];
 
@@ -132,9 +172,10 @@ fn at(container: &Dynamic, index: &Dynamic) -> Result<Dynamic, String> {
             .and_then(|index| list.get(index))
             .cloned()
             .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len())),
-        (Kind::Object(object), Kind::Text(key)) => {
-            object.get(key.as_str()).cloned().ok_or_else(|| format!("the object has no key `{}`", key.as_str()))
-        }
+        (Kind::Object(object), Kind::Text(key)) => object
+            .get(key.as_str())
+            .cloned()
+            .ok_or_else(|| format!("the object has no key `{}`", key.as_str())),
         (container, index) => Err(format!(
             "`at` takes an array and a whole number, or an object and a string, these are of type {} and {}",
             container.json_type(),
@@ -256,7 +297,12 @@ pub(super) fn each(
     closure: &Dynamic,
 ) -> Result<Dynamic, Box<rhai::EvalAltResult>> {
     let Kind::List(list) = Kind::of(list)? else {
-        return Err(format!("`{}` takes an array, this is of type {}", how.name(), Kind::of(list)?.json_type()).into());
+        return Err(format!(
+            "`{}` takes an array, this is of type {}",
+            how.name(),
+            Kind::of(list)?.json_type()
+        )
+        .into());
     };
     let Some(closure) = closure.read_lock::<FnPtr>() else {
         return Err(format!("`{}` takes a closure: write `|x| …`", how.name()).into());
@@ -267,12 +313,15 @@ pub(super) fn each(
         if matches!(how, Each::Map) {
             // Arrays in arrays would let a short expression pile up large copies.
             if matches!(Kind::of(&said)?, Kind::List(_) | Kind::Object(_)) {
-                return Err("the closure of `map` gives an array or an object, it may give anything else".into());
+                return Err(
+                    "the closure of `map` gives an array or an object, it may give anything else".into()
+                );
             }
             collected.push(said);
             continue;
         }
-        let said = said.as_bool().map_err(|_| format!("the closure of `{}` must give a boolean", how.name()))?;
+        let said =
+            said.as_bool().map_err(|_| format!("the closure of `{}` must give a boolean", how.name()))?;
         match how {
             Each::All if !said => return Ok(false.into()),
             Each::Some if said => return Ok(true.into()),

@@ -92,7 +92,9 @@ impl Predicate {
     /// types, a missing property or member, a part of the session that could not be decided, a number that would lose
     /// digits, and every limit of the sandbox.
     pub fn eval(&self, view: &CallView<'_>) -> Result<bool, PredicateError> {
-        guarded(|| self.evaluate(view)).and_then(|result| result).map_err(|message| PredicateError { message })
+        guarded(|| self.evaluate(view))
+            .and_then(|result| result)
+            .map_err(|message| PredicateError { message })
     }
 
     fn evaluate(&self, view: &CallView<'_>) -> Result<bool, String> {
@@ -102,7 +104,10 @@ impl Predicate {
         })
         .map_err(|error| explained(*error))?;
         value.as_bool().map_err(|_| {
-            format!("the expression gives a value of type {}, not a boolean", ENGINE.map_type_name(value.type_name()))
+            format!(
+                "the expression gives a value of type {}, not a boolean",
+                ENGINE.map_type_name(value.type_name())
+            )
         })
     }
 }
@@ -141,8 +146,10 @@ mod tests {
     use serde_json::{Value, json};
 
     fn eval_with(text: &str, input: Value, session: &SessionState) -> Result<bool, String> {
-        let call = ToolCall::new("c1", "pay", input).with_context(json!({"tenant": "acme", "roles": ["clerk"]}));
-        let predicate = Predicate::compile(text).map_err(|error| format!("does not compile: {}", error.message))?;
+        let call =
+            ToolCall::new("c1", "pay", input).with_context(json!({"tenant": "acme", "roles": ["clerk"]}));
+        let predicate =
+            Predicate::compile(text).map_err(|error| format!("does not compile: {}", error.message))?;
         predicate.eval(&CallView::new(&call, session)).map_err(|error| error.message)
     }
 
@@ -289,10 +296,17 @@ mod tests {
     #[test]
     fn numbers_keep_their_digits_or_raise() {
         let parse = |text: &str| crate::json::parse(text).unwrap();
-        let input = parse(r#"{"p":9007199254740993,"q":9007199254740992.0,"big":18446744073709551617,"huge":1e400,
-            "tiny":1e-400,"round":1e3,"power":18446744073709551616,"fine":9007199254740993.5,"tenth":0.1}"#);
-        for text in ["input.p > input.q", "input.p != input.q", "input.round == 1000", "input.power > input.p", "input.tenth == 0.1"]
-        {
+        let input = parse(
+            r#"{"p":9007199254740993,"q":9007199254740992.0,"big":18446744073709551617,"huge":1e400,
+            "tiny":1e-400,"round":1e3,"power":18446744073709551616,"fine":9007199254740993.5,"tenth":0.1}"#,
+        );
+        for text in [
+            "input.p > input.q",
+            "input.p != input.q",
+            "input.round == 1000",
+            "input.power > input.p",
+            "input.tenth == 0.1",
+        ] {
             assert_eq!(eval(text, input.clone()), Ok(true), "{text}");
         }
         for text in ["input.big > 1", "input.huge > 1", "input.tiny > 0", "input.fine > 1"] {
@@ -304,7 +318,12 @@ mod tests {
     fn refuses_what_expressions_may_not_say_and_points_at_it() {
         for (text, at, message, help) in [
             ("true && inptu.a == 1", 8, "unknown variable `inptu`", "did you mean `input`?"),
-            ("input.s.starts_wiht(\"a\")", 8, "unknown function `starts_wiht`", "did you mean `starts_with(text, start)`?"),
+            (
+                "input.s.starts_wiht(\"a\")",
+                8,
+                "unknown function `starts_wiht`",
+                "did you mean `starts_with(text, start)`?",
+            ),
             ("\"ü\" == to_lower(tool)", 8, "unknown function `to_lower`", "did you mean `lower(text)`?"),
             ("tool ==\n  lowr(tool)", 10, "unknown function `lowr`", "did you mean `lower(text)`?"),
             ("len(input.a, 1) == 1", 0, "takes 1 values, this call gives 2", "len(array)"),
@@ -335,10 +354,32 @@ mod tests {
             assert!(error.help.unwrap_or_default().contains(help), "{text}");
         }
         for text in [
-            "", "1 +", "let x = 1", "eval(\"1\")", "print(1)", "switch tool { _ => true }", "if true { true }", "{ true }",
-            "while true {}", "loop {}", "import \"x\" as y", "tool = 1", "true; false", "input.a.all(|x| { x })",
-            "input.a.all(|x| while true {})", "fn f() {}", "this == 1", "type_of", "is_shared(input)", "|x| x", "debug(1)",
-            "tool.trim!()", "0..5 == 1", "input.a.all(|x| { let y = x; y })", "throw 1", "input.a.all(|x| return x)",
+            "",
+            "1 +",
+            "let x = 1",
+            "eval(\"1\")",
+            "print(1)",
+            "switch tool { _ => true }",
+            "if true { true }",
+            "{ true }",
+            "while true {}",
+            "loop {}",
+            "import \"x\" as y",
+            "tool = 1",
+            "true; false",
+            "input.a.all(|x| { x })",
+            "input.a.all(|x| while true {})",
+            "fn f() {}",
+            "this == 1",
+            "type_of",
+            "is_shared(input)",
+            "|x| x",
+            "debug(1)",
+            "tool.trim!()",
+            "0..5 == 1",
+            "input.a.all(|x| { let y = x; y })",
+            "throw 1",
+            "input.a.all(|x| return x)",
         ] {
             assert!(Predicate::compile(text).is_err(), "{text}");
         }
@@ -369,7 +410,10 @@ mod tests {
     #[test]
     fn a_large_value_is_readable() {
         let input = json!({"body": "x".repeat(10 << 20), "rows": vec![1; 50_000]});
-        assert_eq!(eval("input.body.ends_with(\"x\") && text_len(input.body) > 1000", input.clone()), Ok(true));
+        assert_eq!(
+            eval("input.body.ends_with(\"x\") && text_len(input.body) > 1000", input.clone()),
+            Ok(true)
+        );
         assert_eq!(eval("input.rows.len() == 50000 && 1 in input.rows", input), Ok(true));
     }
 
@@ -395,7 +439,10 @@ mod tests {
         for (text, undecided) in reads {
             let result = eval_with(text, input.clone(), &session);
             match undecided {
-                true => assert!(result.clone().unwrap_err().contains("`facts.order` of the session"), "{text}: {result:?}"),
+                true => assert!(
+                    result.clone().unwrap_err().contains("`facts.order` of the session"),
+                    "{text}: {result:?}"
+                ),
                 false => assert_eq!(result, Ok(true), "{text}"),
             }
         }
@@ -405,8 +452,12 @@ mod tests {
 
     #[test]
     fn knows_which_members_it_reads() {
-        let read = |text: &str| Predicate::compile(text).unwrap().roots_read().into_iter().collect::<Vec<_>>();
-        assert_eq!(read("input.a == 1 && session.facts.x[context.k] == 2"), [Root::Input, Root::Context, Root::Session]);
+        let read =
+            |text: &str| Predicate::compile(text).unwrap().roots_read().into_iter().collect::<Vec<_>>();
+        assert_eq!(
+            read("input.a == 1 && session.facts.x[context.k] == 2"),
+            [Root::Input, Root::Context, Root::Session]
+        );
         assert_eq!(read("[1].all(|x| [x].all(|y| error == \"\"))"), [Root::Error]);
         assert_eq!(read("true"), []);
     }

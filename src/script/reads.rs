@@ -148,7 +148,9 @@ impl Chain {
             let value = node.as_json()?;
             node = Node::Json(match step.resolve(view)? {
                 Place::Key(key) => value.get(key)?,
-                Place::Index(index) => value.as_array().and_then(|items| items.get(offset(index, items.len())?))?,
+                Place::Index(index) => {
+                    value.as_array().and_then(|items| items.get(offset(index, items.len())?))?
+                }
             });
         }
         Some(node)
@@ -193,7 +195,8 @@ impl Tree {
                         && let Some(member) = members.get(*key)
                     {
                         let once = places.iter().filter(|(other, _)| other == place).count() == 1;
-                        let member = if once { tree.copy(member, view, budget) } else { whole(member, budget) };
+                        let member =
+                            if once { tree.copy(member, view, budget) } else { whole(member, budget) };
                         map.insert((*key).into(), member?);
                     }
                 }
@@ -210,9 +213,7 @@ impl Tree {
                     let length = if *index < 0 { items.len() } else { at + 1 };
                     list.resize(length.max(list.len()), Dynamic::UNIT);
                     if let (Some(item), Some(slot)) = (items.get(at), list.get_mut(at)) {
-                        let same = |other: &Place<'_>| {
-                            matches!(other, Place::Index(other) if offset(*other, items.len()) == Some(at))
-                        };
+                        let same = |other: &Place<'_>| matches!(other, Place::Index(other) if offset(*other, items.len()) == Some(at));
                         let once = places.iter().filter(|(other, _)| same(other)).count() == 1;
                         *slot = if once { tree.copy(item, view, budget)? } else { whole(item, budget)? };
                     }

@@ -107,7 +107,10 @@ impl<'t> Reader<'t> {
             steps.push(step);
         }
         if let (Subject::Extra(name), false) = (&subject, steps.is_empty()) {
-            return Err(TemplateError::new(format!("`{name}` is a text and has nothing inside"), start..self.at));
+            return Err(TemplateError::new(
+                format!("`{name}` is a text and has nothing inside"),
+                start..self.at,
+            ));
         }
         let written = self.text.get(start..self.at).unwrap_or_default().to_owned();
         self.take_while(char::is_whitespace);

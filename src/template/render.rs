@@ -95,7 +95,9 @@ impl Template {
 impl Place {
     fn find<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<Node<'a>> {
         let root = match &self.subject {
-            Subject::Extra(name) => extra.iter().find(|(known, _)| known == name).map(|(_, text)| Node::Text(text))?,
+            Subject::Extra(name) => {
+                extra.iter().find(|(known, _)| known == name).map(|(_, text)| Node::Text(text))?
+            }
             Subject::Root(root) => view.root(*root)?,
         };
         self.steps.iter().try_fold(root, |node, step| {
@@ -210,7 +212,10 @@ mod tests {
     fn puts_values_into_their_places() {
         for (template, text) in [
             ("Refund {{ input.amount }} for {{context.tenant}}", "Refund 250 for acme"),
-            ("{{ $.input.items[0].name }}/{{ input.items[0] }}/{{ input.items }}", r#"cup/{"name":"cup"}/[{"name":"cup"}]"#),
+            (
+                "{{ $.input.items[0].name }}/{{ input.items[0] }}/{{ input.items }}",
+                r#"cup/{"name":"cup"}/[{"name":"cup"}]"#,
+            ),
             ("{{ input[\"odd key\"] }}{{ input['odd key'] }}{{ input[\"a}}b\"] }}", "xx1"),
             ("{{ input.price }} {{ input.none }} {{ tool }} {{ id }}", "1.5 null refund c1"),
             ("{{ error }}: {{ suggestion }}", "no\\nfunds: try"),
@@ -225,7 +230,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_said() {
-        let rendered = render("{{ input.cc }} {{ server }} {{ tool.x }} {{ $.input.items[1].name }} {{ input.amount.x }} {{ output }}");
+        let rendered = render(
+            "{{ input.cc }} {{ server }} {{ tool.x }} {{ $.input.items[1].name }} {{ input.amount.x }} {{ output }}",
+        );
         assert_eq!(rendered.text, "(absent) (absent) (absent) (absent) (absent) (absent)");
         assert_eq!(
             rendered.missing,
@@ -263,7 +270,8 @@ mod tests {
 
     #[test]
     fn knows_which_members_it_reads() {
-        let template = Template::parse_with("{{ error }} {{ input.a }} {{ session.labels }}", &["error"]).unwrap();
+        let template =
+            Template::parse_with("{{ error }} {{ input.a }} {{ session.labels }}", &["error"]).unwrap();
         assert_eq!(template.roots_read().into_iter().collect::<Vec<_>>(), [Root::Input, Root::Session]);
     }
 }
