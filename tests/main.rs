@@ -6,6 +6,12 @@ mod broken_yaml;
 mod cases;
 mod cli;
 #[cfg(test)]
+mod detect;
+#[cfg(test)]
+mod expressions;
+#[cfg(test)]
 mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
+#[cfg(test)]
+mod predicates;

@@ -14,7 +14,7 @@ mod transform;
 mod validate;
 
 pub use allow::Allow;
-pub use approval::{Approval, Present, Remember};
+pub use approval::{Approval, Remember};
 pub use audit::Audit;
 pub use deny::Deny;
 pub use fact::Fact;

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use rhai::{AST, ASTFlags, ASTNode, Expr, FnCallExpr, FnPtr, ImmutableString, Position, Stmt};
+use rhai::{AST, Expr, FnCallExpr, Position, Stmt};
 
 use super::arithmetic::BINARY;
 use super::functions::{FUNCTIONS, Function, Run, by_name};
 use super::predicate::ScriptError;
 use super::reads::{Chain, Extent, Reads, Step};
+use super::syntax::{Closure, Link, captured, closure_name, closures, links, offset, statements};
 use super::value::EXACT_FLOATS;
 use crate::call::Root;
 use crate::diagnostic::nearest;
@@ -34,20 +35,8 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Checks the syntax tree of `text`. Errors: the first thing that expressions may not say.
 pub(super) fn check(text: &str, ast: &AST) -> Result<Checked, ScriptError> {
-    // Rhai shows the bodies of closures only to a walk over everything: each is a path of its own.
-    let mut statements = Vec::new();
-    ast.walk(&mut |path: &[ASTNode<'_>]| {
-        if let [ASTNode::Stmt(statement)] = path {
-            statements.push((*statement).clone());
-        }
-        true
-    });
-    let closures: BTreeMap<_, _> = ast
-        .iter_fn_def()
-        .zip(statements.iter().skip(ast.statements().len()))
-        .filter(|(closure, body)| closure.body.start_position() == body.position())
-        .map(|(closure, body)| (closure.name.as_str(), Closure { parameters: &closure.params, body }))
-        .collect();
+    let statements = statements(ast);
+    let closures = closures(ast, &statements);
     let complete = closures.len() + ast.statements().len() == statements.len();
     let mut checker = Checker { text, closures, parameter: None, checked: Checked::default() };
     if !complete {
@@ -55,14 +44,6 @@ pub(super) fn check(text: &str, ast: &AST) -> Result<Checked, ScriptError> {
     }
     checker.body(ast.statements(), Position::START)?;
     Ok(checker.checked)
-}
-
-/// Where a position of Rhai's (line and column, in characters) stands in the text, in bytes.
-pub(super) fn offset(text: &str, position: Position) -> Option<usize> {
-    let start: usize = text.split_inclusive('\n').take(position.line()? - 1).map(str::len).sum();
-    let line = text.get(start..)?;
-    let column = position.position().unwrap_or(1).saturating_sub(1);
-    Some(start + line.char_indices().nth(column).map_or(line.len(), |(offset, _)| offset))
 }
 
 struct Checker<'a> {
@@ -73,22 +54,7 @@ struct Checker<'a> {
     checked: Checked,
 }
 
-#[derive(Clone, Copy)]
-struct Closure<'a> {
-    /// What it uses from around it, and then its own.
-    parameters: &'a [ImmutableString],
-    body: &'a Stmt,
-}
-
 type Checking = Result<(), ScriptError>;
-
-/// A link of `base.property[index].method()`.
-enum Link<'e> {
-    Property(&'e str),
-    Index(&'e Expr),
-    Method(&'e FnCallExpr, Position),
-    Other(&'e Expr),
-}
 
 impl<'a> Checker<'a> {
     fn error(&self, position: Position, message: impl Into<String>) -> ScriptError {
@@ -253,7 +219,7 @@ impl<'a> Checker<'a> {
         };
         for (name, position) in captured(argument) {
             if self.name(name, position)?.is_none() {
-                // Rhai would share it behind a lock that the outer call holds, and wait for ever.
+                // Rhai would put it behind a lock that the outer call already holds, and fail at every evaluation.
                 return Err(self
                     .error(
                         position,
@@ -278,7 +244,7 @@ impl<'a> Checker<'a> {
     }
 
     fn chain(&mut self, expression: &'a Expr, extent: Extent) -> Checking {
-        let (base, links) = self.links(expression)?;
+        let (base, links) = links(expression);
         let mut links = links.into_iter().peekable();
         let root = match base {
             Expr::Variable(variable, _, _) if variable.2.is_empty() => {
@@ -321,6 +287,11 @@ impl<'a> Checker<'a> {
                         )
                         .help("write `at(array, index)`".to_owned()));
                 }
+                Link::Optional(position) => {
+                    return Err(self
+                        .error(position, "`?.` and `?[` have no place in an expression")
+                        .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
+                }
                 Link::Other(other) => {
                     return Err(self.error(other.start_position(), "this has no place in an expression"));
                 }
@@ -336,7 +307,7 @@ impl<'a> Checker<'a> {
             Link::Index(Expr::StringConstant(key, _)) => Some(Step::Key(key.to_string())),
             Link::Index(Expr::IntegerConstant(index, _)) => Some(Step::Index(*index)),
             Link::Index(index) => self.place(index).map(Step::At),
-            Link::Method(..) | Link::Other(_) => None,
+            Link::Method(..) | Link::Optional(_) | Link::Other(_) => None,
         }
     }
 
@@ -344,7 +315,7 @@ impl<'a> Checker<'a> {
     fn place(&self, expression: &'a Expr) -> Option<Chain> {
         let (base, links) = match expression {
             Expr::Variable(..) => (expression, Vec::new()),
-            Expr::Dot(..) | Expr::Index(..) => self.links(expression).ok()?,
+            Expr::Dot(..) | Expr::Index(..) => links(expression),
             _ => return None,
         };
         let Expr::Variable(variable, _, _) = base else { return None };
@@ -352,64 +323,6 @@ impl<'a> Checker<'a> {
         let steps = links.iter().map(|link| self.step(link)).collect::<Option<_>>()?;
         Some(Chain { root, steps })
     }
-
-    /// Takes `base.property[index].method()` apart.
-    fn links(&self, expression: &'a Expr) -> Result<(&'a Expr, Vec<Link<'a>>), ScriptError> {
-        let mut links = Vec::new();
-        let mut base = None;
-        let mut next = Some(expression);
-        while let Some(part) = next.take() {
-            let (Expr::Dot(pair, flags, position) | Expr::Index(pair, flags, position)) = part else { break };
-            if flags.contains(ASTFlags::NEGATED) {
-                return Err(self
-                    .error(*position, "`?.` and `?[` have no place in an expression")
-                    .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
-            }
-            base.get_or_insert(&pair.lhs);
-            // What follows is the rest of the chain, unless Rhai marks that it ends here.
-            let goes_on =
-                matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !flags.contains(ASTFlags::BREAK);
-            let link = match &pair.rhs {
-                Expr::Dot(rest, ..) | Expr::Index(rest, ..) if goes_on => &rest.lhs,
-                link => link,
-            };
-            links.push(match (part, link) {
-                (Expr::Index(..), index) => Link::Index(index),
-                (_, Expr::Property(property, _)) => Link::Property(&property.2),
-                (_, Expr::MethodCall(call, position)) => Link::Method(call, *position),
-                (_, other) => Link::Other(other),
-            });
-            next = goes_on.then_some(&pair.rhs);
-        }
-        Ok((base.unwrap_or(expression), links))
-    }
-}
-
-/// The name under which Rhai keeps a closure's body. With captured variables, it is wrapped up with them.
-fn closure_name(expression: &Expr) -> Option<ImmutableString> {
-    match expression {
-        Expr::DynamicConstant(value, _) => value.read_lock::<FnPtr>().map(|closure| closure.fn_name().into()),
-        Expr::Stmt(block) => match block.statements() {
-            [Stmt::Share(_), Stmt::Expr(curry)] => match curry.as_ref() {
-                Expr::FnCall(call, _) => closure_name(call.args.first()?),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The variables that a closure uses from around it.
-fn captured(expression: &Expr) -> impl Iterator<Item = (&str, Position)> {
-    let variables = match expression {
-        Expr::Stmt(block) => match block.statements() {
-            [Stmt::Share(shared), ..] => Some(shared.iter()),
-            _ => None,
-        },
-        _ => None,
-    };
-    variables.into_iter().flatten().map(|(name, _)| (name.name.as_str(), name.pos))
 }
 
 fn quoted(words: &[&str]) -> String {

@@ -15,7 +15,7 @@ use super::functions::{FUNCTIONS, Run, each};
 use crate::call::Root;
 
 /// Steps that one evaluation may take.
-const MAX_STEPS: u64 = 200_000;
+const MAX_STEPS: u64 = 1_000_000;
 /// Wall time that one evaluation may take.
 const DEADLINE: Duration = Duration::from_millis(250);
 /// How deep an expression may nest, and how many operators may follow one another in a row.
@@ -60,9 +60,12 @@ pub(super) fn run<T>(roots: Vec<(Root, Dynamic)>, regexes: Regexes, evaluate: im
     evaluate()
 }
 
-/// A regex that the expression writes out.
-pub(super) fn regex(pattern: &str) -> Option<Regex> {
-    CURRENT.with_borrow(|current| current.as_ref()?.regexes.get(pattern).cloned())
+/// Whether a regex that the expression writes out matches somewhere in a text; nothing, if it is written nowhere.
+pub(super) fn regex_matches(pattern: &str, text: &str) -> Option<bool> {
+    // The map is shared, the regex in it not cloned: a clone starts without the memory that makes a search fast.
+    let regexes =
+        CURRENT.with_borrow(|current| current.as_ref().map(|current| Arc::clone(&current.regexes)))?;
+    Some(regexes.get(pattern)?.is_match(text))
 }
 
 fn build() -> Engine {
@@ -106,6 +109,7 @@ fn build() -> Engine {
 /// As Rhai's own `in`: tighter than `==`, looser than `<`.
 const IN_PRECEDENCE: u8 = 110;
 
+/// `type_of` is Rhai's own, whatever is registered under the name, and gives these names.
 fn name_types(engine: &mut Engine) {
     engine
         .register_type_with_name::<()>("null")
@@ -168,8 +172,8 @@ fn step() -> Option<Dynamic> {
     reason = "marked so by Rhai only because it may change; a scope is no way out, see below"
 )]
 fn let_roots_be_read(engine: &mut Engine) {
-    // Not from a scope: a closure that uses a variable of the scope makes it shared behind a lock, and
-    // `input.items.all(|item| item.price < input.limit)` then waits for ever for the lock that its own call holds.
+    // Not from a scope: a closure that uses a variable of the scope puts it behind a lock, and then
+    // `input.items.all(|item| item.price < input.limit)` fails, because the call of `all` holds that lock itself.
     engine.on_var(|name, _, _| {
         let Some(root) = Root::from_name(name) else { return Ok(None) };
         let value = CURRENT.with_borrow(|current| {

@@ -35,8 +35,7 @@ pub(super) enum Run {
     Each(Each),
 }
 
-/// A function over the elements of an array: what the closure said of an element in, the final answer out, if it is
-/// known by then.
+/// A function that runs a closure on the elements of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Each {
     All,
@@ -254,8 +253,9 @@ fn count(count: usize) -> Dynamic {
 
 fn matches(value: &Dynamic, pattern: &Dynamic) -> Result<Dynamic, String> {
     let (value, pattern) = (text("matches", value)?, text("matches", pattern)?);
-    let regex = engine::regex(&pattern).ok_or("the regex of `matches` must be written out")?;
-    Ok(regex.is_match(&value).into())
+    let found =
+        engine::regex_matches(&pattern, &value).ok_or("the regex of `matches` must be written out")?;
+    Ok(found.into())
 }
 
 fn max(a: &Dynamic, b: &Dynamic) -> Result<Dynamic, String> {

@@ -7,6 +7,7 @@ mod arithmetic;
 mod functions;
 mod engine;
 mod reads;
+mod syntax;
 mod check;
 mod predicate;
 

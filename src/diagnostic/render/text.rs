@@ -253,7 +253,7 @@ error[CG002]: `c` does not exist
         let written = text(&diagnostics, &sources, false);
         let acted_on: Vec<_> =
             written.chars().filter(|c| *c != '\n' && (c.is_control() || is_hidden(*c))).collect();
-        assert_eq!(acted_on, [], "{written}");
+        assert!(acted_on.is_empty(), "{written}: {acted_on:?}");
         assert!(text(&diagnostics, &sources, true).contains("\u{1b}["));
     }
 

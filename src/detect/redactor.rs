@@ -1,0 +1,190 @@
+//! Finds in a text become what the style says.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Detector;
+use super::fold::Folded;
+use super::subject::{Keys, Subject, pattern};
+use crate::json::Digest;
+
+/// What stands in the place of a find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// The detector's name, `[email]`; `[redacted]` for a pattern of the author's.
+    Mask,
+    /// The name and the start of a digest, `[email:sha256-0123456789ab]`: equal values can be told to be equal. Without
+    /// a salt, whoever can list the possible values (card numbers, telephone numbers) can find the one by trying.
+    Hash,
+    /// Nothing.
+    Remove,
+    /// Stars, and the last characters as they are: so many, but never more than half of the find.
+    KeepLast(usize),
+}
+
+/// Removes sensitive data from texts and JSON values.
+///
+/// ```
+/// use callgate::detect::{Detector, Redactor, Style};
+/// let redactor = Redactor::new(vec![Detector::Email], Vec::new(), Style::Mask);
+/// assert_eq!(redactor.redact_text("write to ana@example.com"), "write to [email]");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Redactor {
+    detectors: Vec<Detector>,
+    patterns: Vec<Regex>,
+    style: Style,
+    salt: Vec<u8>,
+}
+
+/// One place to redact, by offsets of the original text. No detector: a pattern of the author's.
+struct Find {
+    detector: Option<Detector>,
+    range: Range<usize>,
+    /// The longest find that was merged into this one: it gives the name.
+    longest: usize,
+}
+
+impl Redactor {
+    /// A redactor for these detectors, and for the author's own patterns, which see each text both as it is written and
+    /// with look-alikes and escapes resolved.
+    pub fn new(detectors: Vec<Detector>, patterns: Vec<Regex>, style: Style) -> Self {
+        Self { detectors, patterns, style, salt: Vec::new() }
+    }
+
+    /// Keys [`Style::Hash`] with a secret, so that values cannot be found by trying.
+    #[must_use]
+    pub fn with_salt(mut self, salt: impl Into<Vec<u8>>) -> Self {
+        self.salt = salt.into();
+        self
+    }
+
+    /// The text without its finds; borrowed where there are none.
+    pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redact_under(text, Keys::default())
+    }
+
+    /// The text, which stands under these keys, without its finds.
+    pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Keys<'_>) -> Cow<'a, str> {
+        // Cutting a find out can join its neighbours into another, as can the characters kept of it: what is left is
+        // looked at again, and in the end masked, which joins nothing.
+        const ROUNDS: usize = 3;
+        let mut current = Cow::Borrowed(text);
+        for round in 0..=ROUNDS {
+            let style = if round < ROUNDS { self.style } else { Style::Mask };
+            match self.replaced(&current, keys, style) {
+                Some(replaced) => current = Cow::Owned(replaced),
+                None => break,
+            }
+        }
+        current
+    }
+
+    fn replaced(&self, text: &str, keys: Keys<'_>, style: Style) -> Option<String> {
+        let finds = self.finds(text, keys);
+        if finds.is_empty() {
+            return None;
+        }
+        let mut replaced = String::with_capacity(text.len());
+        let mut done = 0;
+        for find in &finds {
+            replaced.push_str(text.get(done..find.range.start).unwrap_or_default());
+            let found = text.get(find.range.clone()).unwrap_or_default();
+            replaced.push_str(&self.replacement(style, find.detector, found));
+            done = find.range.end;
+        }
+        replaced.push_str(text.get(done..).unwrap_or_default());
+        Some(replaced)
+    }
+
+    /// The places to redact, in order, none touching another's bytes.
+    fn finds(&self, text: &str, keys: Keys<'_>) -> Vec<Find> {
+        let folded = Folded::new(text);
+        let subject = Subject { text: folded.text(), keys };
+        let mut finds = Vec::new();
+        let mut add = |detector, range: Range<usize>| {
+            if !range.is_empty() {
+                finds.push(Find { detector, longest: range.len(), range });
+            }
+        };
+        for detector in &self.detectors {
+            for range in detector.finds(&subject) {
+                add(Some(*detector), folded.original(&range));
+            }
+        }
+        for pattern in &self.patterns {
+            pattern.find_iter(text).for_each(|found| add(None, found.range()));
+            if !folded.is_original() {
+                let resolved = pattern.find_iter(folded.text()).filter(|found| !found.is_empty());
+                resolved.for_each(|found| add(None, folded.original(&found.range())));
+            }
+        }
+        if !finds.is_empty() {
+            let labels = labels(text);
+            finds.retain(|find| {
+                !labels.iter().any(|label| label.start <= find.range.start && find.range.end <= label.end)
+            });
+        }
+        merge(finds)
+    }
+
+    fn replacement(&self, style: Style, detector: Option<Detector>, found: &str) -> String {
+        let name = detector.map_or("redacted", Detector::name);
+        match style {
+            Style::Mask => format!("[{name}]"),
+            Style::Hash => {
+                let mut bytes = self.salt.clone();
+                let folded = Folded::new(found);
+                bytes.extend(
+                    detector
+                        .map_or(folded.text().to_owned(), |detector| detector.canonical(folded.text()))
+                        .bytes(),
+                );
+                let digest: String = Digest::of(&bytes).to_string().chars().take(12).collect();
+                format!("[{name}:sha256-{digest}]")
+            }
+            Style::Remove => String::new(),
+            Style::KeepLast(wanted) => {
+                let count = found.chars().count();
+                let masked = count - wanted.min(count / 2);
+                found.chars().enumerate().map(|(place, c)| if place < masked { '*' } else { c }).collect()
+            }
+        }
+    }
+}
+
+/// Where earlier redaction left its labels: a digest in one is no number to be found.
+fn labels(text: &str) -> Vec<Range<usize>> {
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[([a-z_]{3,20})(?::sha256-[0-9a-f]{12})?\]"));
+    LABEL
+        .captures_iter(text)
+        .filter(|captures| {
+            captures.get(1).is_some_and(|name| {
+                name.as_str() == "redacted" || Detector::from_name(name.as_str()).is_some()
+            })
+        })
+        .filter_map(|captures| captures.get(0))
+        .map(|label| label.range())
+        .collect()
+}
+
+/// Overlapping finds become one, named by the longest, or else by the first.
+fn merge(mut finds: Vec<Find>) -> Vec<Find> {
+    finds.sort_by_key(|find| (find.range.start, std::cmp::Reverse(find.range.end)));
+    let mut merged: Vec<Find> = Vec::new();
+    for find in finds {
+        match merged.last_mut() {
+            Some(last) if find.range.start < last.range.end => {
+                last.range.end = last.range.end.max(find.range.end);
+                if find.longest > last.longest {
+                    (last.longest, last.detector) = (find.longest, find.detector);
+                }
+            }
+            _ => merged.push(find),
+        }
+    }
+    merged
+}

@@ -1,0 +1,338 @@
+//! What expressions say, table by table.
+
+use callgate::call::{CallView, Root, SessionState, ToolCall};
+use callgate::script::Predicate;
+use serde_json::{Value, json};
+
+fn eval_with(text: &str, input: Value, session: &SessionState) -> Result<bool, String> {
+    let call = ToolCall::new("c1", "pay", input).with_context(json!({"tenant": "acme", "roles": ["clerk"]}));
+    let predicate =
+        Predicate::compile(text).map_err(|error| format!("does not compile: {}", error.message))?;
+    predicate.eval(&CallView::new(&call, session)).map_err(|error| error.message)
+}
+
+fn eval(text: &str, input: Value) -> Result<bool, String> {
+    eval_with(text, input, &SessionState::default())
+}
+
+fn example() -> Value {
+    json!({
+        "n": 5, "d": 1.5, "one": 1.0, "s": "Abc", "t": true, "z": null, "list": [1, 2, 3], "words": ["a", "b"],
+        "o": {"k": "v", "n": 5}, "items": [{"price": 5, "tags": ["x"]}, {"price": 7, "tags": ["y"]}], "key": "k",
+        "limit": 6, "index": 1, "none": [], "late": -1
+    })
+}
+
+#[test]
+fn says_what_is_true() {
+    for text in [
+        "input.n == 5",
+        "input.n == 5.0 && input.one == 1",
+        "input.n != 6 && input.n < 6 && input.n <= 5 && input.n > 4.5 && input.n >= 5",
+        r#"input.s < "B" && tool == "pay" && id == "c1""#,
+        "input.list == [1, 2.0, 3]",
+        r#"input.o == #{n: 5, k: "v"}"#,
+        "2 in input.list && !(9 in input.list) && 9 !in input.list",
+        r#""n" in input && !("cc" in input) && "tenant" in context && "facts" in session"#,
+        r#"has(input.o, "k") && !input.o.has("x")"#,
+        "is_null(input.z) && !is_null(input.n)",
+        r#"type_of(input.z) == "null" && type_of(input.o) == "object" && type_of(input.d) == "number""#,
+        r#"input.s.lower() == "abc" && upper(input.s) == "ABC" && trim("  x ") == "x""#,
+        r#"input.s.starts_with("A") && input.s.ends_with("c") && input.s.contains("b")"#,
+        r#"input.s.matches("^[A-Z]b.$") && !input.s.matches(`\d`)"#,
+        "input.list.all(|x| x > 0) && input.list.some(|x| x == 3) && input.list.filter(|x| x > 1).len() == 2",
+        "input.items.map(|i| i.price).sum() == 12",
+        "input.items.all(|i| i.price < input.limit + 2)",
+        r#"input.items.some(|i| i.tags.some(|t| t == "y"))"#,
+        "input.items.all(|i| i.tags.all(|t| text_len(t) < input.limit))",
+        "input.items[1].price == 7 && input.items[-1].price == 7 && input.items[input.index].price == 7",
+        "input.items[input.late].price == 7 && input.items[0].price == 5",
+        r#"input["o"]["k"] == "v" && input.o[input.key] == "v" && at(input.o, "k" + "") == "v""#,
+        "at(input.list, input.n - 4) == 2",
+        r#"keys(input.o) == ["k", "n"] && values(input.o).len() == 2"#,
+        r#"split("a,b", ",") == ["a", "b"] && input.words.index_of("b") == 1"#,
+        "min(3, 2.5) == 2.5 && max(3, 2.5) == 3 && abs(-3) == 3 && -input.n == -5",
+        "7 / 2 == 3.5 && 6 / 2 == 3 && 7 % 2 == 1 && input.one / 2 == 0.5",
+        r#"input.z ?? "x" == "x""#,
+        "input.none.all(|x| x.y.z) && !input.none.some(|x| x)",
+        r#""clerk" in context.roles"#,
+        r#"input.list.all(|x| "n" in input && x in input.list)"#,
+        "input.t || input.missing == 1",
+    ] {
+        assert_eq!(eval(text, example()), Ok(true), "{text}");
+    }
+}
+
+#[test]
+fn values_of_different_types_are_never_merely_unequal() {
+    let values = ["5", "\"5\"", "true", "()", "[5]", "#{n: 5}"];
+    for (i, a) in values.iter().enumerate() {
+        for (j, b) in values.iter().enumerate().filter(|(j, _)| *j != i) {
+            for operator in ["==", "!=", "<", "<=", ">", ">="] {
+                let text = format!("{a} {operator} {b}");
+                let error = eval(&text, json!({})).expect_err(&text);
+                assert!(error.contains("different types"), "{text}: {error} ({j})");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_the_wrong_type_raises() {
+    for text in [
+        "[1, \"2\"] == [1, 2]",
+        "[1, \"2\"] == [9, 2]",
+        "#{a: #{b: 1}} == #{a: #{b: \"1\"}}",
+        "input.n == input.s",
+        "input.z == input.n",
+        "input.n == () || input.z == ()",
+        "\"2\" in input.list",
+        "2 in [2, \"2\"]",
+        "\"k\" in input.o",
+        "\"b\" in input.s",
+        "1 in input",
+        "input.list.index_of(\"1\") >= 0",
+        "input.list.contains(1)",
+        "input.s.len() > 1",
+        "input.o.len() > 1",
+        "text_len(input.list) > 1",
+        "input.s[0] == \"A\"",
+        "input.s[0] != \"B\"",
+        "input.words.all(|w| w > 1)",
+        "input.words.some(|w| w)",
+        "input.words.map(|w| [w]).len() == 2",
+        "input.n + \"1\" == \"51\"",
+        "input.s + 1 == \"Abc1\"",
+        "input.t + 1 == 2",
+        "!input.n",
+        "-input.s == 1",
+        "input.n && true",
+        "input.n",
+        "max(1, \"2\") == 1",
+        "sum(input.words) == 0",
+        "input.n[0]",
+        "true < false",
+        "[1] < [2]",
+        "1 / 0 == 1",
+        "1.0 % 0 == 1",
+        "1e308 * 10 > 1",
+        "9223372036854775807 + 1 > 0",
+        "9007199254740993 + 0.5 > 0",
+    ] {
+        let error = eval(text, example()).expect_err(text);
+        assert!(!error.contains("compile") || text == "1e308 * 10 > 1", "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_is_not_there_raises() {
+    for (text, says) in [
+        ("input.missing == 1", "there is no `missing`"),
+        ("input[\"missing\"] == 1", "there is no `missing`"),
+        ("input.o.x.y == 1", "there is no `x`"),
+        ("is_null(input.missing)", "there is no `missing`"),
+        ("tool.x == 1", "`x` is read from a value that is no object"),
+        ("input.n && true", "a value of type number stands where a boolean is needed"),
+        ("input.list[3] == 1", "no element 3"),
+        ("input.list[-4] == 1", "no element -4"),
+        ("at(input.list, 3) == 1", "none at 3"),
+        ("input.items[input.missing].price == 1", "there is no `missing`"),
+        ("input.items.all(|i| i.missing == 1)", "there is no `missing`"),
+        ("output == 1", "only once the call has settled"),
+        ("error == \"x\"", "only once the call has settled"),
+        ("server == \"x\"", "the call has no `server`"),
+        ("is_null(annotations)", "the call has no `annotations`"),
+        ("[1].all(|x| server == \"x\")", "the call has no `server`"),
+    ] {
+        let error = eval(text, example()).expect_err(text);
+        assert!(error.contains(says), "{text}: {error}");
+    }
+    assert!(eval("input.n == 1", json!([1])).unwrap_err().contains("no JSON object"));
+    let (call, session) = (ToolCall::new("c", "t", json!({})), SessionState::default());
+    let view = CallView::new(&call, &session);
+    let error = Predicate::compile("context.tenant == \"a\"").unwrap().eval(&view).unwrap_err();
+    assert_eq!(error.message, "there is no `tenant`");
+}
+
+#[test]
+fn numbers_keep_their_digits_or_raise() {
+    let parse = |text: &str| callgate::json::parse(text).unwrap();
+    let input = parse(
+        r#"{"p":9007199254740993,"q":9007199254740992.0,"big":18446744073709551617,"huge":1e400,
+        "tiny":1e-400,"round":1e3,"power":18446744073709551616,"fine":9007199254740993.5,"tenth":0.1}"#,
+    );
+    for text in [
+        "input.p > input.q",
+        "input.p != input.q",
+        "input.round == 1000",
+        "input.power > input.p",
+        "input.tenth == 0.1",
+    ] {
+        assert_eq!(eval(text, input.clone()), Ok(true), "{text}");
+    }
+    for text in ["input.big > 1", "input.huge > 1", "input.tiny > 0", "input.fine > 1"] {
+        assert!(eval(text, input.clone()).unwrap_err().contains("too large or too fine"), "{text}");
+    }
+}
+
+#[test]
+fn refuses_what_expressions_may_not_say_and_points_at_it() {
+    for (text, at, message, help) in [
+        ("true && inptu.a == 1", 8, "unknown variable `inptu`", "did you mean `input`?"),
+        (
+            "input.s.starts_wiht(\"a\")",
+            8,
+            "unknown function `starts_wiht`",
+            "did you mean `starts_with(text, start)`?",
+        ),
+        ("\"ü\" == to_lower(tool)", 8, "unknown function `to_lower`", "did you mean `lower(text)`?"),
+        ("tool ==\n  lowr(tool)", 10, "unknown function `lowr`", "did you mean `lower(text)`?"),
+        ("len(input.a, 1) == 1", 0, "takes 1 values, this call gives 2", "len(array)"),
+        ("input.a.len(1) == 1", 8, "takes 1 values", "len(array)"),
+        ("input.a.all(|x| y > x)", 16, "unknown variable `y`", "`input`"),
+        ("input.a.all(|x| foo(x))", 16, "unknown function `foo`", ""),
+        ("input.a.all(true)", 12, "takes a closure", "all(array, |x| …)"),
+        ("input.a.all(|x, y| x == y)", 12, "one parameter", ""),
+        ("input.a.all(|input| input)", 12, "choose another name", ""),
+        ("input.a.all(|x| x.b.all(|y| x == y))", 28, "cannot use `x`", ""),
+        ("input.a.all(|x| x[0] == 1)", 18, "needs `at`", ""),
+        ("input.a[input.b + 1] == 1", 16, "needs `at`", ""),
+        ("tool == 'a'", 8, "no string", "double quotes"),
+        ("tool == `a${id}`", 8, "no place", ""),
+        ("input?.a", 5, "`?.`", ""),
+        ("tool.matches(id)", 13, "must be written out", ""),
+        ("tool.matches(\"(\")", 13, "invalid regex `(`", ""),
+        ("1 ** 2 == 1", 2, "no operator", ""),
+        ("sleep(3)", 0, "unknown function `sleep`", ""),
+        ("Fn(\"x\").call()", 0, "unknown function", ""),
+        ("input.call(input)", 6, "unknown function", ""),
+        ("99999999999999999999 > 1", 0, "too large to be exact", ""),
+        ("std::x == 1", 0, "`::`", ""),
+    ] {
+        let error = Predicate::compile(text).expect_err(text);
+        assert!(error.message.contains(message), "{text}: {error:?}");
+        assert_eq!(error.offset, Some(at), "{text}: {error:?}");
+        assert!(error.help.unwrap_or_default().contains(help), "{text}");
+    }
+    for text in [
+        "",
+        "1 +",
+        "let x = 1",
+        "eval(\"1\")",
+        "print(1)",
+        "switch tool { _ => true }",
+        "if true { true }",
+        "{ true }",
+        "while true {}",
+        "loop {}",
+        "import \"x\" as y",
+        "tool = 1",
+        "true; false",
+        "input.a.all(|x| { x })",
+        "input.a.all(|x| while true {})",
+        "fn f() {}",
+        "this == 1",
+        "type_of",
+        "is_shared(input)",
+        "|x| x",
+        "debug(1)",
+        "tool.trim!()",
+        "0..5 == 1",
+        "input.a.all(|x| { let y = x; y })",
+        "throw 1",
+        "input.a.all(|x| return x)",
+    ] {
+        assert!(Predicate::compile(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn hostile_expressions_end_in_an_error() {
+    let list: Vec<u32> = (0..2_000).collect();
+    let input = json!({"list": list, "text": "x".repeat(40_000), "many": vec![0; 200_000]});
+    for text in [
+        "input.list.all(|a| input.list.all(|b| input.list.all(|c| c >= 0)))".to_owned(),
+        "input.list.map(|a| input.list).len() > 0".to_owned(),
+        "input.text + input.text == \"\"".to_owned(),
+        "input.many.len() > 0".to_owned(),
+        format!("{}1{} == 1", "(".repeat(5_000), ")".repeat(5_000)),
+        format!("{}true", "!".repeat(5_000)),
+        format!("1 == {}", vec!["1"; 2_000].join(" + ")),
+        format!("{}1", "|x| ".repeat(3_000)),
+        format!("tool == \"{}\"", "x".repeat(20_000)),
+        format!("input.list{} == 1", "[0]".repeat(3_000)),
+    ] {
+        let start = std::time::Instant::now();
+        assert!(eval(&text, input.clone()).is_err(), "{text}");
+        assert!(start.elapsed().as_secs() < 5, "{text} took {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_large_value_is_readable() {
+    let input = json!({"body": "x".repeat(10 << 20), "rows": vec![1; 50_000]});
+    assert_eq!(eval("input.body.starts_with(\"x\") && input.body != \"x\"", input.clone()), Ok(true));
+    assert_eq!(eval("input.rows.len() == 50000 && 1 in input.rows", input), Ok(true));
+}
+
+#[test]
+fn what_the_session_could_not_decide_is_undecided() {
+    let mut session = SessionState::default();
+    session.keep_fact("order", Some("o1"), json!({"status": "pending"}));
+    session.keep_fact("other", None, json!(1));
+    let input = json!({"order_id": "o1"});
+    let reads = [
+        ("session.facts.order[input.order_id].status == \"pending\"", true),
+        ("has(session.facts, \"order\")", true),
+        ("type_of(session) == \"object\"", true),
+        ("session.facts[\"order\"].o1.status == \"pending\"", true),
+        ("session.facts.other == 1", false),
+        ("\"a\" !in session.labels", false),
+        ("!has(session.calls, \"x\")", false),
+    ];
+    for (text, _) in reads {
+        assert_eq!(eval_with(text, input.clone(), &session), Ok(true), "{text}");
+    }
+    session.unsettle("facts.order");
+    for (text, undecided) in reads {
+        let result = eval_with(text, input.clone(), &session);
+        match undecided {
+            true => assert!(
+                result.clone().unwrap_err().contains("`facts.order` of the session"),
+                "{text}: {result:?}"
+            ),
+            false => assert_eq!(result, Ok(true), "{text}"),
+        }
+    }
+    session.unsettle("labels");
+    assert!(eval_with("\"a\" in session.labels", input, &session).unwrap_err().contains("`labels`"));
+}
+
+#[test]
+fn knows_which_members_it_reads() {
+    let read = |text: &str| Predicate::compile(text).unwrap().roots_read().into_iter().collect::<Vec<_>>();
+    assert_eq!(
+        read("input.a == 1 && session.facts.x[context.k] == 2"),
+        [Root::Input, Root::Context, Root::Session]
+    );
+    assert_eq!(read("[1].all(|x| [x].all(|y| error == \"\"))"), [Root::Error]);
+    assert_eq!(read("true"), []);
+}
+
+#[test]
+fn is_shared_between_threads() {
+    fn shareable<T: Send + Sync>() {}
+    shareable::<Predicate>();
+}
+
+#[test]
+fn operators_bind_as_in_rhai() {
+    for text in [
+        "1 + 1 in [2] == true",
+        "1 in [1] && !(2 in [1])",
+        "true || 1 == 2 && false",
+        "2 * 3 + 1 == 7 && 1 + 2 > 2 == true",
+    ] {
+        assert_eq!(eval(text, json!({})), Ok(true), "{text}");
+    }
+}

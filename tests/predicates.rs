@@ -1,0 +1,199 @@
+//! What must hold of every expression and every call, however hostile: no panic, and no type that slips through.
+
+use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::script::{FUNCTIONS, Predicate};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3i64..3).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-4i32..4).prop_map(|n| Value::from(f64::from(n) / 2.0)),
+        "[abé]{0,2}".prop_map(Value::from),
+        Just("1e400".parse().map_or(Value::Null, Value::Number)),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..3)
+                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+fn expression() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "input",
+        "input.a",
+        "input.b",
+        "input.a.b",
+        "input[\"c\"]",
+        "input.a[0]",
+        "input.b[-1]",
+        "input.a[input.b]",
+        "context",
+        "session.facts",
+        "session.labels",
+        "output",
+        "server",
+        "tool",
+        "()",
+        "true",
+        "0",
+        "1",
+        "-1",
+        "1.5",
+        "\"a\"",
+        "\"\"",
+        "[]",
+        "[1, 2]",
+        "[\"a\"]",
+        "#{a: 1}",
+        "x",
+        "y.a",
+        "9223372036854775807",
+    ])
+    .prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        let binary = prop::sample::select(vec![
+            "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "in", "!in", "&&", "||", "??", "**",
+            "..",
+        ]);
+        let name = prop::sample::select(
+            FUNCTIONS
+                .iter()
+                .map(|function| function.name)
+                .chain(["call", "eval", "curry"])
+                .collect::<Vec<_>>(),
+        );
+        prop_oneof![
+            (inner.clone(), binary, inner.clone())
+                .prop_map(|(a, operator, b)| format!("({a} {operator} {b})")),
+            inner.clone().prop_map(|a| format!("!{a}")),
+            (name.clone(), inner.clone()).prop_map(|(name, a)| format!("{name}({a})")),
+            (name.clone(), inner.clone(), inner.clone()).prop_map(|(name, a, b)| format!("{name}({a}, {b})")),
+            (inner.clone(), name.clone(), inner.clone())
+                .prop_map(|(a, name, b)| format!("{a}.{name}(|x| {b})")),
+            (inner.clone(), name, inner.clone()).prop_map(|(a, name, b)| format!("{a}.{name}(|y| {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[{b}]")),
+            inner.prop_map(|a| format!("{a}.a")),
+        ]
+    })
+}
+
+fn eval(predicate: &Predicate, input: Value) -> Result<bool, String> {
+    let (call, session) = (ToolCall::new("c", "t", input), SessionState::default());
+    predicate.eval(&CallView::new(&call, &session)).map_err(|error| error.message)
+}
+
+/// Every way to replace one value inside of `value`, or all of it, by one of another type.
+fn corrupted(value: &Value) -> Vec<Value> {
+    let type_of = |value: &Value| callgate::json::JsonType::of(value);
+    let others =
+        [json!(null), json!(true), json!(2), json!("a"), json!([]), json!(["a"]), json!({}), json!({"a": 1})];
+    let mut all: Vec<Value> = others.into_iter().filter(|other| type_of(other) != type_of(value)).collect();
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                for other in corrupted(item) {
+                    let before = items.iter().take(index).cloned();
+                    let after = items.iter().skip(index + 1).cloned();
+                    all.push(before.chain([other]).chain(after).collect());
+                }
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                for other in corrupted(member) {
+                    let mut members = members.clone();
+                    members.insert(key.clone(), other);
+                    all.push(Value::Object(members));
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn a_wrong_type_never_makes_a_true_test_false() {
+    for (text, input) in [
+        ("input.a == input.b", json!({"a": [1, {"k": ["x", null]}], "b": [1.0, {"k": ["x", null]}]})),
+        ("input.a == 1 && input.b == true", json!({"a": 1, "b": true})),
+        ("input.a != input.b", json!({"a": {"k": 1, "l": "x"}, "b": {"k": 2, "l": "y"}})),
+        ("input.a != input.b", json!({"a": [1, "x"], "b": [2, "y"]})),
+        ("input.a > 100", json!({"a": 250})),
+        ("input.a >= input.b && input.b <= input.a && input.b < input.a", json!({"a": "b", "b": "a"})),
+        ("input.a in input.b", json!({"a": "x", "b": ["w", "x", "y"]})),
+        ("input.a in input.b", json!({"a": {"k": [1]}, "b": [{"k": [2]}, {"k": [1]}]})),
+        ("input.a !in input.b", json!({"a": "x", "b": ["w", "y"]})),
+        ("!(input.a in input.b)", json!({"a": 1, "b": [2, 3]})),
+        ("input.b.index_of(input.a) >= 0", json!({"a": "x", "b": ["w", "x"]})),
+        ("input.a.contains(input.b)", json!({"a": "xyz", "b": "y"})),
+        ("input.a.starts_with(\"x\") && ends_with(input.a, \"z\")", json!({"a": "xyz"})),
+        ("input.a.matches(\"^x\") || false", json!({"a": "xyz"})),
+        ("input.a.lower() == \"x\" && input.a.trim().upper() == \"X\"", json!({"a": "X"})),
+        ("has(input.a, \"k\")", json!({"a": {"k": 1}})),
+        ("input.a.len() > 1", json!({"a": [1, 2]})),
+        ("text_len(input.a) > 2", json!({"a": "abc"})),
+        ("keys(input.a).len() > 1", json!({"a": {"k": 1, "l": 2}})),
+        ("input.a[0] == \"x\" && input.a[1] != \"z\"", json!({"a": ["x", "y"]})),
+        ("input.a[0]", json!({"a": [true]})),
+        ("input.a.all(|x| x < input.b)", json!({"a": [1, 2], "b": 3})),
+        ("input.a.some(|x| x.k == input.b)", json!({"a": [{"k": "v"}], "b": "v"})),
+        ("input.a.filter(|x| x > 1).len() == 1", json!({"a": [1, 2]})),
+        ("sum(input.a) > 2 && max(input.b, 2) == 5 && min(input.b, 9) == 5", json!({"a": [1, 2], "b": 5})),
+        ("input.a * 2 + input.b > 9", json!({"a": 4, "b": 2})),
+        ("-input.a < 0 && abs(input.a) == 4", json!({"a": 4})),
+        ("!input.a", json!({"a": false})),
+        ("input.a && input.b", json!({"a": true, "b": true})),
+        ("split(input.a, \",\").len() == 2", json!({"a": "x,y"})),
+        ("at(input.a, input.b) == 1", json!({"a": [1], "b": 0})),
+    ] {
+        let predicate = Predicate::compile(text).unwrap();
+        assert_eq!(eval(&predicate, input.clone()), Ok(true), "{text}");
+        for member in ["a", "b"].into_iter().filter(|member| input.get(member).is_some()) {
+            for other in corrupted(&input[member]) {
+                let mut input = input.clone();
+                input[member] = other;
+                // An empty array or object in the place of another one is a value of the right type.
+                assert_ne!(eval(&predicate, input.clone()), Ok(false), "{text} with {input}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn no_expression_and_no_input_makes_it_panic(text in expression(), a in value(), b in value(), c in value()) {
+        if let Ok(predicate) = Predicate::compile(&text) {
+            let result = eval(&predicate, json!({"a": a, "b": b, "c": c}));
+            prop_assert!(!result.as_ref().is_err_and(|message| message.contains("made its evaluation fail")), "{text}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn any_text_compiles_or_is_refused_with_a_place_inside_of_it(text in "[ -~é\n]{0,40}") {
+        if let Err(error) = Predicate::compile(&text) {
+            prop_assert!(!error.message.contains("made its evaluation fail"), "{error:?}");
+            if let Some(offset) = error.offset {
+                prop_assert!(text.is_char_boundary(offset), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn equality_is_that_of_json_where_types_agree(a in value(), b in value()) {
+        let predicate = Predicate::compile("input.a == input.b").unwrap();
+        if let Ok(equal) = eval(&predicate, json!({"a": a, "b": b})) {
+            prop_assert_eq!(equal, callgate::json::equal(&a, &b));
+        }
+    }
+}
