@@ -16,7 +16,7 @@ use crate::policy::rules_record;
 /// With the YAML language server, begin a rules file with
 /// `# yaml-language-server: $schema=rules.schema.json`.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment, after_help = "Example:\n  callgate schema > rules.schema.json")]
+#[command(after_help = "Example:\n  callgate schema > rules.schema.json")]
 pub(super) struct Schema {
     /// Of which files
     #[arg(value_enum, default_value_t = Subject::Rules)]

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::builder::styling::{Effects, Style};
 
+use super::summary::is_call;
 use crate::call::{Outcome, OutcomeKind};
 use crate::cli::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, columns, cut, one_line, wrap};
 
@@ -11,9 +12,9 @@ use crate::cli::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, columns, c
 const MIN_REASON: usize = 36;
 /// Of a longer reason a terminal gets as many lines.
 const MAX_REASON_LINES: usize = 6;
-/// No column but that of the reason gets wider.
-const MAX_CELL: usize = 32;
-/// Nor, to fit in, narrower.
+/// No column but that of the reason gets wider, whatever its cells hold.
+const MAX_CELL: usize = 40;
+/// Nor narrower, to fit all in.
 const MIN_CELL: usize = 8;
 const GAP: &str = "  ";
 /// A mark and the longest usual word.
@@ -23,7 +24,8 @@ const TIME: usize = 7;
 /// What a row says.
 pub(super) struct Row {
     kind: OutcomeKind,
-    session: String,
+    /// The empty name for the one without a name; `None` for a line that is no call.
+    session: Option<String>,
     id: String,
     tool: String,
     policy: String,
@@ -41,7 +43,7 @@ impl Row {
         };
         Self {
             kind: outcome.outcome,
-            session: outcome.session.as_deref().map(text).unwrap_or_default(),
+            session: is_call(outcome).then(|| outcome.session.as_deref().map(text).unwrap_or_default()),
             id: text(&outcome.id),
             tool: text(&outcome.tool),
             policy: outcome.reason.policy.as_deref().map(text).unwrap_or_default(),
@@ -49,13 +51,17 @@ impl Row {
             reason: text(reason),
         }
     }
+
+    fn session(&self) -> &str {
+        self.session.as_deref().unwrap_or_default()
+    }
 }
 
 /// The widths of the columns.
 pub(super) struct Layout {
     /// `None`: all rows are of this session.
     session: Option<usize>,
-    only_session: String,
+    only_session: Option<String>,
     id: usize,
     tool: usize,
     policy: usize,
@@ -76,8 +82,8 @@ impl Layout {
             cells.chain([columns(head)]).max().unwrap_or(0).min(MAX_CELL)
         };
         let mut layout = Self {
-            session: several_sessions.then(|| longest("SESSION", |row| &row.session)),
-            only_session: rows.first().map(|row| row.session.clone()).unwrap_or_default(),
+            session: several_sessions.then(|| longest("SESSION", Row::session)),
+            only_session: rows.iter().find_map(|row| row.session.clone()),
             id: longest("CALL", |row| &row.id),
             tool: longest("TOOL", |row| &row.tool),
             policy: longest_policy.clamp(columns("POLICY"), MAX_CELL),
@@ -108,7 +114,7 @@ impl Layout {
 
     /// Whether the row can be told from the others in this layout.
     pub(super) fn has_room_for(&self, row: &Row) -> bool {
-        self.session.is_some() || row.session == self.only_session
+        self.session.is_some() || row.session.is_none() || row.session == self.only_session
     }
 
     /// Writes the names of the columns.
@@ -132,7 +138,7 @@ impl Layout {
     pub(super) fn write(&self, row: &Row, output: &mut Output) -> io::Result<()> {
         let (mark, style) = appearance(row.kind);
         let outcome = format!("{:OUTCOME$}", format!("{mark} {}", row.kind.name()));
-        let session = self.session.map(|width| self.cell(&row.session, width)).unwrap_or_default();
+        let session = self.session.map(|width| self.cell(row.session(), width)).unwrap_or_default();
         let line = [
             &*output.paint(style, &outcome),
             GAP,

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::row::{appearance, duration};
-use crate::call::{Outcome, OutcomeKind, Verdict};
+use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
 use crate::cli::exit::Stop;
-use crate::cli::output::{BOLD, CYAN, DIM, Output, amount, columns, grouped, one_line, wrap};
+use crate::cli::output::{BOLD, CYAN, DIM, Output, amount, columns, cut, grouped, one_line, wrap};
 
 /// Questions that are repeated at the end; more are counted.
 const MAX_QUESTIONS: usize = 20;
+
+/// Before the lines of a question.
+const INDENT: &str = "    ";
 
 /// Counts outcomes.
 #[derive(Default)]
@@ -42,14 +45,27 @@ struct Question {
     expires: Option<String>,
 }
 
+/// Whether the outcome is that of a call, and not of a line that is none and so belongs to no session.
+pub(super) fn is_call(outcome: &Outcome) -> bool {
+    outcome.reason.policy.is_some() || outcome.reason.code != reason_code::INVALID_CALL
+}
+
+/// A time in RFC 3339 as people write it.
+fn to_the_minute(time: &str) -> String {
+    let read = time.parse::<jiff::Timestamp>();
+    read.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
 impl Summary {
     pub(super) fn count(&mut self, outcome: &Outcome) {
         self.calls += 1;
         self.dry += usize::from(outcome.dry);
         self.microseconds = self.microseconds.saturating_add(outcome.duration_us);
         *self.kinds.entry(outcome.outcome).or_default() += 1;
-        let first = self.first_session.get_or_insert_with(|| outcome.session.clone());
-        self.several_sessions |= *first != outcome.session;
+        if is_call(outcome) {
+            let first = self.first_session.get_or_insert_with(|| outcome.session.clone());
+            self.several_sessions |= *first != outcome.session;
+        }
         self.count_policies(outcome);
         if let Some(approval) = &outcome.approval {
             if self.questions.len() == MAX_QUESTIONS {
@@ -61,7 +77,7 @@ impl Summary {
                 session: outcome.session.as_deref().map(|name| one_line(name).into_owned()),
                 text: one_line(approval.message.as_deref().unwrap_or(&outcome.reason.message)).into_owned(),
                 policies: approval.policies.join(", "),
-                expires: approval.expires_at.clone(),
+                expires: approval.expires_at.as_deref().map(to_the_minute),
             });
         }
     }
@@ -161,11 +177,12 @@ impl Summary {
             about.extend(question.session.as_ref().map(|name| format!("session {name}")));
             about.extend((!question.policies.is_empty()).then(|| question.policies.clone()));
             about.extend(question.expires.as_ref().map(|time| format!("until {time}")));
-            let about = output.paint(DIM, &about.join(" · ")).into_owned();
+            let width = output.width.map_or(usize::MAX, |width| width - INDENT.len());
+            let room = width.saturating_sub(columns(&question.approval));
+            let about = output.paint(DIM, &cut(&about.join(" · "), room)).into_owned();
             writeln!(output, "  {approval}  {about}")?;
-            let width = output.width.map_or(usize::MAX, |width| width - 4);
             for line in wrap(&question.text, width) {
-                writeln!(output, "    {line}")?;
+                writeln!(output, "{INDENT}{line}")?;
             }
         }
         if self.more_questions > 0 {
