@@ -67,18 +67,21 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// Everything, with what differs from run to run masked.
+    /// Everything that was seen of it.
     fn shown(&self) -> String {
         format!("exit {:?}\n-- stdout\n{}-- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
+/// For snapshots, with what differs from run to run masked.
 fn settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/cli"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.add_filter(r" +[\d.]+ (µs|ms|s)\b", " [time]");
+    settings.add_filter(r"[\d.]+ (µs|ms|s) in all", "[time] in all");
+    // As wide as the column.
+    settings.add_filter(r"[ .\d]{4} [µm]s", " [time]");
     settings.add_filter(r"revision [0-9a-f]{12}", "revision [revision]");
     settings.add_filter(r"until \d{4}-\d\d-\d\d \d\d:\d\d UTC", "until [expiry]");
     settings
@@ -146,7 +149,7 @@ fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
     assert!(unusable.stdout.contains("error[CG304]: the schema of the tool `t`"), "{}", unusable.stdout);
     for (file, place) in [
         ("nameless.json", "nameless.json:2:22: missing field `name`"),
-        ("twice.json", "twice.json:2:21: the key `name` stands twice"),
+        ("twice.json", "twice.json:2:22: the key `name` stands twice"),
         ("text.json", "`text.json` is no list of tools"),
     ] {
         let ended = check(file);

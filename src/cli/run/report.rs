@@ -17,7 +17,7 @@ pub(super) enum Report {
     /// One outcome a line.
     Json,
     /// A table.
-    Text(Table),
+    Text(Box<Table>),
 }
 
 /// A table that grows row by row.
@@ -35,12 +35,12 @@ impl Report {
 
     pub(super) fn text(chains: &Chains) -> Self {
         let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
-        Self::Text(Table {
+        Self::Text(Box::new(Table {
             layout: None,
             waiting: Vec::new(),
             longest_policy: ids.max().unwrap_or(0),
             summary: Summary::default(),
-        })
+        }))
     }
 
     /// Shows an outcome, at the latest when the report catches up.
