@@ -15,3 +15,5 @@ mod jsonpath_compliance;
 mod layering;
 #[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod reference;
