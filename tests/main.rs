@@ -4,6 +4,8 @@
 mod broken_yaml;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+#[cfg(feature = "cli")]
 mod cli;
 #[cfg(test)]
 mod detect;

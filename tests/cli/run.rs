@@ -256,6 +256,25 @@ fn a_context_stands_under_that_of_each_call() {
 }
 
 #[test]
+fn calls_are_checked_against_the_schemas_of_the_tools() {
+    let tools = r#"[{"name":"pay","input_schema":{"required":["amount"]}},{"name":"odd","input_schema":{"type":"x"}}]"#;
+    let rules = "policies: [{ id: fits, validate: { schema: tool } }]";
+    let desk = Desk::new(&[("rules.yaml", rules), ("tools.json", tools)]);
+    let calls = r#"{"id":"fits","tool":"pay","input":{"amount":1}}
+{"id":"lacks","tool":"pay","input":{}}
+{"id":"odd","tool":"odd","input":{}}
+"#;
+    let ended = desk.run_with_input(&[&JSON[..], &["--tools", "tools.json"]].concat(), calls);
+    assert_eq!(ended.ends()[..2], ["fits executed", "lacks invalid"]);
+    assert_ne!(ended.ends()[2], "odd executed");
+    assert!(
+        ended.stderr.starts_with("warning: the schema of the tool `odd` can't be used"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
 fn rules_that_do_not_load_decide_nothing() {
     let desk = Desk::new(&[("bad.yaml", "policies: [{ id: a, denny: {} }]"), ("calls.jsonl", "")]);
     let ended = desk.run(&["run", "--policies", "bad.yaml", "calls.jsonl"]);

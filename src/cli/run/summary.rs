@@ -11,6 +11,8 @@ use crate::cli::output::{BOLD, CYAN, DIM, Output, amount, columns, cut, grouped,
 /// Questions that are repeated at the end; more are counted.
 const MAX_QUESTIONS: usize = 20;
 
+/// What stops a call that no policy permits; no id is like that by chance.
+const UNMATCHED: &str = "defaults.unmatched";
 /// Before the lines of a question.
 const INDENT: &str = "    ";
 
@@ -88,7 +90,11 @@ impl Summary {
             outcome.approval.is_none()
                 && !matches!(outcome.outcome, OutcomeKind::Executed | OutcomeKind::Cached)
         });
-        for policy in asking.chain(stopping) {
+        let by_default = outcome.reason.policy.is_none()
+            && outcome.reason.code == reason_code::UNMATCHED
+            && outcome.outcome != OutcomeKind::Executed;
+        let unmatched = by_default.then_some(UNMATCHED).into_iter();
+        for policy in asking.chain(stopping).map(String::as_str).chain(unmatched) {
             *self.of_policy(policy).kinds.entry(outcome.outcome).or_default() += 1;
         }
         for trace in &outcome.policies {
