@@ -18,4 +18,6 @@ mod layering;
 #[cfg(test)]
 mod predicates;
 #[cfg(test)]
+mod readme;
+#[cfg(test)]
 mod reference;
