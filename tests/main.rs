@@ -5,6 +5,9 @@ mod broken_yaml;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+#[cfg(feature = "cli")]
+mod cli;
+#[cfg(test)]
 mod detect;
 #[cfg(test)]
 mod expressions;
