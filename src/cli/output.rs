@@ -72,8 +72,9 @@ pub(super) fn warn(message: impl Display) {
 }
 
 fn say(style: Style, word: &str, message: impl Display) {
+    let message = message.to_string();
     // That nobody reads stderr is no reason to stop.
-    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {message}");
+    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {}", one_line(&message));
 }
 
 /// Shows on stderr what is wrong with rules that can't be loaded.

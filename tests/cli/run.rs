@@ -109,7 +109,7 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
     let mut calls =
         b"\n{\"tool\":\"look\",\"input\":{}}\n{\"tool\":\"look\"\n   \n[]\n{\"input\":{}}\n".to_vec();
     calls.extend(b"{\"tool\":\"caf\xe9\",\"input\":{}}\n");
-    calls.extend(b"{\"tool\":\"look\",\"input\":{\"a\":1,\"a\":2}}\n");
+    calls.extend(b"{\"tool\":\"look\",\"input\":{\"a\\u001b\":1,\"a\\u001b\":2}}\n");
     calls.extend(br#"{"tool":"look","input":""#);
     calls.extend(b"x".repeat(17 << 20));
     calls.extend(b"\"}\n{\"tool\":\"look\",\"input\":{}}");
@@ -134,7 +134,7 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
         "error: stdin:5: a call is a JSON object, this is array",
         "error: stdin:6: `tool` is missing",
         "error: stdin:7: the byte 0xE9",
-        "error: stdin:8: not JSON: the key `a` stands twice in one object",
+        "error: stdin:8: not JSON: the key `a\\u{1b}` stands twice in one object",
         "error: stdin:9: the line has 18 MiB; 16 MiB are the limit",
     ]) {
         assert!(problem.starts_with(wanted), "{problem}");

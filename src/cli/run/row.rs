@@ -77,15 +77,17 @@ impl Layout {
         longest_policy: usize,
         width: Option<usize>,
     ) -> Self {
-        let longest = |head: &str, cell: fn(&Row) -> &str| {
-            let cells = rows.iter().map(|row| columns(cell(row)));
-            cells.chain([columns(head)]).max().unwrap_or(0).min(MAX_CELL)
+        // One or two rows of a pipe that stays open say little about those to come.
+        let first_of_many = rows.len() <= 2;
+        let longest = |usual: usize, head: &str, cell: fn(&Row) -> &str| {
+            let least = if first_of_many { usual } else { columns(head) };
+            rows.iter().map(|row| columns(cell(row))).fold(least, usize::max).min(MAX_CELL)
         };
         let mut layout = Self {
-            session: several_sessions.then(|| longest("SESSION", Row::session)),
+            session: several_sessions.then(|| longest(12, "SESSION", Row::session)),
             only_session: rows.iter().find_map(|row| row.session.clone()),
-            id: longest("CALL", |row| &row.id),
-            tool: longest("TOOL", |row| &row.tool),
+            id: longest(12, "CALL", |row| &row.id),
+            tool: longest(20, "TOOL", |row| &row.tool),
             policy: longest_policy.clamp(columns("POLICY"), MAX_CELL),
             width,
         };
