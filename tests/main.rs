@@ -16,3 +16,6 @@ mod layering;
 mod predicates;
 #[cfg(test)]
 mod reference;
+mod broken_rules;
+mod design_examples;
+mod pages;
