@@ -15,6 +15,8 @@ mod layering;
 #[cfg(test)]
 mod predicates;
 #[cfg(test)]
+mod readme;
+#[cfg(test)]
 mod reference;
 mod broken_rules;
 mod design_examples;

@@ -56,12 +56,23 @@ fn reference() -> String {
         for field in record.fields {
             let needed = if field.required { " (needed)" } else { "" };
             let value = words(&field.shape, &mut named);
-            let _ = writeln!(page, "| `{}`{needed} | {} | {} |", field.name, value.replace('|', "\\|"), field.doc.replace('|', "\\|"));
+            let _ = writeln!(
+                page,
+                "| `{}`{needed} | {} | {} |",
+                field.name,
+                value.replace('|', "\\|"),
+                field.doc.replace('|', "\\|")
+            );
         }
     }
     page.push_str("\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n\n| function | gives |\n| --- | --- |\n");
     for function in FUNCTIONS {
-        let _ = writeln!(page, "| `{}` | {} |", function.signature().replace('|', "\\|"), function.about.replace('|', "\\|"));
+        let _ = writeln!(
+            page,
+            "| `{}` | {} |",
+            function.signature().replace('|', "\\|"),
+            function.about.replace('|', "\\|")
+        );
     }
     page.push_str("\n## Detectors\n\n| detector | finds |\n| --- | --- |\n");
     for detector in Detector::ALL {
@@ -77,5 +88,9 @@ fn the_reference_is_what_the_tables_say() {
     if std::env::var_os("UPDATE_GENERATED").is_some() {
         std::fs::write(&path, &now).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), now, "docs/reference.md is stale: run the tests with UPDATE_GENERATED=1");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap_or_default(),
+        now,
+        "docs/reference.md is stale: run the tests with UPDATE_GENERATED=1"
+    );
 }

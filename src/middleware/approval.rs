@@ -14,7 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Suspends matching calls until a person has approved them. Every approval that matches is part of the one request.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: true,
     read: |node, reader| Approval::read(node, reader).map(Kind::Approval),
 };

@@ -18,7 +18,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           are applied in order; each policy sees what the one before it left.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: false,
+    after_tool: |node| node.get("input").is_none(),
     needs_matcher: false,
     read: |node, reader| Transform::read(node, reader).map(Kind::Transform),
 };

@@ -248,7 +248,7 @@ fn read_parts(
     let (kind_node, entry) = find_kind(node, diagnostics)?;
     let mut reader = Reader::new(diagnostics, sources);
     reader.polarity = entry.polarity;
-    reader.after_tool = entry.after_tool;
+    reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
     let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
     let kind = (entry.read)(&kind_node.value, &mut reader);
