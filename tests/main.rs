@@ -23,3 +23,6 @@ mod predicates;
 mod readme;
 #[cfg(test)]
 mod reference;
+mod broken_rules;
+mod design_examples;
+mod pages;
