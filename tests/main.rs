@@ -13,4 +13,8 @@ mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod playback;
+#[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod retail;

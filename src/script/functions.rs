@@ -7,7 +7,7 @@ use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
 
 use super::arithmetic::add;
 use super::engine;
-use super::value::{Kind, Number, compare, position};
+use super::value::{Kind, Number, compare, equal, position};
 
 /// Pieces that `split` gives at most.
 const MAX_PIECES: usize = 1_000;
@@ -78,6 +78,12 @@ pub const FUNCTIONS: &[Function] = &[
         Run::Two(at),
     ),
     function("contains", &["text", "part"], "whether a string has this part", Run::Two(contains)),
+    function(
+        "count",
+        &["array", "value"],
+        "how many elements of an array equal a value",
+        Run::Two(count),
+    ),
     function("ends_with", &["text", "end"], "whether a string ends so", Run::Two(ends_with)),
     function(
         "filter",
@@ -87,6 +93,12 @@ pub const FUNCTIONS: &[Function] = &[
     ),
     outline("has", &["object", "key"], "whether an object has a key", Run::Two(has)),
     function("index_of", &["array", "value"], "the first index of a value, or -1", Run::Two(index_of)),
+    function(
+        "indices",
+        &["array"],
+        "the indices of an array, from 0: `indices(a).all(|k| at(a, k) != at(b, k))` goes through two arrays side by side",
+        Run::One(indices),
+    ),
     outline("is_null", &["value"], "whether a value is null", Run::One(is_null)),
     outline("keys", &["object"], "the keys of an object, sorted", Run::One(keys)),
     function("len", &["array"], "how many elements an array has", Run::One(len)),
@@ -216,6 +228,23 @@ fn index_of(list: &Dynamic, wanted: &Dynamic) -> Result<Dynamic, String> {
     }
 }
 
+fn count(list: &Dynamic, wanted: &Dynamic) -> Result<Dynamic, String> {
+    match Kind::of(list)? {
+        Kind::List(list) => {
+            let equals = list.iter().map(|item| equal(item, wanted)).collect::<Result<Vec<_>, _>>()?;
+            Ok(whole(equals.into_iter().filter(|equal| *equal).count()))
+        }
+        other => Err(wrong("count", "an array", &other)),
+    }
+}
+
+fn indices(list: &Dynamic) -> Result<Dynamic, String> {
+    match Kind::of(list)? {
+        Kind::List(list) => Ok((0..list.len()).map(whole).collect::<Array>().into()),
+        other => Err(wrong("indices", "an array", &other)),
+    }
+}
+
 fn is_null(value: &Dynamic) -> Result<Dynamic, String> {
     Ok(matches!(Kind::of(value)?, Kind::Null).into())
 }
@@ -236,7 +265,7 @@ fn values(object: &Dynamic) -> Result<Dynamic, String> {
 
 fn len(list: &Dynamic) -> Result<Dynamic, String> {
     match Kind::of(list)? {
-        Kind::List(list) => Ok(count(list.len())),
+        Kind::List(list) => Ok(whole(list.len())),
         Kind::Text(_) => Err("`len` takes an array, this is a string: write `text_len(x)`".to_owned()),
         Kind::Object(_) => Err("`len` takes an array, this is an object: write `len(keys(x))`".to_owned()),
         other => Err(wrong("len", "an array", &other)),
@@ -244,11 +273,11 @@ fn len(list: &Dynamic) -> Result<Dynamic, String> {
 }
 
 fn text_len(value: &Dynamic) -> Result<Dynamic, String> {
-    Ok(count(text("text_len", value)?.chars().count()))
+    Ok(whole(text("text_len", value)?.chars().count()))
 }
 
-fn count(count: usize) -> Dynamic {
-    Dynamic::from_int(i64::try_from(count).unwrap_or(i64::MAX))
+fn whole(number: usize) -> Dynamic {
+    Dynamic::from_int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn matches(value: &Dynamic, pattern: &Dynamic) -> Result<Dynamic, String> {
