@@ -5,6 +5,9 @@ mod broken_yaml;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+#[cfg(feature = "cli")]
+mod cli;
+#[cfg(test)]
 mod detect;
 #[cfg(test)]
 mod expressions;
@@ -13,8 +16,14 @@ mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod pii;
+#[cfg(test)]
 mod playback;
 #[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod retail;

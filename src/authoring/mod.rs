@@ -5,6 +5,6 @@ mod json_schema;
 mod reader;
 mod shape;
 
-pub use json_schema::json_schema;
+pub use json_schema::{Constraint, json_schema};
 pub use reader::{Polarity, Reader};
 pub use shape::{Field, Record, Shape};

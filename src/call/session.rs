@@ -1,5 +1,7 @@
 //! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 /// The state of one session: the `$.session` of the call document.
@@ -13,6 +15,8 @@ pub struct SessionState {
     halted: Option<String>,
     /// How often the model was invited to try again, by policy and tool.
     invitations: Vec<((String, String), u64)>,
+    /// How often each call id has come, for ids repeat.
+    occurrences: HashMap<String, u64>,
 }
 
 impl Default for SessionState {
@@ -22,6 +26,7 @@ impl Default for SessionState {
             unsettled: Vec::new(),
             halted: None,
             invitations: Vec::new(),
+            occurrences: HashMap::new(),
         }
     }
 }
@@ -57,6 +62,8 @@ impl SessionState {
         match key {
             None => {
                 facts.insert(name.to_owned(), value);
+                // Whatever an undecided one would have left here, this replaces it.
+                self.unsettled.retain(|known| known.strip_prefix("facts.") != Some(name));
             }
             Some(key) => {
                 let entry = facts.entry(name).or_insert_with(|| Value::Object(Map::new()));
@@ -98,6 +105,13 @@ impl SessionState {
     /// Why the session was stopped, if it was.
     pub fn halted(&self) -> Option<&str> {
         self.halted.as_deref()
+    }
+
+    /// Counts a call by its id and says which occurrence of the id it is, from 1.
+    pub fn count_occurrence(&mut self, id: &str) -> u64 {
+        let count = self.occurrences.entry(id.to_owned()).or_default();
+        *count += 1;
+        *count
     }
 
     /// How often a policy has invited the model to try a tool again.

@@ -2,13 +2,12 @@
 
 use smallvec::SmallVec;
 
+use super::Subject;
 use super::decision::Effect;
 use super::shown::Shown;
 use super::trace::{PolicyRef, Trace};
-use super::{Kernel, Subject};
 use crate::authoring::Polarity;
-use crate::call::{ApprovalRequest, CallView, Phase, Reason, Verdict, reason_code};
-use crate::json;
+use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::Kind;
 use crate::policy::{Mode, Policy, Unmatched};
@@ -57,7 +56,10 @@ pub(super) fn run(
                 _ => continue,
             };
             let reference = PolicyRef { layer, index };
-            trace.note(reference, Phase::Gate, verdict(policy), why.is_some());
+            let verdict = verdict(policy);
+            // What answers is found here, where it lifts `unmatched`, and acts in the tool's place.
+            let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
+            trace.note(reference, phase, verdict, why.is_some());
             if policy.mode != Mode::Shadow {
                 permitted |= conclusion.hear(reference, policy, why);
             }
@@ -179,7 +181,7 @@ fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
 }
 
 /// What is asked of the person: the questions of all policies that ask.
-fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
+pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
     let questions = approvals.iter().filter_map(|reference| {
         let policy = subject.policy(*reference)?;
         match &policy.kind {
@@ -196,38 +198,5 @@ fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> Str
         (Some(template), _) => template.render(&view, &[]).text,
         (None, Some(description)) => description.clone(),
         (None, None) => format!("`{}` is stopped by the policy `{}`", view.call.tool, policy.id),
-    }
-}
-
-/// The one request for all approvals that a suspended call needs.
-pub(super) fn request(
-    kernel: &Kernel<'_>,
-    subject: &Subject<'_>,
-    approvals: &[PolicyRef],
-    reason: &str,
-    shown: &Shown<'_>,
-    view: CallView<'_>,
-) -> ApprovalRequest {
-    // Where only `defaults.unmatched` asks, there is no question but the reason.
-    let message = if approvals.is_empty() {
-        reason.to_owned()
-    } else {
-        shown.text(&question(subject, approvals, shown.view(view)))
-    };
-    let asking = || approvals.iter().filter_map(|reference| subject.policy(*reference));
-    let expires = asking().filter_map(|policy| match &policy.kind {
-        Kind::Approval(approval) => approval.expires,
-        _ => None,
-    });
-    let expires_at = expires.min().and_then(|after| kernel.clock.now().checked_add(after).ok());
-    ApprovalRequest {
-        approval_id: format!("approval_{}", subject.call.id),
-        tool_call_id: subject.call.id.clone(),
-        tool_name: subject.call.tool.clone(),
-        input: shown.input.clone().into_owned(),
-        message: Some(message),
-        policies: asking().map(|policy| policy.id.clone()).collect(),
-        expires_at: expires_at.map(|time| time.to_string()),
-        input_digest: json::digest(view.input).to_string(),
     }
 }

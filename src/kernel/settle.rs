@@ -5,12 +5,9 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::decision::{Decision, Effect};
-use super::shown::Shown;
 use super::trace::{PolicyRef, Trace};
-use super::{Kernel, Subject, gate};
-use crate::call::{
-    AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code,
-};
+use super::{Kernel, Subject};
+use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::{ToolAnswer, ToolError};
 use crate::matcher::Truth;
 use crate::middleware::{Kind, apply_steps};
@@ -26,13 +23,17 @@ pub enum Execution {
 }
 
 /// A call on its way to its outcome.
-struct Settling<'a> {
-    subject: Subject<'a>,
-    trace: Trace,
-    kind: OutcomeKind,
-    output: Option<Value>,
-    error: Option<String>,
-    reason: Reason,
+pub(super) struct Settling<'a> {
+    pub(super) subject: Subject<'a>,
+    pub(super) trace: Trace,
+    pub(super) kind: OutcomeKind,
+    pub(super) output: Option<Value>,
+    pub(super) error: Option<String>,
+    pub(super) reason: Reason,
+    /// No tool stood behind the call: there is nothing to form or to learn from its output.
+    pub(super) dry: bool,
+    /// Which occurrence of its id the call is.
+    pub(super) occurrence: u64,
 }
 
 impl Kernel<'_> {
@@ -60,8 +61,10 @@ impl Kernel<'_> {
             output: None,
             error: None,
             reason,
+            dry: false,
+            occurrence: session.count_occurrence(&decision.call.id),
         };
-        settling.finish(self, &decision, session, false, started)
+        settling.finish(self, &decision, session, started)
     }
 
     /// The outcome of a call that was executed or answered.
@@ -107,6 +110,8 @@ impl Kernel<'_> {
             output,
             error: error.as_ref().map(|error| error.message.clone()),
             reason,
+            dry,
+            occurrence: session.count_occurrence(&decision.call.id),
         };
         if let Some(error) = &error {
             settling.recover(error, &decision.input, session);
@@ -114,12 +119,12 @@ impl Kernel<'_> {
         settling.transform(&decision.input, session);
         settling.redact(&decision.input, session);
         settling.remember(&decision.input, session);
-        settling.finish(self, &decision, session, dry, started)
+        settling.finish(self, &decision, session, started)
     }
 }
 
 impl<'a> Settling<'a> {
-    fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
+    pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
         CallView {
             input,
             output: self.output.as_ref(),
@@ -128,7 +133,7 @@ impl<'a> Settling<'a> {
         }
     }
 
-    fn policies(&self) -> Vec<(PolicyRef, &'a Policy)> {
+    pub(super) fn policies(&self) -> Vec<(PolicyRef, &'a Policy)> {
         self.subject.policies(|chain| &chain.settle).collect()
     }
 
@@ -165,6 +170,9 @@ impl<'a> Settling<'a> {
     }
 
     fn transform(&mut self, input: &Value, session: &SessionState) {
+        if self.dry {
+            return;
+        }
         for (reference, policy) in self.policies() {
             let Kind::Transform(transform) = &policy.kind else { continue };
             let Some(mut output) = self.output.clone() else { return };
@@ -229,7 +237,7 @@ impl<'a> Settling<'a> {
         for (reference, policy) in self.policies() {
             let acts = match &policy.kind {
                 Kind::Label(_) => true,
-                Kind::Fact(_) => self.kind == OutcomeKind::Executed,
+                Kind::Fact(_) => self.kind == OutcomeKind::Executed && !self.dry,
                 _ => false,
             };
             if !acts {
@@ -255,62 +263,5 @@ impl<'a> Settling<'a> {
                 _ => {}
             }
         }
-    }
-
-    /// Audits, and writes the outcome down.
-    fn finish(
-        mut self,
-        kernel: &Kernel<'_>,
-        decision: &Decision<'_>,
-        session: &SessionState,
-        dry: bool,
-        started: Instant,
-    ) -> Outcome {
-        let (input, message, approval, (audit, audited)) = {
-            let view = self.view(&decision.input, session);
-            let shown = Shown::of(&self.subject, view);
-            let message = shown.text(&self.reason.message);
-            let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| gate::request(kernel, &self.subject, &decision.approvals, &message, &shown, view));
-            (shown.input.clone().into_owned(), message, approval, self.audit(&shown, view))
-        };
-        for (reference, open) in audited {
-            self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
-        }
-        Outcome {
-            id: self.subject.call.id.clone(),
-            tool: self.subject.call.tool.clone(),
-            session: None,
-            outcome: self.kind,
-            input,
-            output: self.output,
-            error: self.error,
-            reason: Reason { message, ..self.reason },
-            policies: self.trace.named(self.subject.layers),
-            approval,
-            audit,
-            dry,
-            revision: kernel.revision(),
-            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        }
-    }
-
-    /// What audit policies record, and which they are. Matched on what the call is, recorded from what may be shown of it;
-    /// when in doubt, recorded.
-    fn audit(&self, shown: &Shown<'_>, view: CallView<'_>) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
-        let (mut entries, mut audited) = (Vec::new(), Vec::new());
-        for (reference, policy) in self.policies() {
-            let Kind::Audit(audit) = &policy.kind else { continue };
-            let truth = policy.matcher.eval(&view);
-            if truth == Truth::No {
-                continue;
-            }
-            audited.push((reference, matches!(truth, Truth::Undecided(_))));
-            if policy.mode != Mode::Shadow {
-                entries
-                    .push(AuditEntry { policy: policy.id.clone(), fields: audit.fields(&shown.view(view)) });
-            }
-        }
-        (entries, audited)
     }
 }

@@ -6,7 +6,7 @@
 use url::Url;
 
 use super::Undecided;
-use super::name::{Name, DnsPattern};
+use super::name::{DnsPattern, Name};
 use crate::text::is_hidden;
 
 /// Schemes whose URLs have a host that all readers find in the same place.

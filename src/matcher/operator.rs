@@ -265,7 +265,7 @@ fn on_text(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> 
 }
 
 fn mistyped(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
-    Truth::Undecided(format!("is of type {}, `{operator}` needs {wanted}", node.json_type()))
+    Truth::Undecided(format!("it is of type {}, `{operator}` needs {wanted}", node.json_type()))
 }
 
 /// Whether two values of one type are equal. Null may be asked for whatever the type is.
@@ -296,7 +296,7 @@ fn contains(node: Node<'_>, operand: Node<'_>) -> Truth {
         })),
         _ => match (node.as_str(), operand.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
-            (Some(_), None) => Truth::Undecided("is text, `contains` was given no text".to_owned()),
+            (Some(_), None) => Truth::Undecided("it is text, and `contains` was given no text".to_owned()),
             (None, _) => mistyped(node, "contains", "string or array"),
         },
     }

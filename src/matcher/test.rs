@@ -204,7 +204,7 @@ impl Test {
 
     fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
         Truth::all(self.operators.iter().map(|operator| match operator.eval(node, view) {
-            Truth::Undecided(why) => Truth::Undecided(format!("`{}` {why}", self.path.text())),
+            Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand is absence like that of the place itself.
             Truth::Absent => match self.absence {
                 Absence::Acts => Truth::Absent,

@@ -14,7 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Suspends matching calls until a person has approved them. Every approval that matches is part of the one request.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: true,
     read: |node, reader| Approval::read(node, reader).map(Kind::Approval),
 };
@@ -45,14 +45,6 @@ static RECORD: Record = Record {
             "Which arguments the approver may change. Without it: none.",
         ),
         Field::optional("remember", Shape::Record(&REMEMBER), "Lets an approval stand for later calls, too."),
-        Field::optional(
-            "present",
-            Shape::Word(&[
-                ("all", "every waiting call of a round is asked for at once"),
-                ("first", "one question at a time; the others are told to ask again"),
-            ]),
-            "How several waiting calls of one round are presented. Without it: `all`.",
-        ),
     ],
 };
 
@@ -92,8 +84,6 @@ pub struct Approval {
     pub edits: Vec<Path>,
     /// Whether the approval stands for later calls.
     pub remember: Option<Remember>,
-    /// How several waiting calls are presented.
-    pub present: Present,
 }
 
 /// A grant for later calls.
@@ -103,15 +93,6 @@ pub struct Remember {
     pub fields: Vec<Path>,
     /// How long it stands.
     pub duration: Duration,
-}
-
-/// How several waiting calls of one round are presented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Present {
-    /// All at once.
-    All,
-    /// One at a time.
-    First,
 }
 
 impl Remember {
@@ -138,10 +119,6 @@ impl Approval {
         let names = node.get("approvers").and_then(Node::items).unwrap_or_default();
         let approvers = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
         let quorum = node.get("quorum").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
-        let present = match node.get("present").and_then(Node::as_str) {
-            Some("first") => Present::First,
-            _ => Present::All,
-        };
         (reader.reported() == reported).then_some(Self {
             message,
             expires,
@@ -149,7 +126,6 @@ impl Approval {
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
             edits,
             remember,
-            present,
         })
     }
 }

@@ -12,7 +12,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Records fields of matching calls with their outcomes, whatever the outcome is.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();

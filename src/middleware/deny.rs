@@ -11,7 +11,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Refuses matching calls. Stricter than everything but `halt`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: true,
     read: |node, reader| {
         let message = match node.get("message") {

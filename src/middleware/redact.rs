@@ -14,7 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           (outcomes, approval requests, audit). The tool itself gets the arguments as they are; to change those, use `transform`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| Redact::read(node, reader).map(Kind::Redact),
 };

@@ -8,7 +8,7 @@ use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{Decimal, JsonType};
-use crate::path::{self, Path};
+use crate::path::{self, Mismatch, Path};
 use crate::source::Node;
 use crate::template::Template;
 
@@ -18,7 +18,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           are applied in order; each policy sees what the one before it left.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: false,
+    after_tool: |node| node.get("input").is_none(),
     needs_matcher: false,
     read: |node, reader| Transform::read(node, reader).map(Kind::Transform),
 };
@@ -202,8 +202,12 @@ impl Step {
     fn apply(&self, view: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
         let root = self.path.root();
         let now = with_root(*view, root, value);
-        let locations =
-            self.path.locations(&now).map_err(|mismatch| format!("`{}`: {mismatch}", self.path.text()))?;
+        let locations = match (self.path.locations(&now), &self.change) {
+            (Ok(locations), _) => locations,
+            // Where there is no such place for its parent's type, there is nothing to remove.
+            (Err(Mismatch::Type { .. }), Change::Remove) => return Ok(false),
+            (Err(mismatch), _) => return Err(format!("`{}`: {mismatch}", self.path.text())),
+        };
         match &self.change {
             Change::Default(default) if locations.is_empty() => self.set(value, default.clone()),
             Change::Default(_) => Ok(false),

@@ -15,7 +15,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           model can act on.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: false,
     read: |node, reader| {
         read_schema(node.get("schema")?, reader).map(|schema| Kind::Validate(Validate { schema }))

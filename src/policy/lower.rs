@@ -248,9 +248,7 @@ fn read_parts(
     let (kind_node, entry) = find_kind(node, diagnostics)?;
     let mut reader = Reader::new(diagnostics, sources);
     reader.polarity = entry.polarity;
-    // A transform of nothing but the result acts only once there is one, so its conditions may read it.
-    let only_shapes_results = entry.name == "transform" && kind_node.value.get("input").is_none();
-    reader.after_tool = entry.after_tool || only_shapes_results;
+    reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
     let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
     let kind = (entry.read)(&kind_node.value, &mut reader);

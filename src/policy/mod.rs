@@ -1,4 +1,4 @@
-//! From rules files to what decides calls, in four steps: read ([`source`](crate::source)), [`lower`], [`plan`],
+//! From rules files to what decides calls, in four steps: read ([`source`]), [`lower`], [`plan`],
 //! [`compile`](Chains::compile).
 
 mod chain;

@@ -24,8 +24,12 @@ pub(super) struct Checked {
 
 /// Names that other languages, and plain Rhai, have for functions of ours.
 const ALIASES: &[(&str, &str)] = &[
-    ("to_lower", "lower"),
-    ("to_upper", "upper"),
+    ("lower", "to_lower"),
+    ("upper", "to_upper"),
+    ("lowercase", "to_lower"),
+    ("uppercase", "to_upper"),
+    ("text_len", "len"),
+    ("size", "len"),
     ("any", "some"),
     ("every", "all"),
     ("length", "len"),

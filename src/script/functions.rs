@@ -1,7 +1,7 @@
 //! The functions that an expression may call: one table, from which the engine, the checks and the docs are made.
 //!
-//! Each takes one type of value and refuses every other. A function that took both arrays and strings (`len` in plain
-//! Rhai) would give a sensible answer to an agent that sends a string where the policy expects an array.
+//! What a function takes is what the test of the same name takes in YAML: `len` and `contains` look at texts and arrays,
+//! all others at one type. Everything else raises.
 
 use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
 
@@ -77,13 +77,13 @@ pub const FUNCTIONS: &[Function] = &[
         "the element at an index that is reckoned",
         Run::Two(at),
     ),
-    function("contains", &["text", "part"], "whether a string has this part", Run::Two(contains)),
     function(
-        "count",
-        &["array", "value"],
-        "how many elements of an array equal a value",
-        Run::Two(count),
+        "contains",
+        &["text or array", "part"],
+        "whether a string has this part, or an array this element",
+        Run::Two(contains),
     ),
+    function("count", &["array", "value"], "how many elements of an array equal a value", Run::Two(count)),
     function("ends_with", &["text", "end"], "whether a string ends so", Run::Two(ends_with)),
     function(
         "filter",
@@ -101,12 +101,17 @@ pub const FUNCTIONS: &[Function] = &[
     ),
     outline("is_null", &["value"], "whether a value is null", Run::One(is_null)),
     outline("keys", &["object"], "the keys of an object, sorted", Run::One(keys)),
-    function("len", &["array"], "how many elements an array has", Run::One(len)),
     function(
-        "lower",
-        &["text"],
-        "the string in lower case",
-        Run::One(|x| Ok(text("lower", x)?.to_lowercase().into())),
+        "is_empty",
+        &["text, array or object"],
+        "whether it has no characters, elements or keys",
+        Run::One(|x| Ok((size("is_empty", x)? == 0).into())),
+    ),
+    function(
+        "len",
+        &["text, array or object"],
+        "how many characters, elements or keys it has",
+        Run::One(|x| Ok(whole(size("len", x)?))),
     ),
     function("map", &["array", "|x| …"], "what the closure gives for each element", Run::Each(Each::Map)),
     function(
@@ -121,7 +126,18 @@ pub const FUNCTIONS: &[Function] = &[
     function("split", &["text", "separator"], "the pieces of a string", Run::Two(split)),
     function("starts_with", &["text", "start"], "whether a string starts so", Run::Two(starts_with)),
     function("sum", &["array"], "the sum of an array of numbers", Run::One(sum)),
-    function("text_len", &["text"], "how many characters a string has", Run::One(text_len)),
+    function(
+        "to_lower",
+        &["text"],
+        "the string in lower case",
+        Run::One(|x| Ok(text("to_lower", x)?.to_lowercase().into())),
+    ),
+    function(
+        "to_upper",
+        &["text"],
+        "the string in upper case",
+        Run::One(|x| Ok(text("to_upper", x)?.to_uppercase().into())),
+    ),
     function(
         "trim",
         &["text"],
@@ -133,12 +149,6 @@ pub const FUNCTIONS: &[Function] = &[
         &["value"],
         "`null`, `boolean`, `number`, `string`, `array` or `object`",
         Run::One(type_of),
-    ),
-    function(
-        "upper",
-        &["text"],
-        "the string in upper case",
-        Run::One(|x| Ok(text("upper", x)?.to_uppercase().into())),
     ),
     function("values", &["object"], "the values of an object, in the order of its keys", Run::One(values)),
 ];
@@ -198,8 +208,8 @@ fn at(container: &Dynamic, index: &Dynamic) -> Result<Dynamic, String> {
 fn contains(whole: &Dynamic, part: &Dynamic) -> Result<Dynamic, String> {
     match Kind::of(whole)? {
         Kind::Text(whole) => Ok(whole.contains(text("contains", part)?.as_str()).into()),
-        Kind::List(_) => Err("`contains` takes a string, this is an array: write `x in array`".to_owned()),
-        other => Err(wrong("contains", "a string", &other)),
+        Kind::List(list) => Ok(position(&list, part)?.is_some().into()),
+        other => Err(wrong("contains", "a string or an array", &other)),
     }
 }
 
@@ -245,6 +255,10 @@ fn indices(list: &Dynamic) -> Result<Dynamic, String> {
     }
 }
 
+fn whole(number: usize) -> Dynamic {
+    Dynamic::from_int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
 fn is_null(value: &Dynamic) -> Result<Dynamic, String> {
     Ok(matches!(Kind::of(value)?, Kind::Null).into())
 }
@@ -263,21 +277,13 @@ fn values(object: &Dynamic) -> Result<Dynamic, String> {
     }
 }
 
-fn len(list: &Dynamic) -> Result<Dynamic, String> {
-    match Kind::of(list)? {
-        Kind::List(list) => Ok(whole(list.len())),
-        Kind::Text(_) => Err("`len` takes an array, this is a string: write `text_len(x)`".to_owned()),
-        Kind::Object(_) => Err("`len` takes an array, this is an object: write `len(keys(x))`".to_owned()),
-        other => Err(wrong("len", "an array", &other)),
+fn size(name: &str, value: &Dynamic) -> Result<usize, String> {
+    match Kind::of(value)? {
+        Kind::Text(text) => Ok(text.chars().count()),
+        Kind::List(list) => Ok(list.len()),
+        Kind::Object(object) => Ok(object.len()),
+        other => Err(wrong(name, "a string, an array or an object", &other)),
     }
-}
-
-fn text_len(value: &Dynamic) -> Result<Dynamic, String> {
-    Ok(whole(text("text_len", value)?.chars().count()))
-}
-
-fn whole(number: usize) -> Dynamic {
-    Dynamic::from_int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn matches(value: &Dynamic, pattern: &Dynamic) -> Result<Dynamic, String> {

@@ -1,0 +1,113 @@
+//! The end of a call: its audit, its request to a person, and its outcome, all redacted.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::settle::Settling;
+use super::shown::Shown;
+use super::trace::PolicyRef;
+use super::{Decision, Kernel, gate};
+use crate::call::{
+    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict,
+};
+use crate::json;
+use crate::matcher::Truth;
+use crate::middleware::Kind;
+use crate::policy::Mode;
+
+impl Settling<'_> {
+    /// Audits, and writes the outcome down.
+    pub(super) fn finish(
+        mut self,
+        kernel: &Kernel<'_>,
+        decision: &Decision<'_>,
+        session: &SessionState,
+        started: Instant,
+    ) -> Outcome {
+        let (input, message, approval, (audit, audited)) = {
+            let view = self.view(&decision.input, session);
+            let shown = Shown::of(&self.subject, view);
+            let message = shown.text(&self.reason.message);
+            let approval = (self.kind == OutcomeKind::Suspended)
+                .then(|| self.request(kernel.clock.now(), &decision.approvals, &message, &shown, view));
+            (shown.input.clone().into_owned(), message, approval, self.audit(&shown, view))
+        };
+        for (reference, open) in audited {
+            self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
+        }
+        Outcome {
+            id: self.subject.call.id.clone(),
+            tool: self.subject.call.tool.clone(),
+            session: None,
+            outcome: self.kind,
+            input,
+            output: self.output,
+            error: self.error,
+            reason: Reason { message, ..self.reason },
+            policies: self.trace.named(self.subject.layers),
+            approval,
+            audit,
+            dry: self.dry,
+            revision: kernel.revision(),
+            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of its own.
+    fn request(
+        &self,
+        now: Timestamp,
+        approvals: &[PolicyRef],
+        reason: &str,
+        shown: &Shown<'_>,
+        view: CallView<'_>,
+    ) -> ApprovalRequest {
+        let call = self.subject.call;
+        let asking = || approvals.iter().filter_map(|reference| self.subject.policy(*reference));
+        let lifetimes = asking().filter_map(|policy| match &policy.kind {
+            Kind::Approval(approval) => approval.expires,
+            _ => None,
+        });
+        // Where only `defaults.unmatched` asks, there is no question but the reason.
+        let message = match approvals {
+            [] => reason.to_owned(),
+            _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
+        };
+        ApprovalRequest {
+            approval_id: match self.occurrence {
+                0 | 1 => format!("approval_{}", call.id),
+                later => format!("approval_{}_{later}", call.id),
+            },
+            tool_call_id: call.id.clone(),
+            tool_name: call.tool.clone(),
+            input: shown.input.clone().into_owned(),
+            message: Some(message),
+            policies: asking().map(|policy| policy.id.clone()).collect(),
+            expires_at: lifetimes
+                .min()
+                .and_then(|after| now.checked_add(after).ok())
+                .map(|time| time.to_string()),
+            input_digest: json::digest(view.input).to_string(),
+        }
+    }
+
+    /// What audit policies record, and which they are. Matched on what the call is, recorded from what may be shown of it;
+    /// when in doubt, recorded.
+    fn audit(&self, shown: &Shown<'_>, view: CallView<'_>) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
+        let (mut entries, mut audited) = (Vec::new(), Vec::new());
+        for (reference, policy) in self.policies() {
+            let Kind::Audit(audit) = &policy.kind else { continue };
+            let truth = policy.matcher.eval(&view);
+            if truth == Truth::No {
+                continue;
+            }
+            audited.push((reference, matches!(truth, Truth::Undecided(_))));
+            if policy.mode != Mode::Shadow {
+                entries
+                    .push(AuditEntry { policy: policy.id.clone(), fields: audit.fields(&shown.view(view)) });
+            }
+        }
+        (entries, audited)
+    }
+}
