@@ -14,6 +14,8 @@ mod expressions;
 #[cfg(test)]
 mod jsonpath_compliance;
 #[cfg(test)]
+mod invariants;
+#[cfg(test)]
 mod layering;
 #[cfg(test)]
 mod pii;

@@ -12,17 +12,17 @@ fn schema_text() -> String {
     Desk::new(&[]).run(&["schema"]).stdout
 }
 
-/// `UPDATE_SCHEMAS=1 cargo test schema` writes the file anew.
+/// `UPDATE_GENERATED=1 cargo test` writes the file anew.
 #[test]
 fn the_schema_in_the_repository_is_not_stale() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/rules.schema.json");
-    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
         fs::write(&path, schema_text()).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == schema_text(),
-        "schemas/rules.schema.json is stale: run `UPDATE_SCHEMAS=1 cargo test schema`"
+        "schemas/rules.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`"
     );
 }
 
