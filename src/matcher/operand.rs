@@ -66,24 +66,18 @@ impl OperandSet {
             None => Some(Self::Literals(node.items()?.iter().map(source::Node::to_json).collect())),
         }
     }
+}
 
-    /// The values, or the truth of a test whose operand is not there.
-    pub fn values<'a>(&'a self, view: &CallView<'a>) -> Result<SmallVec<[Node<'a>; 8]>, Truth> {
-        let path = match self {
-            Self::Literals(values) => return Ok(values.iter().map(Node::Json).collect()),
-            Self::Path(path) => path,
-        };
-        let found = nodes(path, view)?;
-        match found.as_slice() {
-            [] => Err(Truth::Absent),
-            [Node::Json(Value::Array(items))] if path.is_singular() => {
-                Ok(items.iter().map(Node::Json).collect())
-            }
-            [_] if path.is_singular() => {
-                Err(Truth::Undecided(format!("`{}` is no list to look in", path.text())))
-            }
-            several => Ok(several.iter().copied().collect()),
+/// The values that a path lists, or the truth of a test whose operand is not there.
+pub fn listed<'a>(path: &Path, view: &CallView<'a>) -> Result<SmallVec<[Node<'a>; 8]>, Truth> {
+    let found = nodes(path, view)?;
+    match found.as_slice() {
+        [] => Err(Truth::Absent),
+        [Node::Json(Value::Array(items))] if path.is_singular() => Ok(items.iter().map(Node::Json).collect()),
+        [_] if path.is_singular() => {
+            Err(Truth::Undecided(format!("`{}` is no list to look in", path.text())))
         }
+        several => Ok(several.iter().copied().collect()),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::domain::{DomainPattern, every_domain_matches};
 use super::host::HostPattern;
 use super::inside::Directory;
-use super::operand::{Operand, OperandSet, PatternSet};
+use super::operand::{self, Operand, OperandSet, PatternSet};
 use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
@@ -178,11 +178,14 @@ impl Operator {
                 Err(open) => open,
             },
             Self::In { set, negated } => {
-                let values = match set.values(view) {
-                    Ok(values) => values,
-                    Err(open) => return open,
+                let operator = if *negated { "not_in" } else { "in" };
+                let found = match set {
+                    OperandSet::Literals(values) => member(node, values, operator),
+                    OperandSet::Path(path) => match operand::listed(path, view) {
+                        Ok(values) => Truth::any(values.iter().map(|value| equals(node, *value, operator))),
+                        Err(open) => return open,
+                    },
                 };
-                let found = member(node, &values, if *negated { "not_in" } else { "in" });
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => match operand.value(view) {
@@ -296,23 +299,29 @@ fn equality(node: Node<'_>, operand: Node<'_>, operator: &str) -> Result<bool, T
     }
 }
 
-fn member(node: Node<'_>, values: &[Node<'_>], operator: &str) -> Truth {
-    // A set of several types is decided for each of its types.
-    if values.iter().any(|value| node.equals(*value)) {
+fn equals(node: Node<'_>, operand: Node<'_>, operator: &str) -> Truth {
+    equality(node, operand, operator).map_or_else(|open| open, Truth::from)
+}
+
+/// Whether a value is one of those that the author wrote. A set of several types is decided for each of its types.
+fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
+    if values.iter().any(|value| node.equals(Node::Json(value))) {
         return Truth::Yes;
     }
-    let comparable = |value: &Node<'_>| value.json_type() == node.json_type();
-    match values.iter().find(|value| value.json_type() != JsonType::Null) {
-        Some(other) if !values.iter().any(comparable) => mistyped(node, operator, other.json_type().name()),
+    let types = || values.iter().map(JsonType::of).filter(|json_type| *json_type != JsonType::Null);
+    match types().next() {
+        Some(other) if types().all(|json_type| json_type != node.json_type()) => {
+            mistyped(node, operator, other.name())
+        }
         _ => Truth::No,
     }
 }
 
 fn contains(node: Node<'_>, operand: Node<'_>) -> Truth {
     match node {
-        Node::Json(Value::Array(items)) => Truth::any(items.iter().map(|item| {
-            equality(Node::Json(item), operand, "contains").map_or_else(|open| open, Truth::from)
-        })),
+        Node::Json(Value::Array(items)) => {
+            Truth::any(items.iter().map(|item| equals(Node::Json(item), operand, "contains")))
+        }
         _ => match (node.as_str(), operand.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
             (Some(_), None) => Truth::Undecided("it is text, and `contains` was given no text".to_owned()),

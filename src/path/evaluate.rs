@@ -1,6 +1,7 @@
 //! The general evaluator: all segments and selectors, in the order of RFC 9535, with a budget.
 
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use super::ast::{Base, Filter, Nested, Segment, Selector, Selectors};
 use super::mismatch::Mismatch;
@@ -52,12 +53,12 @@ pub(super) struct Evaluator<'a> {
     document: Document<'a>,
     budget: usize,
     calls: usize,
-    places: Vec<Place<'a>>,
+    places: SmallVec<[Place<'a>; 4]>,
 }
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(document: Document<'a>) -> Self {
-        Self { document, budget: BUDGET, calls: 0, places: Vec::new() }
+        Self { document, budget: BUDGET, calls: 0, places: SmallVec::new() }
     }
 
     /// Every node of a query from its base, which must not be `@`.
