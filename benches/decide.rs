@@ -71,7 +71,9 @@ fn closure(rule: &Rule, number: usize) -> Closure {
         }
         1 => {
             let bound = (1_000 + number) as f64;
-            Box::new(move |call| call.input.get("amount").and_then(Value::as_f64).is_some_and(|amount| amount > bound))
+            Box::new(move |call| {
+                call.input.get("amount").and_then(Value::as_f64).is_some_and(|amount| amount > bound)
+            })
         }
         2 => {
             let wanted = [format!("a{number}"), format!("b{number}")];
@@ -83,7 +85,10 @@ fn closure(rule: &Rule, number: usize) -> Closure {
         3 => {
             let urgent = Regex::new("^URGENT").expect("a regular expression");
             Box::new(move |call| {
-                call.input.get("subject").and_then(Value::as_str).is_some_and(|subject| urgent.is_match(subject))
+                call.input
+                    .get("subject")
+                    .and_then(Value::as_str)
+                    .is_some_and(|subject| urgent.is_match(subject))
             })
         }
         4 => Box::new(|call| {
@@ -99,7 +104,9 @@ impl Floor {
         let mut by_tool: HashMap<String, Vec<(Closure, Effect)>> = HashMap::new();
         for call in calls {
             let fits = |rule: &Rule| match rule.tool.strip_prefix('/') {
-                Some(regex) => Regex::new(regex.trim_end_matches('/')).expect("a regular expression").is_match(&call.tool),
+                Some(regex) => Regex::new(regex.trim_end_matches('/'))
+                    .expect("a regular expression")
+                    .is_match(&call.tool),
                 None => match rule.tool.strip_suffix('*') {
                     Some(start) => call.tool.starts_with(start),
                     None => rule.tool == call.tool,

@@ -1,22 +1,27 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
 #[cfg(test)]
+mod broken_rules;
+#[cfg(test)]
 mod broken_yaml;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
-#[cfg(feature = "cli")]
 mod cli;
+#[cfg(test)]
+mod design_examples;
 #[cfg(test)]
 mod detect;
 #[cfg(test)]
 mod expressions;
 #[cfg(test)]
-mod jsonpath_compliance;
-#[cfg(test)]
 mod invariants;
 #[cfg(test)]
+mod jsonpath_compliance;
+#[cfg(test)]
 mod layering;
+#[cfg(test)]
+mod pages;
 #[cfg(test)]
 mod pii;
 #[cfg(test)]

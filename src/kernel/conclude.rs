@@ -9,8 +9,8 @@ use super::shown::{Shown, WITHHELD};
 use super::trace::PolicyRef;
 use super::{Decision, Kernel, gate};
 use crate::call::{
-    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, Verdict,
-    reason_code,
+    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall,
+    Verdict, reason_code,
 };
 use crate::json;
 use crate::matcher::Truth;

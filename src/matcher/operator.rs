@@ -12,7 +12,7 @@ use super::operand::{Operand, OperandSet, PatternSet};
 use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
-use crate::diagnostic::{Diagnostic, INVALID_OPERAND, MISSING_KEY};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
 use crate::json::{Decimal, JsonType};
 use crate::source;
 
@@ -25,6 +25,9 @@ pub static PATH_OPERAND: Record = Record {
 
 /// A number of characters, items or members.
 pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
+
+/// Examples of patterns for hosts and domains.
+const HOSTS: &str = "`example.com`, or `*.example.com` for what is below it";
 
 /// What `length:` may ask.
 pub static LENGTH_RECORD: Record = Record {
@@ -114,12 +117,21 @@ impl Operator {
     /// Reads the operators of a test; `None` in place of each that could not be read.
     pub fn read_all(test: &source::Node, reader: &mut Reader<'_>) -> Vec<Option<Self>> {
         let base = test.get("base").and_then(source::Node::as_str);
+        let relative =
+            test.get("base").filter(|node| node.as_str().is_some_and(|base| !base.starts_with('/')));
+        if let Some(node) = relative {
+            reader.report(
+                Diagnostic::new(&INVALID_OPERAND, node.span, "`base` must be an absolute directory")
+                    .help("write for example `base: /srv`"),
+            );
+            return vec![None];
+        }
         let entries = test.entries().unwrap_or_default().iter();
         let operators =
             entries.filter_map(|entry| Self::read(&entry.key, &entry.value, base, reader)).collect();
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, base.span, "`base` means nothing without `inside`")
+                Diagnostic::new(&CONFLICTING_KEYS, base.span, "`base` means nothing without `inside`")
                     .help("add `inside:`, or leave `base` out"),
             );
         }
@@ -142,18 +154,18 @@ impl Operator {
                 OperandSet::read(node, reader).map(|set| Self::In { set, negated: key == "not_in" })
             }
             "contains" => Operand::read(node, reader).map(Self::Contains),
-            "starts_with" => PatternSet::read(node, reader, literal).map(Self::StartsWith),
-            "ends_with" => PatternSet::read(node, reader, literal).map(Self::EndsWith),
+            "starts_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::StartsWith),
+            "ends_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::EndsWith),
             "matches" => reader.regex(node).map(Self::Matches),
             "type" => {
                 let words = node.items().unwrap_or(std::slice::from_ref(node)).iter();
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
             }
-            "length" => read_length(node).map(Self::Length),
-            "inside" => PatternSet::read(node, reader, |text| Directory::parse(text, base))
+            "length" => read_length(node, reader).map(Self::Length),
+            "inside" => PatternSet::read(node, reader, "`/srv/data`", |text| Directory::parse(text, base))
                 .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) }),
-            "host" => PatternSet::read(node, reader, HostPattern::parse).map(Self::Host),
-            "domain" => PatternSet::read(node, reader, DomainPattern::parse).map(Self::Domain),
+            "host" => PatternSet::read(node, reader, HOSTS, HostPattern::parse).map(Self::Host),
+            "domain" => PatternSet::read(node, reader, HOSTS, DomainPattern::parse).map(Self::Domain),
             _ => return None,
         })
     }
@@ -248,7 +260,14 @@ fn comparable(
     None
 }
 
-fn read_length(node: &source::Node) -> Option<Vec<(Comparison, u64)>> {
+fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<Vec<(Comparison, u64)>> {
+    if node.entries().is_some_and(<[_]>::is_empty) {
+        reader.report(
+            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` says nothing")
+                .help("write for example `{ lte: 10 }`"),
+        );
+        return None;
+    }
     if let Some(number) = node.as_number() {
         return Some(vec![(Comparison::Eq, number.as_u64()?)]);
     }

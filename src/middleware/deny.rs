@@ -20,7 +20,10 @@ pub(super) static KIND: KindEntry = KindEntry {
         };
         let code = match node.get("code") {
             Some(code) if code.as_str() == Some("") => {
-                reader.report(Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty"));
+                reader.report(
+                    Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty")
+                        .help("write for example `outside_tenant`"),
+                );
                 return None;
             }
             Some(code) => code.as_str()?.to_owned(),

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::{Mode, Policy};
-use crate::authoring::{Field, Reader, Record, Shape};
+use crate::authoring::{self, Field, Reader, Record, Shape};
 use crate::diagnostic::{
     DEFAULTS_DISAGREE, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER,
-    SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    OUT_OF_RANGE, SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest};
 use crate::matcher::{self, Matcher};
@@ -47,6 +47,9 @@ pub struct Bundle {
     /// Digest of everything that was read.
     pub revision: Digest,
 }
+
+/// The longest id, in bytes.
+const MAX_ID_BYTES: usize = 128;
 
 static DEFAULTS: Record = Record {
     name: "defaults",
@@ -136,6 +139,7 @@ pub fn lower(files: &[LoadedFile], sources: &SourceMap, diagnostics: &mut Diagno
     check_ids(nodes(), diagnostics);
     let policies: Vec<Policy> =
         nodes().filter_map(|node| read_policy(node, defaults, sources, diagnostics)).collect();
+    name_policies(nodes(), diagnostics);
     let revision = revision(files, &policies);
     Bundle { policies, defaults, revision }
 }
@@ -203,15 +207,24 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
         }
         first.insert(id, id_node.span);
         if id.is_empty() {
-            diagnostics.push(Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty"));
-        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 128 {
             diagnostics.push(
-                Diagnostic::new(
-                    &UNKNOWN_VALUE,
-                    id_node.span,
-                    "an id has no white space and at most 128 characters",
-                )
-                .help("write for example `refunds-need-a-person`"),
+                Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty")
+                    .help("write for example `refunds-need-a-person`"),
+            );
+        } else if id.len() > MAX_ID_BYTES {
+            let message = format!("an id has at most {MAX_ID_BYTES} characters, this has {}", id.len());
+            diagnostics.push(
+                Diagnostic::new(&OUT_OF_RANGE, id_node.span, message)
+                    .help("put what the policy is for into its `description`"),
+            );
+        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            let words: Vec<&str> = id
+                .split(|c: char| c.is_whitespace() || c.is_control())
+                .filter(|word| !word.is_empty())
+                .collect();
+            diagnostics.push(
+                Diagnostic::new(&UNKNOWN_VALUE, id_node.span, "an id has no white space")
+                    .help(format!("write for example `{}`", words.join("-"))),
             );
         }
     }
@@ -224,7 +237,6 @@ fn read_policy(
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let before = diagnostics.len();
-    let id = node.get("id").and_then(Node::as_str);
     let policy = read_parts(node, defaults, sources, diagnostics);
     if policy.is_none()
         && diagnostics.len() == before
@@ -233,10 +245,24 @@ fn read_policy(
     {
         diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "this policy can't be read"));
     }
-    for diagnostic in diagnostics.since(before) {
-        diagnostic.policy = id.map(str::to_owned);
-    }
     policy
+}
+
+/// Says of each problem inside a policy which one it is.
+fn name_policies<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+    let policies: Vec<(Span, Option<&str>)> =
+        nodes.map(|node| (node.span, node.get("id").and_then(Node::as_str))).collect();
+    for diagnostic in diagnostics.since(0) {
+        let Some(span) = diagnostic.span else { continue };
+        let after = policies
+            .partition_point(|(policy, _)| (policy.source, policy.start) <= (span.source, span.start));
+        let policy = after.checked_sub(1).and_then(|index| policies.get(index));
+        if let Some((_, Some(id))) =
+            policy.filter(|(policy, _)| policy.source == span.source && span.start < policy.end)
+        {
+            diagnostic.policy = Some((*id).to_owned());
+        }
+    }
 }
 
 fn read_parts(
@@ -251,9 +277,10 @@ fn read_parts(
     reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
     let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
-    let kind = (entry.read)(&kind_node.value, &mut reader);
+    let kind =
+        entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
     let drawn_files = std::mem::take(&mut reader.drawn_files);
-    if matcher.is_none() && entry.needs_matcher {
+    if matcher.is_none() && entry.needs_matcher && !POLICY.may_be_misspelled(node, "match") {
         diagnostics.push(
             Diagnostic::new(
                 &MISSING_MATCHER,
@@ -291,8 +318,11 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
         .iter()
         .filter_map(|entry| KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind)));
     let Some(first) = kinds.next() else {
+        if node.entries()?.is_empty() || KINDS.iter().any(|kind| POLICY.may_be_misspelled(node, kind.name)) {
+            return None;
+        }
         diagnostics.push(
-            Diagnostic::new(&KIND_COUNT, node.span, "this policy says not what it does")
+            Diagnostic::new(&KIND_COUNT, authoring::head(node), "this policy says not what it does")
                 .help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
         );
         return None;

@@ -20,10 +20,7 @@ fn the_schema_in_the_repository_is_not_stale() {
         fs::write(&path, schema_text()).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == schema_text(),
-        "schemas/rules.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`"
-    );
+    assert!(kept == schema_text(), "schemas/rules.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`");
 }
 
 fn validator() -> jsonschema::Validator {

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use callgate::{
-    Clock, Engine, Observer, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, json,
+    Clock, Engine, Observer, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine,
+    json,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,8 +17,21 @@ use super::{Witness, block_on, execute};
 
 /// JSON as programs send it, with numbers in every form.
 fn any_json() -> impl Strategy<Value = Value> {
-    let number = select(&["0", "-0", "1", "1.0", "1e2", "1E+2", "9007199254740993", "0.1", "1e400", "123456789012345678901234567890"][..])
-        .prop_map(|text| serde_json::from_str::<Value>(text).unwrap());
+    let number = select(
+        &[
+            "0",
+            "-0",
+            "1",
+            "1.0",
+            "1e2",
+            "1E+2",
+            "9007199254740993",
+            "0.1",
+            "1e400",
+            "123456789012345678901234567890",
+        ][..],
+    )
+    .prop_map(|text| serde_json::from_str::<Value>(text).unwrap());
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -197,9 +211,11 @@ impl Observer for Record {
 
 #[test]
 fn i8_a_panic_where_a_call_is_stopped_denies_it_and_shows_nothing_of_it() {
-    let chains = engine::load_text("policies: [ { id: ask, match: pay, approval: { expires: 1h } } ]").unwrap();
+    let chains =
+        engine::load_text("policies: [ { id: ask, match: pay, approval: { expires: 1h } } ]").unwrap();
     let mut session = Engine::builder(chains).clock(NoClock).build().session();
-    let calls = vec![ToolCall::new("c1", "pay", json!({ "n": 4711 })), ToolCall::new("c2", "mail", json!({}))];
+    let calls =
+        vec![ToolCall::new("c1", "pay", json!({ "n": 4711 })), ToolCall::new("c2", "mail", json!({}))];
     let witness = Witness::default();
     let outcomes = block_on(session.execute_round(calls, &witness));
     assert_eq!(outcomes[0].outcome, OutcomeKind::Denied);

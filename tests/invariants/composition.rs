@@ -15,14 +15,30 @@ const WITHOUT_TRANSFORMS: Scope = Scope { transforms: false, ..EVERYTHING };
 /// A scalar, or what is none, as often equal to another one as not.
 fn scalar() -> impl Strategy<Value = Value> {
     select(vec![
-        json!(0), json!(1), json!(2), json!(1.0), json!(1e0), json!("1"), json!("a"), json!("b"), json!(""), json!(true),
-        json!(false), json!(null), json!([1]), json!({ "a": 1 }), json!(9007199254740993u64), json!(9007199254740992u64),
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(1.0),
+        json!(1e0),
+        json!("1"),
+        json!("a"),
+        json!("b"),
+        json!(""),
+        json!(true),
+        json!(false),
+        json!(null),
+        json!([1]),
+        json!({ "a": 1 }),
+        json!(9007199254740993u64),
+        json!(9007199254740992u64),
     ])
 }
 
 /// A policy that demands certain values in a place, which is what the index looks up.
 fn demanding() -> impl Strategy<Value = Value> {
-    let path = select(&["$.input.a", "$.input.b", "$.input.c.d", "$.context.a", "$.tool", "$.session.calls.pay"][..]);
+    let path = select(
+        &["$.input.a", "$.input.b", "$.input.c.d", "$.context.a", "$.tool", "$.session.calls.pay"][..],
+    );
     let demand = prop_oneof![
         3 => scalar().prop_map(|value| ("eq", value)),
         1 => vec(scalar(), 1..4).prop_map(|values| ("in", json!(values))),
@@ -36,7 +52,8 @@ fn demanding() -> impl Strategy<Value = Value> {
                 test["absent"] = absent.into();
             }
             let mut conditions = vec![test];
-            conditions.extend(more.map(|(operator, operand)| json!({ "path": "$.input.b", operator: operand })));
+            conditions
+                .extend(more.map(|(operator, operand)| json!({ "path": "$.input.b", operator: operand })));
             json!({ "match": { "where": conditions }, "priority": priority, kind: {} })
         },
     )
@@ -44,16 +61,18 @@ fn demanding() -> impl Strategy<Value = Value> {
 
 fn demanded_call() -> impl Strategy<Value = ToolCall> {
     let optional = || prop::option::of(scalar());
-    (optional(), optional(), optional(), optional(), select(&["pay", "a", "1"][..])).prop_map(|(a, b, d, role, tool)| {
-        let mut input = json!({});
-        for (name, value) in [("a", a), ("b", b), ("c", d.map(|d| json!({ "d": d })))] {
-            if let Some(value) = value {
-                input[name] = value;
+    (optional(), optional(), optional(), optional(), select(&["pay", "a", "1"][..])).prop_map(
+        |(a, b, d, role, tool)| {
+            let mut input = json!({});
+            for (name, value) in [("a", a), ("b", b), ("c", d.map(|d| json!({ "d": d })))] {
+                if let Some(value) = value {
+                    input[name] = value;
+                }
             }
-        }
-        let context = role.map_or(Value::Null, |role| json!({ "a": role }));
-        ToolCall::new("c1", tool, input).with_context(context)
-    })
+            let context = role.map_or(Value::Null, |role| json!({ "a": role }));
+            ToolCall::new("c1", tool, input).with_context(context)
+        },
+    )
 }
 
 proptest! {

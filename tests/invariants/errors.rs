@@ -24,10 +24,16 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
     let deep = (0..200).fold(json!(2), |inner, _| json!([inner]));
     vec![
         ("/input", vec![json!(null), json!([]), json!("{}"), json!(7)]),
-        ("/input/amount", vec![json!(null), json!(true), json!("2"), json!([2]), json!({ "amount": 2 }), json!(many), deep]),
+        (
+            "/input/amount",
+            vec![json!(null), json!(true), json!("2"), json!([2]), json!({ "amount": 2 }), json!(many), deep],
+        ),
         ("/input/to", vec![json!(null), json!(true), json!(7)]),
         ("/input/file", vec![json!(null), json!(7), json!(["/srv/x"]), json!({ "path": "/srv/x" })]),
-        ("/input/url", vec![json!(null), json!(7), json!(["https://a.test/"]), json!({ "href": "https://a.test/" })]),
+        (
+            "/input/url",
+            vec![json!(null), json!(7), json!(["https://a.test/"]), json!({ "href": "https://a.test/" })],
+        ),
         ("/input/flag", vec![json!(null), json!("true"), json!(1), json!([true])]),
         ("/input/tags", vec![json!(null), json!(7), json!(false)]),
         ("/input/tags/0", vec![json!(null), json!(7), json!(["a"]), json!({ "a": "a" })]),

@@ -40,7 +40,10 @@ fn secretive() -> impl Strategy<Value = Value> {
         json!(7),
     ]);
     leaf.prop_recursive(2, 8, 3, |inner| {
-        prop_oneof![vec(inner.clone(), 1..3).prop_map(Value::from), inner.prop_map(|inner| json!({ "inner": inner }))]
+        prop_oneof![
+            vec(inner.clone(), 1..3).prop_map(Value::from),
+            inner.prop_map(|inner| json!({ "inner": inner }))
+        ]
     })
 }
 
@@ -51,7 +54,8 @@ fn talkative() -> impl Strategy<Value = Value> {
         "type": "object", "properties": { "a": { "type": "string", "enum": ["x"] }, "b": { "type": "integer" } },
         "additionalProperties": false,
     });
-    let when = |kind: &str, value: Value, condition: Value| json!({ "match": { "where": condition }, kind: value });
+    let when =
+        |kind: &str, value: Value, condition: Value| json!({ "match": { "where": condition }, kind: value });
     select(vec![
         when("deny", json!({ "message": all }), json!({ "path": "$.input.a", "exists": true })),
         when("deny", json!({}), json!({ "path": "$.input.a", "gt": 5 })),

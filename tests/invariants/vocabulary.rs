@@ -42,7 +42,11 @@ fn one_of(texts: &'static [&'static str]) -> impl Strategy<Value = Value> + Clon
 }
 
 /// A test of one place, `{ path, OPERATOR: OPERAND }`.
-fn test(path: &'static str, operators: &'static [&'static str], operand: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
+fn test(
+    path: &'static str,
+    operators: &'static [&'static str],
+    operand: BoxedStrategy<Value>,
+) -> BoxedStrategy<Value> {
     (select(operators), operand)
         .prop_map(move |(operator, operand)| {
             let operand = match operator {
@@ -73,7 +77,11 @@ fn leaf(scope: Scope, permits: bool) -> BoxedStrategy<Value> {
     };
     let mut leaves = vec![
         test("$.input.amount", NUMERIC, number()),
-        test("$.input.amount", &["eq", "ne", "gt", "lte"], Just(json!({ "path": "$.context.limit" })).boxed()),
+        test(
+            "$.input.amount",
+            &["eq", "ne", "gt", "lte"],
+            Just(json!({ "path": "$.context.limit" })).boxed(),
+        ),
         test("$.input.to", TEXTUAL, one_of(&PEOPLE).boxed()),
         test("$.input.to", &["contains", "length"], Just(json!("ev")).boxed()),
         test("$.input.to", &["domain"], Just(json!(["a.test", "b.test"])).boxed()),
@@ -141,7 +149,8 @@ fn restricting_kind() -> BoxedStrategy<Does> {
 }
 
 fn permitting_kind() -> BoxedStrategy<Does> {
-    prop_oneof![4 => Just(("allow", json!({}))), 1 => Just(("respond", json!({ "output": { "ok": true } })))].boxed()
+    prop_oneof![4 => Just(("allow", json!({}))), 1 => Just(("respond", json!({ "output": { "ok": true } })))]
+        .boxed()
 }
 
 fn settling_kind() -> BoxedStrategy<Does> {
