@@ -177,7 +177,7 @@ fn recordings_elsewhere_follow_the_policy_too() {
     println!("{executed} changes executed, {denied} denied");
 }
 
-/// One line a call: what came of it, by which policy.
+/// One line a call, what came of it and by which policy; and what the bundle then says.
 fn outline(path: &str) -> String {
     let engine = engine(BUNDLE);
     let mut outline = String::new();
@@ -190,7 +190,8 @@ fn outline(path: &str) -> String {
                 let _ = write!(outline, " {policy}{}", if undecided { " (undecided)" } else { "" });
             }
             outline.push('\n');
-            if outcome.outcome != OutcomeKind::Executed {
+            let decided = stopping(&outcome).iter().any(|(_, undecided)| !undecided);
+            if decided && outcome.outcome != OutcomeKind::Invalid {
                 let _ = writeln!(outline, "    {}", outcome.reason.message);
             }
         }
