@@ -108,6 +108,66 @@ fn recorded_changes_run_exactly_where_the_policy_was_followed() {
     assert_eq!(assert_recorded_changes_follow_the_policy(&both, recorded()), counts);
 }
 
+/// What is done to a session up to a change that the policy permits, and the one rule that denies the change then.
+type Mutation = (&'static str, fn(&mut Vec<CallRecord>, &mut CallRecord));
+
+fn order_outputs<'a>(before: &'a mut [CallRecord], call: &CallRecord) -> impl Iterator<Item = &'a mut Value> {
+    let order = call.call.input["order_id"].clone();
+    before.iter_mut().filter_map(move |record| match &mut record.recorded {
+        Some(Recorded::Output(output)) if record.call.input.get("order_id") == Some(&order) => Some(output),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_permitted_change_is_denied_once_it_breaks_a_rule() {
+    let mutations: [Mutation; 6] = [
+        ("identify-first", |before, _| before.retain(|record| !record.call.tool.starts_with("find_user"))),
+        ("look-up-order-first", |before, call| {
+            before.retain(|record| record.call.input.get("order_id") != call.call.input.get("order_id"));
+        }),
+        ("own-orders-only", |before, call| {
+            order_outputs(before, call).for_each(|output| output["user_id"] = json!("eve_moss_1"));
+        }),
+        ("own-payment-methods-only", |_, call| {
+            call.call.input["payment_method_id"] = json!("credit_card_0");
+        }),
+        ("items-of-the-order-only", |_, call| call.call.input["item_ids"][0] = json!("0")),
+        ("same-product-only", |_, call| call.call.input["new_item_ids"][0] = json!("0")),
+    ];
+    let engine = engine(BUNDLE);
+    for (rule, mutate) in mutations {
+        let mut tried = 0;
+        for calls in sessions(file("tests/retail/recorded.jsonl")).values() {
+            for (place, call) in calls.iter().enumerate() {
+                let needed = match rule {
+                    "own-payment-methods-only" => "payment_method_id",
+                    "items-of-the-order-only" => "item_ids",
+                    "same-product-only" => "new_item_ids",
+                    _ => "order_id",
+                };
+                let (mut before, mut call) = (calls[..place].to_vec(), call.clone());
+                let profile_known = before.iter().any(|record| record.call.tool == "get_user_details");
+                if !CHANGES.contains(&call.call.tool.as_str())
+                    || !matches!(call.recorded, Some(Recorded::Output(_)))
+                    || broken_rule(&before, &call).is_some()
+                    || call.call.input.get(needed).is_none()
+                    || rule == "own-payment-methods-only" && !profile_known
+                {
+                    continue;
+                }
+                tried += 1;
+                mutate(&mut before, &mut call);
+                before.push(call);
+                let outcome = play(&engine, &before).pop().unwrap();
+                assert_eq!(outcome.outcome, OutcomeKind::Denied, "{}", outcome.id);
+                assert_eq!(stopping(&outcome), [(rule, false)], "{}", outcome.id);
+            }
+        }
+        assert!(tried >= 5, "{rule} was tried {tried} times");
+    }
+}
+
 /// `CALLGATE_RECORDINGS=calls.jsonl` runs the same over recordings that are not in the repository.
 #[test]
 fn recordings_elsewhere_follow_the_policy_too() {
@@ -117,7 +177,7 @@ fn recordings_elsewhere_follow_the_policy_too() {
     println!("{executed} changes executed, {denied} denied");
 }
 
-/// One line a call: what came of it, by which policy.
+/// One line a call, what came of it and by which policy; and what the bundle then says.
 fn outline(path: &str) -> String {
     let engine = engine(BUNDLE);
     let mut outline = String::new();
@@ -130,7 +190,8 @@ fn outline(path: &str) -> String {
                 let _ = write!(outline, " {policy}{}", if undecided { " (undecided)" } else { "" });
             }
             outline.push('\n');
-            if outcome.outcome != OutcomeKind::Executed {
+            let decided = stopping(&outcome).iter().any(|(_, undecided)| !undecided);
+            if decided && outcome.outcome != OutcomeKind::Invalid {
                 let _ = writeln!(outline, "    {}", outcome.reason.message);
             }
         }
