@@ -21,6 +21,8 @@ pub mod policy;
 pub mod kernel;
 pub mod session;
 pub mod engine;
+#[cfg(feature = "cli")]
+pub mod cli;
 
 pub use call::{Outcome, OutcomeKind, SessionState, ToolCall};
 pub use engine::{Engine, EngineBuilder, LoadError};

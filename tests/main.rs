@@ -1,9 +1,16 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
 #[cfg(test)]
+#[cfg(feature = "cli")]
+mod cli;
+#[cfg(test)]
+mod broken_rules;
+#[cfg(test)]
 mod broken_yaml;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod design_examples;
 #[cfg(test)]
 mod detect;
 #[cfg(test)]
@@ -13,11 +20,12 @@ mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod predicates;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]
 mod reference;
-mod broken_rules;
-mod design_examples;
-mod pages;
+#[cfg(test)]
+mod rules_at_large;

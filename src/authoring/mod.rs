@@ -10,7 +10,7 @@ mod regex_words;
 mod reader;
 mod shape;
 
-pub use json_schema::json_schema;
+pub use json_schema::{Constraint, json_schema};
 pub use keys::head;
 pub use meant::meant;
 pub use reader::{Polarity, Reader};
