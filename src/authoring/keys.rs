@@ -60,7 +60,9 @@ impl Record {
 
     /// What stands here instead of a mapping, as a mapping.
     pub(super) fn example(&self, node: &Node) -> String {
-        let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1;
+        // Of what stands here one key can be made only where it is the one that matters.
+        let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1
+            && (self.fields.len() <= MAX_LISTED || node.items().is_some());
         let home = self.fields.iter().filter(|_| only_needed).find(|field| match field.shape {
             Shape::Text(form) => node.as_str().is_some() && (field.required || form == "a template"),
             Shape::List(item) | Shape::OneOrMany(item) | Shape::Items(item) if node.as_str().is_some() => {

@@ -107,11 +107,25 @@ impl SessionState {
         self.halted.as_deref()
     }
 
-    /// Counts a call by its id and says which occurrence of the id it is, from 1.
-    pub fn count_occurrence(&mut self, id: &str) -> u64 {
-        let count = self.occurrences.entry(id.to_owned()).or_default();
-        *count += 1;
-        *count
+    /// Counts a call by its id, and gives it a name that no other call of the session has: the id itself, or for a later
+    /// occurrence the id with a number.
+    pub fn name_occurrence(&mut self, id: &str) -> String {
+        let Some(known) = self.occurrences.get(id) else {
+            self.occurrences.insert(id.to_owned(), 1);
+            return id.to_owned();
+        };
+        // Another call may have for its id what this one would be named, so names count as occurrences, too.
+        let mut count = *known;
+        let name = loop {
+            count += 1;
+            let name = format!("{id}_{count}");
+            if !self.occurrences.contains_key(&name) {
+                break name;
+            }
+        };
+        self.occurrences.insert(id.to_owned(), count);
+        self.occurrences.insert(name.clone(), 1);
+        name
     }
 
     /// How often a policy has invited the model to try a tool again.

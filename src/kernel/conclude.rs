@@ -5,16 +5,53 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::settle::Settling;
-use super::shown::Shown;
+use super::shown::{Shown, WITHHELD};
 use super::trace::PolicyRef;
 use super::{Decision, Kernel, gate};
 use crate::call::{
-    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict,
+    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall,
+    Verdict, reason_code,
 };
 use crate::json;
 use crate::matcher::Truth;
 use crate::middleware::Kind;
 use crate::policy::Mode;
+
+impl Kernel<'_> {
+    /// The outcome of a call that Callgate itself failed on. It shows nothing of the call's values.
+    pub(super) fn broken(
+        &self,
+        call: &ToolCall,
+        kind: OutcomeKind,
+        message: &str,
+        started: Instant,
+    ) -> Outcome {
+        Outcome {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            session: None,
+            outcome: kind,
+            input: WITHHELD.into(),
+            output: None,
+            error: (kind == OutcomeKind::Failed).then(|| message.to_owned()),
+            reason: Reason {
+                policy: None,
+                code: reason_code::INTERNAL_ERROR.to_owned(),
+                message: message.to_owned(),
+            },
+            policies: Vec::new(),
+            approval: None,
+            audit: Vec::new(),
+            dry: false,
+            revision: self.revision(),
+            duration_us: micros_since(started),
+        }
+    }
+}
+
+fn micros_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
 
 impl Settling<'_> {
     /// Audits, and writes the outcome down.
@@ -50,7 +87,7 @@ impl Settling<'_> {
             audit,
             dry: self.dry,
             revision: kernel.revision(),
-            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            duration_us: micros_since(started),
         }
     }
 
@@ -75,10 +112,7 @@ impl Settling<'_> {
             _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
         };
         ApprovalRequest {
-            approval_id: match self.occurrence {
-                0 | 1 => format!("approval_{}", call.id),
-                later => format!("approval_{}_{later}", call.id),
-            },
+            approval_id: format!("approval_{}", self.occurrence),
             tool_call_id: call.id.clone(),
             tool_name: call.tool.clone(),
             input: shown.input.clone().into_owned(),

@@ -93,12 +93,16 @@ impl<'c> Decision<'c> {
         if let Some(reason) = &self.reason {
             return reason.clone();
         }
-        let permit = self.permitted_by.and_then(|reference| trace::policy(&self.layers, reference));
-        let (code, message) = match permit {
-            Some(policy) => (reason_code::ALLOWED, format!("`{}` permits it", policy.id)),
-            None => (reason_code::UNMATCHED, "no policy is against it".to_owned()),
+        let named = |reference: Option<PolicyRef>| trace::policy(&self.layers, reference?);
+        let (answer, permit) = (named(self.answer), named(self.permitted_by));
+        let (code, message) = match (answer, permit) {
+            (Some(policy), _) => {
+                (reason_code::ANSWERED, format!("`{}` answers in the tool's place", policy.id))
+            }
+            (None, Some(policy)) => (reason_code::ALLOWED, format!("`{}` permits it", policy.id)),
+            (None, None) => (reason_code::UNMATCHED, "no policy is against it".to_owned()),
         };
-        Reason { policy: permit.map(|policy| policy.id.clone()), code: code.to_owned(), message }
+        Reason { policy: answer.or(permit).map(|policy| policy.id.clone()), code: code.to_owned(), message }
     }
 
     /// Which policies took part so far, in order.

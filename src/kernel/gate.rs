@@ -42,14 +42,18 @@ pub(super) fn run(
 ) -> Conclusion {
     let failed = failure.is_some();
     let mut conclusion = Conclusion::start(failure);
-    for (layer, (chains, chain)) in (0u8..).zip(subject.layers.iter().zip(&subject.chains)) {
+    for (layer, (chains, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
         for index in chain.gate.candidates(&view) {
             let Some(policy) = chains.policy(index) else { continue };
             if failed && !matches!(policy.kind, Kind::Halt(_)) {
                 continue;
             }
-            let why = match (policy.matcher.eval(&view), policy.kind.entry().polarity) {
+            let truth = policy.matcher.eval(&view);
+            // An `approval` that asks only for want of an answer stops the call, but vouches for nothing: it does not
+            // lift `unmatched`.
+            let certain = truth == Truth::Yes;
+            let why = match (truth, policy.kind.entry().polarity) {
                 (Truth::Yes, _) => None,
                 (Truth::Absent, Polarity::Restricting) => None,
                 (Truth::Undecided(why), Polarity::Restricting) => Some(why),
@@ -61,7 +65,7 @@ pub(super) fn run(
             let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
             trace.note(reference, phase, verdict, why.is_some());
             if policy.mode != Mode::Shadow {
-                permitted |= conclusion.hear(reference, policy, why);
+                permitted |= conclusion.hear(reference, policy, why) && certain;
             }
         }
         if !permitted && !failed {

@@ -113,7 +113,7 @@ impl<'a> Subject<'a> {
 
     /// The policies of one phase over all layers, in the order in which they act.
     fn policies<'s>(&'s self, phase: fn(&Chain) -> &[u32]) -> impl Iterator<Item = (PolicyRef, &'a Policy)> {
-        (0u8..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (chains, chain))| {
+        (0u32..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (chains, chain))| {
             phase(chain)
                 .iter()
                 .filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))

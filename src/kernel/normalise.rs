@@ -38,17 +38,17 @@ pub(super) fn run<'c>(
     let mut failure = None;
     for (reference, policy) in subject.policies(|chain| &chain.normalise) {
         let now = CallView { input: &input, ..view };
-        let (changed, problem) = match policy.matcher.eval(&now) {
-            Truth::No => continue,
-            Truth::Undecided(why) => (None, Some(undecided(policy, &why))),
-            truth @ (Truth::Yes | Truth::Absent) => act(subject, policy, &truth, now),
-        };
+        let truth = policy.matcher.eval(&now);
+        if truth == Truth::No {
+            continue;
+        }
+        let open = matches!(truth, Truth::Undecided(_));
+        let (changed, problem) = act(subject, policy, truth, now);
         let verdict = match (&changed, &problem) {
             (_, Some(_)) => Verdict::Deny,
             (Some(_), None) => Verdict::Rewrite,
             (None, None) => Verdict::Pass,
         };
-        let open = problem.as_ref().is_some_and(|reason| reason.code == reason_code::UNDECIDED);
         trace.note(reference, Phase::Normalise, verdict, open);
         if policy.mode == Mode::Shadow {
             continue;
@@ -61,37 +61,33 @@ pub(super) fn run<'c>(
     Normalised { input, failure }
 }
 
-/// What a matching policy makes of the arguments, if it changes them, and what does not fit.
+/// What a policy that does not certainly not match makes of the arguments, if it changes them, and what does not fit. A
+/// check is made when in doubt. Of a transform neither applying nor leaving out is known to be the stricter.
 fn act(
     subject: &Subject<'_>,
     policy: &Policy,
-    truth: &Truth,
+    truth: Truth,
     view: CallView<'_>,
 ) -> (Option<Value>, Option<Reason>) {
-    match &policy.kind {
-        Kind::Validate(validate) => (None, validate.check(&policy.id, view.input, subject.tool).err()),
+    let fail = |code: &str, message: String| {
+        Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })
+    };
+    match (&policy.kind, truth) {
+        (Kind::Validate(validate), _) => (None, validate.check(&policy.id, view.input, subject.tool).err()),
+        (Kind::Transform(_), Truth::Undecided(why)) => {
+            let message = format!("it can't be decided whether `{}` applies: {why}", policy.id);
+            (None, fail(reason_code::UNDECIDED, message))
+        }
         // What is absent gives a transform nothing to decide on.
-        Kind::Transform(transform) if *truth == Truth::Yes => {
+        (Kind::Transform(transform), Truth::Yes) => {
             let mut changed = view.input.clone();
             match apply_steps(&transform.input, &view, &mut changed) {
                 Ok(true) => (Some(changed), None),
                 Ok(false) => (None, None),
                 // The steps that could be made stand, so that what halts is found in the form it is looked for.
-                Err(problem) => {
-                    let code = reason_code::TRANSFORM_FAILED.to_owned();
-                    (Some(changed), Some(Reason { policy: Some(policy.id.clone()), code, message: problem }))
-                }
+                Err(problem) => (Some(changed), fail(reason_code::TRANSFORM_FAILED, problem)),
             }
         }
         _ => (None, None),
-    }
-}
-
-/// A policy of this phase that can't be decided: neither applying nor leaving out is known to be the stricter.
-fn undecided(policy: &Policy, why: &str) -> Reason {
-    Reason {
-        policy: Some(policy.id.clone()),
-        code: reason_code::UNDECIDED.to_owned(),
-        message: format!("it can't be decided whether `{}` applies: {why}", policy.id),
     }
 }

@@ -1,5 +1,6 @@
 //! Settle: recover, then transform.output, then redact, then label and fact, then audit; and the outcome.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -32,13 +33,22 @@ pub(super) struct Settling<'a> {
     pub(super) reason: Reason,
     /// No tool stood behind the call: there is nothing to form or to learn from its output.
     pub(super) dry: bool,
-    /// Which occurrence of its id the call is.
-    pub(super) occurrence: u64,
+    /// The call's id, with a number where the session has seen it before.
+    pub(super) occurrence: String,
 }
 
 impl Kernel<'_> {
     /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session.
-    pub fn refuse(
+    ///
+    /// A panic in here denies.
+    pub fn refuse(&self, decision: Decision<'_>, session: &mut SessionState, started: Instant) -> Outcome {
+        let (call, halts) = (decision.call, decision.effect == Effect::Halt);
+        let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
+        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, session, started)))
+            .unwrap_or_else(|_| self.broken(call, kind, "Callgate failed to decide this call", started))
+    }
+
+    fn refuse_unguarded(
         &self,
         mut decision: Decision<'_>,
         session: &mut SessionState,
@@ -62,13 +72,30 @@ impl Kernel<'_> {
             error: None,
             reason,
             dry: false,
-            occurrence: session.count_occurrence(&decision.call.id),
+            occurrence: session.name_occurrence(&decision.call.id),
         };
         settling.finish(self, &decision, session, started)
     }
 
     /// The outcome of a call that was executed or answered.
+    ///
+    /// After a panic in here nothing of the result is shown: what was to be hidden in it may not be hidden yet.
     pub fn settle(
+        &self,
+        decision: Decision<'_>,
+        execution: Execution,
+        session: &mut SessionState,
+        started: Instant,
+    ) -> Outcome {
+        let call = decision.call;
+        catch_unwind(AssertUnwindSafe(|| self.settle_unguarded(decision, execution, session, started)))
+            .unwrap_or_else(|_| {
+                let message = "the call ran, but its result is withheld: Callgate failed to settle it";
+                self.broken(call, OutcomeKind::Failed, message, started)
+            })
+    }
+
+    fn settle_unguarded(
         &self,
         mut decision: Decision<'_>,
         execution: Execution,
@@ -92,16 +119,13 @@ impl Kernel<'_> {
                 (OutcomeKind::Answered, output, None)
             }
         };
-        let reason = match (kind, &error) {
-            (OutcomeKind::Answered, _) => {
-                Reason { code: reason_code::ANSWERED.to_owned(), ..decision.reason() }
-            }
-            (_, Some(error)) => Reason {
+        let reason = match &error {
+            Some(error) => Reason {
                 policy: None,
                 code: reason_code::TOOL_ERROR.to_owned(),
                 message: error.message.clone(),
             },
-            _ => decision.reason(),
+            None => decision.reason(),
         };
         let mut settling = Settling {
             subject,
@@ -111,7 +135,7 @@ impl Kernel<'_> {
             error: error.as_ref().map(|error| error.message.clone()),
             reason,
             dry,
-            occurrence: session.count_occurrence(&decision.call.id),
+            occurrence: session.name_occurrence(&decision.call.id),
         };
         if let Some(error) = &error {
             settling.recover(error, &decision.input, session);
@@ -181,12 +205,13 @@ impl<'a> Settling<'a> {
             if matches!(truth, Truth::No | Truth::Absent) {
                 continue;
             }
+            let open = matches!(truth, Truth::Undecided(_));
             let changed = match truth {
                 Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
                 _ => apply_steps(&transform.output, &view, &mut output),
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
-            self.trace.note(reference, Phase::Settle, verdict, false);
+            self.trace.note(reference, Phase::Settle, verdict, open);
             match changed {
                 _ if policy.mode == Mode::Shadow => {}
                 Ok(false) => {}

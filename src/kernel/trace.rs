@@ -13,13 +13,13 @@ pub type Layers = SmallVec<[Arc<Chains>; 3]>;
 /// A policy of one of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PolicyRef {
-    pub(super) layer: u8,
+    pub(super) layer: u32,
     pub(super) index: u32,
 }
 
 /// The policy behind a reference.
 pub(super) fn policy(layers: &Layers, reference: PolicyRef) -> Option<&Policy> {
-    layers.get(usize::from(reference.layer))?.policy(reference.index)
+    layers.get(reference.layer as usize)?.policy(reference.index)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::iter::{Copied, Peekable};
+use std::slice::Iter;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -21,8 +23,25 @@ const REMEMBERED_NAMES: usize = 4096;
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so it gets room.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
 
-/// Which policies may concern a call, in the order in which they act.
-pub type Candidates = SmallVec<[u32; 32]>;
+/// Which policies may concern a call, in the order in which they act: those that have to be asked of every call, merged
+/// with those that the index found.
+#[derive(Debug)]
+pub struct Candidates<'g> {
+    always: Peekable<Copied<Iter<'g, u32>>>,
+    found: Peekable<smallvec::IntoIter<[u32; 32]>>,
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        match (self.always.peek(), self.found.peek()) {
+            (Some(always), Some(found)) if found < always => self.found.next(),
+            (Some(_), _) => self.always.next(),
+            (None, _) => self.found.next(),
+        }
+    }
+}
 
 type Remembered = HashMap<Box<str>, HashMap<Box<str>, Arc<Chain>>>;
 
@@ -213,37 +232,26 @@ impl Gate {
     }
 
     /// The policies that may match this call; all others certainly do not.
-    pub fn candidates(&self, view: &CallView<'_>) -> Candidates {
-        let mut candidates = Candidates::from_slice(&self.always);
-        if self.lookups.is_empty() {
-            return candidates;
-        }
+    pub fn candidates(&self, view: &CallView<'_>) -> Candidates<'_> {
+        let mut found: SmallVec<[u32; 32]> = SmallVec::new();
         for lookup in &self.lookups {
             match lookup.path.nodes(view) {
                 Ok(nodes) => match nodes.first().map(|node| (ScalarKey::of(*node), node.json_type())) {
                     // Absent: none of them matches.
                     None => {}
                     Some((Some(key), json_type)) if json_type == lookup.json_type => {
-                        candidates.extend(
+                        found.extend(
                             lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
                         );
                     }
                     // Of another type: each has to say for itself that it can't be decided.
-                    Some(_) => candidates.extend_from_slice(&lookup.all),
+                    Some(_) => found.extend_from_slice(&lookup.all),
                 },
-                Err(_) => candidates.extend_from_slice(&lookup.all),
+                Err(_) => found.extend_from_slice(&lookup.all),
             }
         }
-        candidates.sort_unstable();
-        candidates.dedup();
-        candidates
-    }
-
-    /// Every policy of gate, found without the index.
-    pub fn all(&self) -> Candidates {
-        let mut all = Candidates::from_slice(&self.always);
-        all.extend(self.lookups.iter().flat_map(|lookup| lookup.all.iter().copied()));
-        all.sort_unstable();
-        all
+        found.sort_unstable();
+        found.dedup();
+        Candidates { always: self.always.iter().copied().peekable(), found: found.into_iter().peekable() }
     }
 }

@@ -1,0 +1,180 @@
+//! How policies come together: the strictest wins, in whatever order; layers only tighten; shadows change nothing; and
+//! what the index leaves out would not have matched.
+
+use callgate::{SessionState, ToolCall, engine};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use super::vocabulary::{EVERYTHING, Scope, call, engine, policies, restricting, rules, unmatched};
+use super::{Witness, essence, execute, strictness, strictness_of};
+
+const WITHOUT_TRANSFORMS: Scope = Scope { transforms: false, ..EVERYTHING };
+
+/// A scalar, or what is none, as often equal to another one as not.
+fn scalar() -> impl Strategy<Value = Value> {
+    select(vec![
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(1.0),
+        json!(1e0),
+        json!("1"),
+        json!("a"),
+        json!("b"),
+        json!(""),
+        json!(true),
+        json!(false),
+        json!(null),
+        json!([1]),
+        json!({ "a": 1 }),
+        json!(9007199254740993u64),
+        json!(9007199254740992u64),
+    ])
+}
+
+/// A policy that demands certain values in a place, which is what the index looks up.
+fn demanding() -> impl Strategy<Value = Value> {
+    let path = select(
+        &["$.input.a", "$.input.b", "$.input.c.d", "$.context.a", "$.tool", "$.session.calls.pay"][..],
+    );
+    let demand = prop_oneof![
+        3 => scalar().prop_map(|value| ("eq", value)),
+        1 => vec(scalar(), 1..4).prop_map(|values| ("in", json!(values))),
+    ];
+    let kind = select(&["deny", "allow", "approval", "halt"][..]);
+    let more = prop::option::of((select(&["gt", "ne"][..]), 0i64..3));
+    (path, demand, kind, more, prop::option::of(select(&["match", "no_match"][..])), -1i64..2).prop_map(
+        |(path, (operator, operand), kind, more, absent, priority)| {
+            let mut test = json!({ "path": path, operator: operand });
+            if let Some(absent) = absent {
+                test["absent"] = absent.into();
+            }
+            let mut conditions = vec![test];
+            conditions
+                .extend(more.map(|(operator, operand)| json!({ "path": "$.input.b", operator: operand })));
+            json!({ "match": { "where": conditions }, "priority": priority, kind: {} })
+        },
+    )
+}
+
+fn demanded_call() -> impl Strategy<Value = ToolCall> {
+    let optional = || prop::option::of(scalar());
+    (optional(), optional(), optional(), optional(), select(&["pay", "a", "1"][..])).prop_map(
+        |(a, b, d, role, tool)| {
+            let mut input = json!({});
+            for (name, value) in [("a", a), ("b", b), ("c", d.map(|d| json!({ "d": d })))] {
+                if let Some(value) = value {
+                    input[name] = value;
+                }
+            }
+            let context = role.map_or(Value::Null, |role| json!({ "a": role }));
+            ToolCall::new("c1", tool, input).with_context(context)
+        },
+    )
+}
+
+proptest! {
+    /// A test inside `any` is the same test, and none that the index looks up.
+    #[test]
+    fn what_the_index_leaves_out_would_not_have_matched(
+        unmatched in unmatched(),
+        policies in vec(demanding(), 4..60),
+        calls in vec(demanded_call(), 1..6),
+    ) {
+        let unindexed: Vec<Value> = policies
+            .iter()
+            .cloned()
+            .map(|mut policy| {
+                for condition in policy["match"]["where"].as_array_mut().unwrap() {
+                    *condition = json!({ "any": [condition] });
+                }
+                policy
+            })
+            .collect();
+        let indexed = engine(&rules(unmatched, "no_match", &policies));
+        let naive = engine(&rules(unmatched, "no_match", &unindexed));
+        let session = SessionState::default();
+        for call in &calls {
+            let (indexed, naive) = (indexed.decide(call, &session), naive.decide(call, &session));
+            prop_assert_eq!(indexed.effect(), naive.effect());
+            prop_assert_eq!(indexed.reason(), naive.reason());
+            prop_assert_eq!(indexed.policies(), naive.policies());
+        }
+    }
+
+    #[test]
+    fn the_strictest_wins_in_whatever_order_policies_stand(
+        unmatched in unmatched(),
+        call in call(),
+        (policies, shuffled) in policies(WITHOUT_TRANSFORMS)
+            .prop_flat_map(|policies| (Just(policies.clone()), Just(policies).prop_shuffle())),
+    ) {
+        let session = SessionState::default();
+        let effect = |policies: &[Value]| engine(&rules(unmatched, "no_match", policies)).decide(&call, &session).effect();
+        prop_assert_eq!(effect(&policies), effect(&shuffled));
+    }
+
+    /// An `approval` says who may permit the call, so it takes the place of `unmatched: deny`; nothing else that
+    /// restricts lifts anything.
+    #[test]
+    fn one_more_policy_that_restricts_never_loosens(
+        unmatched in unmatched(),
+        (mut policies, more, call) in (policies(EVERYTHING), restricting(EVERYTHING), call()),
+    ) {
+        prop_assume!(unmatched != "deny" || more.get("approval").is_none());
+        let session = SessionState::default();
+        let effect = |policies: &[Value]| engine(&rules(unmatched, "no_match", policies)).decide(&call, &session).effect();
+        let before = effect(&policies);
+        policies.push(more);
+        let after = effect(&policies);
+        prop_assert!(strictness(after) >= strictness(before), "{:?} became {:?}", before, after);
+    }
+
+    /// A layer without transforms: one with transforms makes another call of it, which every layer then judges.
+    #[test]
+    fn a_lower_layer_never_loosens(
+        (upper, lower) in (unmatched(), unmatched()),
+        (policies, layer, call) in (policies(EVERYTHING), policies(WITHOUT_TRANSFORMS), call()),
+    ) {
+        let bundle = engine(&rules(upper, "no_match", &policies));
+        let layer = engine::load_text(&rules(lower, "no_match", &layer)).unwrap();
+        let without = execute(&mut bundle.session(), call.clone(), &Witness::default());
+        let with = execute(&mut bundle.session().with_layer(layer), call, &Witness::default());
+        prop_assert!(strictness_of(&with) >= strictness_of(&without), "{:?} became {:?}", without, with);
+    }
+
+    #[test]
+    fn shadows_and_policies_that_are_off_change_nothing_but_the_trace(
+        unmatched in unmatched(),
+        (policies, watching) in (policies(EVERYTHING), policies(EVERYTHING)),
+        calls in vec(call(), 1..4),
+        mode in select(&["shadow", "off"][..]),
+    ) {
+        let mut both: Vec<Value> = Vec::new();
+        for (place, mut policy) in watching.into_iter().enumerate() {
+            policy["mode"] = mode.into();
+            policy["id"] = format!("watching{place}").into();
+            both.push(policy);
+        }
+        let count = both.len();
+        for (place, mut policy) in policies.iter().cloned().enumerate() {
+            policy["id"] = format!("p{place}").into();
+            both.push(policy);
+        }
+        // Watching policies stand among the others.
+        both.rotate_left(count / 2);
+        let mut plain = engine(&rules(unmatched, "no_match", &policies)).session();
+        let mut watched = engine(&rules(unmatched, "no_match", &both)).session();
+        for call in calls {
+            let plain_outcome = execute(&mut plain, call.clone(), &Witness::default());
+            let watched_outcome = execute(&mut watched, call, &Witness::default());
+            prop_assert_eq!(essence(&plain_outcome), essence(&watched_outcome));
+            if mode == "off" {
+                prop_assert_eq!(plain_outcome.policies, watched_outcome.policies);
+            }
+        }
+        prop_assert_eq!(plain.state(), watched.state());
+    }
+}

@@ -1,0 +1,106 @@
+//! I10: what a `redact` policy is to hide appears nowhere in an outcome.
+
+use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, engine};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use super::block_on;
+
+const SECRET: &str = "SECRET-40718236";
+const CARD: &str = "4111111111111111";
+
+/// Says all it knows.
+struct Gossip {
+    fails: bool,
+}
+
+impl ToolExecutor for Gossip {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        match self.fails {
+            true => Err(ToolError::new(format!("invalid: {}", call.input))),
+            false => Ok(json!({ "echo": call.input, "text": call.input.to_string() }).into()),
+        }
+    }
+}
+
+/// A value with a secret in it: as text, in text, as a number, below other values, as a key.
+fn secretive() -> impl Strategy<Value = Value> {
+    let long = "x".repeat(300);
+    let leaf = select(vec![
+        json!(SECRET),
+        json!(format!("my {SECRET}, keep it")),
+        json!(format!("{long}{SECRET}{long}")),
+        json!(format!("line\n\"{SECRET}\"\ttab")),
+        json!(CARD),
+        serde_json::from_str(CARD).unwrap(),
+        json!({ SECRET: 1 }),
+        json!("harmless"),
+        json!(7),
+    ]);
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 1..3).prop_map(Value::from),
+            inner.prop_map(|inner| json!({ "inner": inner }))
+        ]
+    })
+}
+
+/// Policies that speak of a call in every way there is.
+fn talkative() -> impl Strategy<Value = Value> {
+    let all = "{{ input.a }} {{ input.b }} {{ input }} {{ session.facts.kept }}";
+    let closed = json!({
+        "type": "object", "properties": { "a": { "type": "string", "enum": ["x"] }, "b": { "type": "integer" } },
+        "additionalProperties": false,
+    });
+    let when =
+        |kind: &str, value: Value, condition: Value| json!({ "match": { "where": condition }, kind: value });
+    select(vec![
+        when("deny", json!({ "message": all }), json!({ "path": "$.input.a", "exists": true })),
+        when("deny", json!({}), json!({ "path": "$.input.a", "gt": 5 })),
+        when("deny", json!({}), json!({ "path": "$.input.a", "inside": "/srv" })),
+        when("deny", json!({}), json!({ "path": "$.input.a", "host": { "path": "$.input.b" } })),
+        when("deny", json!({}), json!({ "expr": "input.a.nosuch == input.b" })),
+        when("halt", json!({ "message": all }), json!({ "path": "$.input.b", "exists": true })),
+        when("approval", json!({ "message": all }), json!({ "path": "$.input.a", "exists": true })),
+        when("approval", json!({}), json!({ "path": "$.input.b", "gt": 5 })),
+        json!({ "match": "*", "validate": { "schema": closed } }),
+        json!({ "match": "*", "transform": { "input": [{ "path": "$.input.a", "trim": true }] } }),
+        json!({ "match": "*", "transform": { "input": [{ "path": "$.input.new", "template": all }] } }),
+        json!({ "match": "*", "transform": { "output": [{ "path": "$.output.text", "clamp": { "max": 1 } }] } }),
+        json!({ "match": "*", "recover": { "message": format!("{{{{ error }}}} {{{{ suggestion }}}} {all}") } }),
+        json!({ "match": "*", "fact": { "name": "kept", "value": "$.input" } }),
+        json!({ "match": "*", "audit": { "fields": ["$.input", "$.output", "$.error", "$.session.facts"] } }),
+        json!({ "match": "*", "respond": { "output": { "note": SECRET } } }),
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn i10_no_secret_is_in_any_part_of_an_outcome(
+        mut policies in vec(talkative(), 1..6),
+        calls in vec((secretive(), secretive(), any::<bool>()), 1..3),
+        style in select(vec![json!("mask"), json!("hash"), json!("remove"), json!({ "keep_last": 3 })]),
+        place in 0usize..6,
+    ) {
+        let redact = json!({ "patterns": ["SECRET-\\d{8}"], "detect": "payment_card", "with": style });
+        policies.insert(place.min(policies.len()), json!({ "match": "*", "redact": redact }));
+        for (place, policy) in policies.iter_mut().enumerate() {
+            policy["id"] = format!("p{place}").into();
+        }
+        let rules = json!({ "policies": policies }).to_string();
+        let chains = engine::load_text(&rules).unwrap_or_else(|error| panic!("{error}"));
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "string" }, "c": {} }, "required": ["c"] });
+        let tool: ToolDescriptor = serde_json::from_value(json!({ "name": "pay", "inputSchema": schema })).unwrap();
+        let mut session = Engine::builder(chains).tools([tool]).build().session();
+        for (a, b, fails) in calls {
+            let call = ToolCall::new("c1", "pay", json!({ "a": a, "b": b }));
+            let outcome = block_on(session.execute(call, &Gossip { fails }));
+            let told = serde_json::to_string(&outcome).unwrap();
+            prop_assert!(!told.contains(SECRET) && !told.contains(CARD), "{}\n{}", rules, told);
+        }
+    }
+}
