@@ -34,3 +34,5 @@ mod readme;
 mod reference;
 #[cfg(test)]
 mod retail;
+#[cfg(test)]
+mod rules_at_large;

@@ -40,7 +40,10 @@ fn each_page_has_its_title_and_all_sections() {
         assert!(code.page.starts_with(&title), "{} does not begin with its title", code.id);
         let sections: Vec<&str> = code.page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(sections, ["Why", "Bad", "Good", "Hint"], "{}", code.id);
-        let empty = code.page.split("\n## ").any(|section| section.lines().skip(1).all(|line| line.trim().is_empty()));
+        let empty = code
+            .page
+            .split("\n## ")
+            .any(|section| section.lines().skip(1).all(|line| line.trim().is_empty()));
         assert!(!empty, "{} has an empty section", code.id);
     }
 }

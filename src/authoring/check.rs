@@ -2,7 +2,9 @@
 
 use super::meant::meant;
 use super::shape::Shape;
-use crate::diagnostic::{Diagnostic, Diagnostics, EMPTY_VALUE, OUT_OF_RANGE, UNKNOWN_VALUE, WRONG_TYPE};
+use crate::diagnostic::{
+    Diagnostic, Diagnostics, EMPTY_VALUE, OUT_OF_RANGE, Span, UNKNOWN_VALUE, WRONG_TYPE, YAML_FEATURE,
+};
 use crate::source::{Node, NodeValue};
 use crate::text::{cut, inert};
 
@@ -24,6 +26,9 @@ impl Shape {
     /// Reports everything about `node` that is not of this shape; `name` is what messages call it: a key, or words.
     pub fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
         if !self.fits(node) {
+            if told_as_yaml(node, diagnostics) {
+                return;
+            }
             diagnostics.push(self.wrong_type(node, name));
             return;
         }
@@ -139,6 +144,18 @@ impl Shape {
     }
 }
 
+/// Whether a value is missing because YAML read it as something else (a tag), which was said. What YAML says comes first.
+fn told_as_yaml(node: &Node, diagnostics: &Diagnostics) -> bool {
+    let beside = |span: Span| {
+        span.source == node.span.source && (node.span.end..=node.span.end + 1).contains(&span.start)
+    };
+    matches!(node.value, NodeValue::Null)
+        && diagnostics
+            .iter()
+            .take_while(|diagnostic| diagnostic.code.id < "CG2")
+            .any(|diagnostic| diagnostic.code == &YAML_FEATURE && diagnostic.span.is_some_and(beside))
+}
+
 /// A key in backticks; words that are no key as they are.
 pub(super) fn quoted(name: &str) -> String {
     if name.contains(' ') { name.to_owned() } else { format!("`{name}`") }
@@ -195,7 +212,7 @@ fn check_list(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnosti
     if node.items().is_some_and(<[_]>::is_empty) {
         diagnostics.push(
             Diagnostic::new(&EMPTY_VALUE, node.span, format!("`{name}` is an empty list"))
-                .help("leave the key out, or say at least one item"),
+                .help("say at least one item, or remove the key if that is what is meant"),
         );
     }
     check_items(node, name, item, diagnostics);

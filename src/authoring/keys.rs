@@ -7,6 +7,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, Span, UNKNOWN_KEY}
 use crate::source::{Entry, Node, NodeValue};
 use crate::text::{cut, inert};
 
+/// Keys that are listed where a mapping is missing.
+const MAX_LISTED: usize = 8;
+
 impl Record {
     /// Reports unknown and missing keys of a mapping, and everything wrong with its values.
     pub(super) fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
@@ -57,15 +60,32 @@ impl Record {
 
     /// What stands here instead of a mapping, as a mapping.
     pub(super) fn example(&self, node: &Node) -> String {
-        let fitting = self.fields.iter().find(|field| {
-            field.shape.fits(node) && (field.required || matches!(field.shape, Shape::Text("a template")))
+        // Of what stands here one key can be made only where it is the one that matters.
+        let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1
+            && (self.fields.len() <= MAX_LISTED || node.items().is_some());
+        let home = self.fields.iter().filter(|_| only_needed).find(|field| match field.shape {
+            Shape::Text(form) => node.as_str().is_some() && (field.required || form == "a template"),
+            Shape::List(item) | Shape::OneOrMany(item) | Shape::Items(item) if node.as_str().is_some() => {
+                field.required && item.fits(node)
+            }
+            Shape::Any => field.required,
+            shape => node.items().is_some() && shape.fits(node),
         });
-        match (fitting, &node.value) {
-            (_, NodeValue::Sequence(_)) => "write one mapping, not a list".to_owned(),
+        match (home, &node.value) {
+            (Some(field), NodeValue::Sequence(_)) => format!("put `{}:` before the list", field.name),
+            (None, NodeValue::Sequence(_)) => "write one mapping, not a list".to_owned(),
             (Some(field), NodeValue::String(text)) => {
-                format!("write `{{ {}: \"{}\" }}`", field.name, cut(&inert(&text.text)))
+                let text = cut(&inert(&text.text));
+                match field.shape.fits(node) {
+                    true if matches!(field.shape, Shape::Text("a template")) => {
+                        format!("write `{{ {}: \"{text}\" }}`", field.name)
+                    }
+                    true => format!("write `{{ {}: {text} }}`", field.name),
+                    false => format!("write `{{ {}: [{text}] }}`", field.name),
+                }
             }
             _ if self.fields.is_empty() => "write `{}`".to_owned(),
+            _ if self.fields.len() > MAX_LISTED => format!("write a mapping: {}", lowered(self.doc)),
             _ => format!("its keys are {}", self.names().collect::<Vec<_>>().join(", ")),
         }
     }
@@ -133,7 +153,10 @@ pub fn head(node: &Node) -> Span {
 
 /// The first sentence of a doc, as part of another.
 fn first_words(doc: &str) -> String {
-    let sentence = doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.');
-    let mut letters = sentence.chars();
+    lowered(doc.split_once(". ").map_or(doc, |(first, _)| first))
+}
+
+fn lowered(sentence: &str) -> String {
+    let mut letters = sentence.trim_end_matches('.').chars();
     letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
 }

@@ -3,7 +3,7 @@
 use crate::diagnostic;
 
 /// Words of other policy languages and of everyday speech, with the word of this one.
-const SAID_ELSEWHERE: [(&str, &str); 88] = [
+const SAID_ELSEWHERE: [(&str, &str); 92] = [
     ("=", "eq"),
     ("==", "eq"),
     ("is", "eq"),
@@ -90,6 +90,10 @@ const SAID_ELSEWHERE: [(&str, &str); 88] = [
     ("enabled", "enforce"),
     ("result", "output"),
     ("arguments", "input"),
+    ("args", "input"),
+    ("params", "input"),
+    ("parameters", "input"),
+    ("ctx", "context"),
     ("lower", "lowercase"),
     ("upper", "uppercase"),
 ];

@@ -4,8 +4,19 @@ use super::meant::meant;
 use crate::call::Root;
 use crate::path::Path;
 
+/// What to write instead of `text`, of which the path's own error says `given`: what that knows for certain, else the
+/// path that was probably meant, else the form of a path.
+pub(super) fn help(text: &str, given: Option<String>) -> String {
+    let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
+    let certain = given.clone().filter(|help| !general(help));
+    certain
+        .or_else(|| reworded(text).map(|path| format!("write `{path}`")))
+        .or(given.filter(|help| help.starts_with("start with ")))
+        .unwrap_or_else(|| "write a path such as `$.input.amount` or `$.input.items[0].name`".to_owned())
+}
+
 /// The words of `text` (`input.amount`, `/input/amount`, `{{ input.amount }}`, `$.input[amount]`) as a path over the call.
-pub(super) fn reworded(text: &str) -> Option<String> {
+fn reworded(text: &str) -> Option<String> {
     if text.contains(['?', '(', ')', '"', '\'', ' ']) && !text.starts_with("{{") {
         return None;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
 
-use super::path_words::reworded;
+use super::path_words;
 use super::regex_words::{self, RegexProblem};
 use crate::call::Root;
 use crate::diagnostic::{
@@ -94,14 +94,7 @@ impl<'a> Reader<'a> {
         match Path::parse(text) {
             Ok(path) => self.check_roots(node, path.roots_read().iter().copied()).then_some(path),
             Err(error) => {
-                let written = error.help.filter(|_| text.starts_with("$."));
-                let help = reworded(text)
-                    .map(|path| format!("write `{path}`"))
-                    .filter(|_| written.as_ref().is_none_or(|help| !help.starts_with("did you mean")))
-                    .or(written)
-                    .unwrap_or_else(|| {
-                        "write a path such as `$.input.amount` or `$.input.items[0].name`".to_owned()
-                    });
+                let help = path_words::help(text, error.help);
                 self.report_in(&INVALID_PATH, node, error.range, error.message, Some(help));
                 None
             }

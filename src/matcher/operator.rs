@@ -162,8 +162,13 @@ impl Operator {
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
             }
             "length" => read_length(node, reader).map(Self::Length),
-            "inside" => PatternSet::read(node, reader, "`/srv/data`", |text| Directory::parse(text, base))
-                .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) }),
+            "inside" => PatternSet::read(
+                node,
+                reader,
+                "`/srv/data`, or say with `base:` where relative paths start",
+                |text| Directory::parse(text, base),
+            )
+            .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) }),
             "host" => PatternSet::read(node, reader, HOSTS, HostPattern::parse).map(Self::Host),
             "domain" => PatternSet::read(node, reader, HOSTS, DomainPattern::parse).map(Self::Domain),
             _ => return None,

@@ -1,14 +1,14 @@
 //! `transform`: brings arguments into form before they are judged, and results before the model sees them.
 
+mod operands;
+
 use regex::Regex;
 use serde_json::{Number, Value};
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, head};
 use crate::call::{CallView, Root};
-use crate::diagnostic::{
-    CONFLICTING_KEYS, Diagnostic, INVALID_OPERAND, INVALID_PATH, MISSING_KEY, OUT_OF_RANGE,
-};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{Decimal, JsonType};
 use crate::path::{self, Mismatch, Path};
 use crate::source::Node;
@@ -288,11 +288,14 @@ impl Change {
             "remove" => Self::Remove,
             "default" => Self::Default(node.to_json()),
             "set" => Self::Set(node.to_json()),
-            "clamp" => read_clamp(node, reader)?,
-            "rename" => Self::Rename(read_name(node, reader)?),
+            "clamp" => {
+                let (min, max) = operands::bounds(node, reader)?;
+                Self::Clamp { min, max }
+            }
+            "rename" => Self::Rename(operands::name(node, reader)?),
             "replace" => {
-                let pattern = reader.regex(node.get("pattern")?);
-                Self::Replace { pattern: pattern?, with: node.get("with")?.as_str()?.to_owned() }
+                let (pattern, with) = operands::replacement(node, reader)?;
+                Self::Replace { pattern, with }
             }
             "template" => Self::Template(reader.template(node, &[])?),
             _ => return None,
@@ -317,38 +320,6 @@ impl Change {
         };
         Ok((new != *place).then_some(new))
     }
-}
-
-fn read_name(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
-    let name = node.as_str()?;
-    if name.starts_with("$.") || name.is_empty() {
-        let last = name.rsplit(['.', '\'', '"', ']', '[']).find(|word| !word.is_empty()).unwrap_or("query");
-        reader.report(
-            Diagnostic::new(&INVALID_OPERAND, node.span, "`rename` takes the member's new name")
-                .help(format!("write for example `{last}`")),
-        );
-        return None;
-    }
-    Some(name.to_owned())
-}
-
-fn read_clamp(node: &Node, reader: &mut Reader<'_>) -> Option<Change> {
-    let bound = |key| node.get(key).and_then(Node::as_number).cloned();
-    let (min, max) = (bound("min"), bound("max"));
-    if ["min", "max"].iter().any(|key| CLAMP.may_be_misspelled(node, key)) {
-        return None;
-    }
-    let empty = node.get("min").is_none() && node.get("max").is_none();
-    let crossed = matches!((&min, &max), (Some(min), Some(max)) if Decimal::of(min) > Decimal::of(max));
-    if empty || crossed {
-        let (code, message) = match empty {
-            true => (&MISSING_KEY, "`clamp` has no bound"),
-            false => (&OUT_OF_RANGE, "`min` is greater than `max`"),
-        };
-        reader.report(Diagnostic::new(code, node.span, message).help("say `min`, `max`, or both in order"));
-        return None;
-    }
-    Some(Change::Clamp { min, max })
 }
 
 fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number>) -> &'a Number {

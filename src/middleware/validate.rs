@@ -69,7 +69,10 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) => {
-            let message = format!("`{}` can't be read: {}", path.display(), error.kind());
+            let message = match error.kind() {
+                std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
+                kind => format!("`{}` can't be read: {kind}", path.display()),
+            };
             reader.report(
                 Diagnostic::new(&UNREADABLE_FILE, node.span, message)
                     .help("the path starts at the directory of this rules file"),
@@ -97,12 +100,21 @@ fn compile(node: &Node, value: &serde_json::Value, reader: &mut Reader<'_>) -> O
         Err(error) => {
             let span = error.pointer.as_deref().map_or(node.span, |pointer| at_pointer(node, pointer));
             reader.report(
-                Diagnostic::new(&INVALID_SCHEMA, span, format!("not a usable JSON Schema: {error}")).help(
-                    "the keywords are those of JSON Schema; `type` is one of null, boolean, integer, number, string, array, object",
-                ),
+                Diagnostic::new(&INVALID_SCHEMA, span, format!("not a usable JSON Schema: {error}"))
+                    .help(schema_help(&error.message)),
             );
             None
         }
+    }
+}
+
+fn schema_help(message: &str) -> &'static str {
+    if message.contains("`$ref`") {
+        "a `$ref` names a part of the same schema, most often below `$defs`"
+    } else if message.contains("pattern") {
+        "mend the pattern; the syntax is that of the Rust `regex` crate"
+    } else {
+        "the keywords are those of JSON Schema; `type` is one of null, boolean, integer, number, string, array, object"
     }
 }
 

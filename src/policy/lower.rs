@@ -5,37 +5,17 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::defaults::{self, Defaults};
 use super::{Mode, Policy};
 use crate::authoring::{self, Field, Reader, Record, Shape};
 use crate::diagnostic::{
-    DEFAULTS_DISAGREE, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER,
-    OUT_OF_RANGE, SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
+    Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, KindEntry};
 use crate::source::{Entry, LoadedFile, Node};
-
-/// What happens to calls that no `allow`, `approval` or `respond` policy matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unmatched {
-    /// They run.
-    #[default]
-    Allow,
-    /// A person must say yes.
-    Approval,
-    /// They are denied.
-    Deny,
-}
-
-/// What holds for a whole bundle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Defaults {
-    /// For calls that nothing permits.
-    pub unmatched: Unmatched,
-    /// Whether tests on absent fields match in restricting policies.
-    pub absent_matches: bool,
-}
 
 /// All rules files of a load, read.
 #[derive(Debug)]
@@ -50,27 +30,6 @@ pub struct Bundle {
 
 /// The longest id, in bytes.
 const MAX_ID_BYTES: usize = 128;
-
-static DEFAULTS: Record = Record {
-    name: "defaults",
-    doc: "What holds for the whole bundle. Files that disagree are an error.",
-    fields: &[
-        Field::optional(
-            "unmatched",
-            Shape::Word(&[
-                ("allow", "they run"),
-                ("deny", "they are denied"),
-                ("approval", "a person must say yes"),
-            ]),
-            "What happens to calls that no `allow`, `approval` or `respond` policy matches. Without it: `allow`.",
-        ),
-        Field::optional(
-            "absent",
-            Shape::Word(&[("no_match", "the test does not hold"), ("match", "the policy matches")]),
-            "What a test on an absent field says in a restricting policy. Without it: `no_match`.",
-        ),
-    ],
-};
 
 const COMMON: [Field; 5] = [
     Field::required(
@@ -116,7 +75,7 @@ static RULES: LazyLock<Record> = LazyLock::new(|| {
         doc: "A rules file.",
         fields: Vec::leak(vec![
             Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-            Field::optional("defaults", Shape::Record(&DEFAULTS), "What holds for the whole bundle."),
+            Field::optional("defaults", Shape::Record(&defaults::RECORD), "What holds for the whole bundle."),
             Field::required("policies", Shape::Items(policies), "The policies; `[]` if there are none."),
         ]),
     }
@@ -133,7 +92,7 @@ pub fn lower(files: &[LoadedFile], sources: &SourceMap, diagnostics: &mut Diagno
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
     }
-    let defaults = read_defaults(files, diagnostics);
+    let defaults = defaults::read(files, diagnostics);
     let nodes =
         || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
     check_ids(nodes(), diagnostics);
@@ -155,40 +114,6 @@ fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
             )
             .help("write `callgate: 1`"),
         );
-    }
-}
-
-fn read_defaults(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
-    let mut word = |key: &str| {
-        let mut said: Option<(&str, Span)> = None;
-        for file in files {
-            let Some(node) = file.root.get("defaults").and_then(|defaults| defaults.get(key)) else {
-                continue;
-            };
-            let Some(word) = node.as_str() else { continue };
-            match said {
-                Some((first, span)) if first != word => diagnostics.push(
-                    Diagnostic::new(
-                        &DEFAULTS_DISAGREE,
-                        node.span,
-                        format!("`defaults.{key}` is `{word}` here and `{first}` elsewhere"),
-                    )
-                    .label(span, "said here first")
-                    .help("say it in one file only"),
-                ),
-                Some(_) => {}
-                None => said = Some((word, node.span)),
-            }
-        }
-        said.map(|(word, _)| word)
-    };
-    Defaults {
-        unmatched: match word("unmatched") {
-            Some("deny") => Unmatched::Deny,
-            Some("approval") => Unmatched::Approval,
-            _ => Unmatched::Allow,
-        },
-        absent_matches: word("absent") == Some("match"),
     }
 }
 
