@@ -1,4 +1,4 @@
-//! Callgate: a declarative policy engine between AI agents and their tools.
+#![doc = include_str!("../README.md")]
 
 // The modules stand in the order in which a policy and then a call meet them. A module uses only modules listed
 // above it; tests/layering.rs keeps that law.
@@ -21,6 +21,8 @@ pub mod policy;
 pub mod kernel;
 pub mod session;
 pub mod engine;
+#[cfg(feature = "cli")]
+pub mod cli;
 
 pub use call::{Outcome, OutcomeKind, SessionState, ToolCall};
 pub use engine::{Engine, EngineBuilder, LoadError};

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 fn corpus(detector: Detector) -> Vec<(String, Vec<Range<usize>>)> {
     let path = format!("{}/tests/detect/{}.txt", env!("CARGO_MANIFEST_DIR"), detector.name());
-    let lines = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let lines = std::fs::read_to_string(&path).unwrap_or_default();
     lines.lines().filter(|line| !line.is_empty()).map(read_line).collect()
 }
 
 fn read_line(line: &str) -> (String, Vec<Range<usize>>) {
-    let marked = line.get(2..).unwrap().replace('~', "").replace("\\n", "\n");
+    let marked = line.get(2..).unwrap_or_default().replace('~', "").replace("\\n", "\n");
     let (mut text, mut finds) = (String::new(), Vec::new());
     for (index, part) in marked.split(['«', '»']).enumerate() {
         let start = text.len();
@@ -49,6 +49,7 @@ fn precision_and_recall_on_the_corpora() {
     let mut misses = String::new();
     for detector in Detector::ALL {
         let lines = corpus(detector);
+        assert!(lines.len() >= 30, "{} has a corpus of {} lines", detector.name(), lines.len());
         let (mut right, mut wrong, mut wanted) = (0u32, 0u32, 0u32);
         for (text, finds) in &lines {
             let found = found(detector, text);
@@ -57,7 +58,7 @@ fn precision_and_recall_on_the_corpora() {
             wrong += found.len() as u32 - hits;
             wanted += finds.len() as u32;
             if found != *finds {
-                let shown: Vec<_> = found.iter().map(|range| &text[range.clone()]).collect();
+                let shown: Vec<_> = found.iter().map(|range| text.get(range.clone()).unwrap()).collect();
                 writeln!(misses, "{}: {text:?}: found {shown:?}", detector.name()).unwrap();
             }
         }
@@ -166,8 +167,7 @@ fn values_are_redacted_everywhere() {
     ] {
         let mut actual = value.clone();
         assert!(every(Style::Mask).redact_value(&mut actual).is_ok());
-        let merged = actual.to_string().replace("\"Token [high_entropy]\"", "\"Token [api_key]\"");
-        assert_eq!(merged, redacted.to_string(), "{value}");
+        assert_eq!(actual.to_string(), redacted.to_string(), "{value}");
     }
     let mut exponent: Value = serde_json::from_str("4.111111111111111e15").unwrap();
     assert_eq!(every(Style::Mask).redact_value(&mut exponent), Ok(true));
@@ -200,30 +200,24 @@ fn a_value_too_deep_is_refused_and_left() {
 fn hostile_megabytes_are_finished() {
     let patterns = [
         "@",
-        "a@",
         "a@b.",
-        "1111 ",
         "1 ",
-        "1",
+        "1111 ",
         "+1 ",
-        "4111-",
         "12.",
         "1:",
-        "aa:",
         "-----BEGIN PRIVATE KEY-----\n",
         "://a:",
-        "ey.",
-        "eyJ",
+        "eyJ.",
         "password=",
         "ssn 111111111 ",
         "aB1",
         "DE89",
         "\u{200b}1",
-        "%40",
-        "\\u0040",
-        "Bearer ",
-        "{\"a\":",
+        "[email] a@b.co ",
+        "1.2.3.4-a",
         "[",
+        "{\"a\":",
     ];
     for pattern in patterns {
         let text = pattern.repeat(1_000_000 / pattern.len());
@@ -279,7 +273,7 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn redacted_text_holds_no_find(text in texts(), style in styles()) {

@@ -93,7 +93,9 @@ fn one_room_names_each_heavy_dependency() {
         ("jsonschema", "schema"),
         ("url", "matcher"),
         ("clap", "cli"),
-        ("comfy_table", "cli"),
+        ("anstream", "cli"),
+        ("terminal_size", "cli"),
+        ("unicode_width", "cli"),
     ] {
         let named = Regex::new(&format!(r"\b{dependency}::|\buse {dependency}\b")).unwrap();
         for room in rooms().iter().filter(|room| *room != home) {

@@ -1,18 +1,38 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
 #[cfg(test)]
+mod broken_rules;
+#[cfg(test)]
 mod broken_yaml;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod cli;
+#[cfg(test)]
+mod design_examples;
 #[cfg(test)]
 mod detect;
 #[cfg(test)]
 mod expressions;
 #[cfg(test)]
-mod jsonpath_compliance;
-#[cfg(test)]
 mod invariants;
+#[cfg(test)]
+mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
+mod pii;
+#[cfg(test)]
+mod playback;
+#[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod retail;
+#[cfg(test)]
+mod rules_at_large;

@@ -4,10 +4,36 @@ use serde_json::{Map, Value, json};
 
 use super::{Record, Shape};
 
+/// What the keys of a record have to do with each other, which its fields do not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constraint {
+    /// The record's name.
+    pub record: &'static str,
+    /// Of these keys exactly one is there.
+    pub one_of: Vec<&'static str>,
+    /// Where the first of a pair is there, the second is, too.
+    pub together: Vec<(&'static str, &'static str)>,
+}
+
+impl Constraint {
+    /// Written so that editors offer every key and name the missing one.
+    fn add_to(&self, schema: &mut Map<String, Value>) {
+        let choices: Vec<Value> = self.one_of.iter().map(|key| json!({ "required": [key] })).collect();
+        schema.insert("oneOf".into(), choices.into());
+        let needs = self.together.iter().map(|(key, needed)| ((*key).to_owned(), json!([needed])));
+        schema.insert("dependentRequired".into(), Value::Object(needs.collect()));
+    }
+}
+
 /// The JSON Schema (draft 2020-12) of files whose root is `record`.
-pub fn json_schema(record: &'static Record, title: &str) -> Value {
+pub fn json_schema(record: &'static Record, title: &str, constraints: &[Constraint]) -> Value {
     let mut definitions = Map::new();
     define(record, &mut definitions);
+    for constraint in constraints {
+        if let Some(definition) = definitions.get_mut(constraint.record).and_then(Value::as_object_mut) {
+            constraint.add_to(definition);
+        }
+    }
     let mut schema = Map::new();
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".into(), title.into());
@@ -61,7 +87,7 @@ fn describe(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Word(words) => {
             let choices: Vec<Value> =
                 words.iter().map(|(word, doc)| json!({ "const": word, "description": doc })).collect();
-            json!({ "oneOf": choices })
+            json!({ "type": "string", "oneOf": choices })
         }
         Shape::Items(item) => json!({ "type": "array", "items": describe(item, definitions) }),
         Shape::List(item) => json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) }),

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
 
+use super::path_words;
+use super::regex_words::{self, RegexProblem};
 use crate::call::Root;
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE,
-    PATH_NOT_HERE, SourceMap, Span,
+    PATH_NOT_HERE, SourceMap,
 };
 use crate::path::Path;
 use crate::source::{self, Node};
@@ -90,9 +92,10 @@ impl<'a> Reader<'a> {
     pub fn path(&mut self, node: &Node) -> Option<Path> {
         let text = node.as_str()?;
         match Path::parse(text) {
-            Ok(path) => self.check_roots(node.span, path.roots_read().iter().copied()).then_some(path),
+            Ok(path) => self.check_roots(node, path.roots_read().iter().copied()).then_some(path),
             Err(error) => {
-                self.report_in(&INVALID_PATH, node, error.range, error.message, error.help);
+                let help = path_words::help(text, error.help);
+                self.report_in(&INVALID_PATH, node, error.range, error.message, Some(help));
                 None
             }
         }
@@ -104,11 +107,10 @@ impl<'a> Reader<'a> {
         for item in node.items().unwrap_or_default() {
             match self.path(item) {
                 Some(path) if path.root() == Root::Input => paths.push(path),
-                Some(_) => self.report(Diagnostic::new(
-                    &INVALID_PATH,
-                    item.span,
-                    "only places below `$.input` can stand here",
-                )),
+                Some(_) => self.report(
+                    Diagnostic::new(&INVALID_PATH, item.span, "only places below `$.input` can stand here")
+                        .help("name an argument of the tool, as in `$.input.note`"),
+                ),
                 None => {}
             }
         }
@@ -125,16 +127,10 @@ impl<'a> Reader<'a> {
         match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_LIMIT).build() {
             Ok(regex) => Some(regex),
             Err(error) => {
-                let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                self.report(
-                    Diagnostic::new(
-                        &INVALID_REGEX,
-                        node.span,
-                        format!("`{pattern}` is no regular expression: {reason}"),
-                    )
-                    .help("the syntax is that of the Rust `regex` crate: no look-around, no back-references"),
-                );
+                let RegexProblem { message, range, help } = regex_words::problem(pattern, &error);
+                let start = node.as_str().and_then(|text| text.find(pattern)).unwrap_or(0);
+                let range = range.start + start..range.end + start;
+                self.report_in(&INVALID_REGEX, node, range, message, Some(help.to_owned()));
                 None
             }
         }
@@ -144,9 +140,11 @@ impl<'a> Reader<'a> {
     pub fn template(&mut self, node: &Node, extra: &[&str]) -> Option<Template> {
         let text = node.as_str()?;
         match Template::parse_with(text, extra) {
-            Ok(template) => self.check_roots(node.span, template.roots_read()).then_some(template),
+            Ok(template) => self.check_roots(node, template.roots_read()).then_some(template),
             Err(error) => {
-                self.report_in(&INVALID_TEMPLATE, node, error.range, error.message, error.help);
+                let help =
+                    error.help.unwrap_or_else(|| "name a value, as in `{{ input.amount }}`".to_owned());
+                self.report_in(&INVALID_TEMPLATE, node, error.range, error.message, Some(help));
                 None
             }
         }
@@ -162,7 +160,7 @@ impl<'a> Reader<'a> {
         if duration.is_none_or(|duration| duration.is_zero()) {
             self.report(
                 Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is no span of time"))
-                    .help("write for example `500ms`, `30s`, `5m`, `24h`, `1h30m` or `7d`"),
+                    .help(duration_help(text, duration.is_some())),
             );
             return None;
         }
@@ -175,22 +173,30 @@ impl<'a> Reader<'a> {
         Some(rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?))
     }
 
-    /// Reports reading `$.output` or `$.error` where the tool has not run yet.
-    pub fn check_roots(&mut self, span: Span, roots: impl IntoIterator<Item = Root>) -> bool {
+    /// Reports reading `$.output` or `$.error` where the tool has not run yet; `node` is the text that reads them.
+    pub fn check_roots(&mut self, node: &Node, roots: impl IntoIterator<Item = Root>) -> bool {
         let too_early = roots.into_iter().find(|root| root.settle_only());
-        match too_early {
-            Some(root) if !self.after_tool => {
-                self.report(
-                    Diagnostic::new(
-                        &PATH_NOT_HERE,
-                        span,
-                        format!("`$.{}` does not exist yet where this policy acts", root.name()),
-                    )
-                    .help("only policies that act after the tool can read it: recover, transform.output, redact, label, fact, audit"),
-                );
-                false
-            }
-            _ => true,
-        }
+        let Some(root) = too_early.filter(|_| !self.after_tool) else { return true };
+        let text = node.as_str().unwrap_or_default();
+        let range = text.find(root.name()).map_or(0..text.len(), |at| at..at + root.name().len());
+        self.report_in(
+            &PATH_NOT_HERE,
+            node,
+            range,
+            format!("`$.{}` does not exist yet where this policy acts", root.name()),
+            Some("only policies that act after the tool can read it: recover, transform.output, redact, label, fact, audit".to_owned()),
+        );
+        false
+    }
+}
+
+fn duration_help(text: &str, zero: bool) -> String {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits {
+        format!("say the unit: `{text}s`, `{text}m` or `{text}h`")
+    } else if zero || text.starts_with('-') {
+        "it must be longer than nothing, for example `30s`".to_owned()
+    } else {
+        "write for example `500ms`, `30s`, `5m`, `24h`, `1h30m` or `7d`".to_owned()
     }
 }

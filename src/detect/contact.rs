@@ -141,6 +141,8 @@ fn international_length(candidate: &str) -> Option<usize> {
     } else {
         15
     };
+    // A sum such as `+268.77 - 235.13`.
+    let is_sum = number.contains('.') && [" - ", " / "].iter().any(|sign| number.contains(sign));
     let (mut count, mut length, mut gap) = (0, None, 0);
     let mut bytes = number.bytes().enumerate().peekable();
     while let Some((at, byte)) = bytes.next() {
@@ -162,5 +164,5 @@ fn international_length(candidate: &str) -> Option<usize> {
         }
     }
     let area = digits(number).nth(1);
-    length.filter(|_| !north_american || area.is_some_and(|area| area >= 2))
+    length.filter(|_| !is_sum).filter(|_| !north_american || area.is_some_and(|area| area >= 2))
 }

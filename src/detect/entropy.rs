@@ -18,6 +18,9 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
+/// Where a value ends in a query: `secret=…&user=…`.
+static NEXT_PARAMETER: LazyLock<Regex> = LazyLock::new(|| pattern(r"&[A-Za-z_]+="));
+
 /// JSON keys under which every string, and number, is a secret.
 static SECRET_KEY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -70,20 +73,16 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
         let (Some(whole), Some(value)) = (captures.get(0), captures.iter().skip(1).flatten().next()) else {
             continue;
         };
-        let text = value.as_str().trim_end_matches(['.', '!', '?', ':', '\\']);
-        let name = captures
-            .get(0)
-            .map_or("", |whole| whole.as_str())
-            .split([':', '=', '"', '\''])
-            .next()
-            .unwrap_or("");
-        let cursor = {
-            let before = subject.tail(whole.start(), 16);
-            CURSOR.is_match(&format!("{before}{name}"))
-        };
-        let about_password =
-            name.to_ascii_lowercase().starts_with("pass") || name.to_ascii_lowercase().starts_with("pwd");
-        if !cursor && !is_placeholder(text) && (looks_secret(text) || about_password && is_number(text)) {
+        let mut text = value.as_str();
+        if let Some(next) = NEXT_PARAMETER.find(text) {
+            text = text.get(..next.start()).unwrap_or(text);
+        }
+        let text = text.trim_end_matches(['.', '!', '?', ':', '\\']);
+        let name =
+            whole.as_str().split([':', '=', '"', '\'']).next().unwrap_or_default().to_ascii_lowercase();
+        let cursor = CURSOR.is_match(&format!("{}{name}", subject.tail(whole.start(), 16)));
+        let password = name.starts_with("pass") || name.starts_with("pwd");
+        if !cursor && !is_placeholder(text) && (looks_secret(text) || password && is_number(text)) {
             found.push(value.start()..value.start() + text.len());
         }
     }
@@ -166,9 +165,10 @@ fn is_scrambled(text: &str) -> bool {
     let class = |c: char| (c.is_ascii_uppercase(), c.is_ascii_digit());
     let upper = text.contains(|c: char| c.is_ascii_uppercase());
     let lower = text.contains(|c: char| c.is_ascii_lowercase());
-    let digits = text.chars().filter(char::is_ascii_digit).count();
+    // A name may end in a number; chance puts digits elsewhere too.
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_digit()).contains(|c: char| c.is_ascii_digit());
     let changes = text.chars().zip(text.chars().skip(1)).filter(|(a, b)| class(*a) != class(*b)).count();
-    upper && lower && digits >= 2 && changes * 100 >= text.len() * 38
+    upper && lower && digits && changes * 100 >= text.len() * 38
 }
 
 fn introduced_as_public(before: &str, text: &str) -> bool {

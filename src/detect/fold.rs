@@ -198,8 +198,8 @@ mod tests {
         let original = "é ４１\u{200b}１%40x\u{200b} end";
         let folded = Folded::new(original);
         let start = folded.text().find("411@x").unwrap();
-        assert_eq!(&original[folded.original(&(start..start + 5))], "４１\u{200b}１%40x");
+        assert_eq!(original.get(folded.original(&(start..start + 5))), Some("４１\u{200b}１%40x"));
         let end = folded.text().find("end").unwrap();
-        assert_eq!(&original[folded.original(&(end..end + 3))], "end");
+        assert_eq!(original.get(folded.original(&(end..end + 3))), Some("end"));
     }
 }

@@ -40,7 +40,10 @@ fn is_ipv4(subject: &Subject<'_>, range: &Range<usize>) -> bool {
             |address| !address.is_unspecified() && !address.is_loopback() && address.octets()[0] != 255,
         );
     let starts = match subject.before(range.start) {
-        (Some('.' | '-'), Some(beyond)) => !beyond.is_alphanumeric(),
+        (Some('-'), Some(beyond)) if beyond.is_alphanumeric() => {
+            let first = subject.tail(range.start - 1, 15);
+            IPV4.find_iter(first).last().is_some_and(|address| address.end() == first.len())
+        }
         (Some(near), _) => !is_word(near) && near != '.',
         (None, _) => true,
     };
@@ -113,7 +116,7 @@ pub(super) fn mac_address(subject: &Subject<'_>) -> Vec<Range<usize>> {
 
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r#"(?i)[a-z][a-z0-9+.-]*://([^\s/?#:@"'<>\[\]{}]*:[^\s/?#"'<>]+)@"#,
+        r#"(?i)[a-z][a-z0-9+.-]*://([^\s/?#:"'<>\[\]{}]*:[^\s/?#"'<>]+)@"#,
         r#"|\b([a-z0-9_.-]+:[^\s/?#"'<>@:]+)@(?:tcp|unix)\("#,
         r#"|(?:\s-u|\s--user)[ =]["']?([^\s:"'<>]+:[^\s"'<>]+)"#,
     ))

@@ -125,7 +125,9 @@ impl Redactor {
         if !finds.is_empty() {
             let labels = labels(text);
             finds.retain(|find| {
-                !labels.iter().any(|label| label.start <= find.range.start && find.range.end <= label.end)
+                let next = labels.partition_point(|label| label.start <= find.range.start);
+                let label = next.checked_sub(1).and_then(|index| labels.get(index));
+                label.is_none_or(|label| label.end < find.range.end)
             });
         }
         merge(finds)
@@ -156,7 +158,7 @@ impl Redactor {
     }
 }
 
-/// Where earlier redaction left its labels: a digest in one is no number to be found.
+/// Where earlier redaction left its labels, in order: a digest in one is no number to be found.
 fn labels(text: &str) -> Vec<Range<usize>> {
     static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[([a-z_]{3,20})(?::sha256-[0-9a-f]{12})?\]"));
     LABEL

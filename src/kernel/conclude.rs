@@ -9,7 +9,7 @@ use super::shown::{Shown, WITHHELD};
 use super::trace::PolicyRef;
 use super::{Decision, Kernel, gate};
 use crate::call::{
-    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall,
+    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall,
     Verdict, reason_code,
 };
 use crate::json;
@@ -138,8 +138,13 @@ impl Settling<'_> {
             }
             audited.push((reference, matches!(truth, Truth::Undecided(_))));
             if policy.mode != Mode::Shadow {
-                entries
-                    .push(AuditEntry { policy: policy.id.clone(), fields: audit.fields(&shown.view(view)) });
+                let fields = audit.values(shown.view(view)).map(|(path, value)| {
+                    // The session holds what earlier calls had for arguments, as they were.
+                    let value = if path.root() == Root::Session { shown.value(value) } else { value };
+                    (path.text().to_owned(), value)
+                });
+                let fields = fields.collect();
+                entries.push(AuditEntry { policy: policy.id.clone(), fields });
             }
         }
         (entries, audited)

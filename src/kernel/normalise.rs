@@ -38,64 +38,56 @@ pub(super) fn run<'c>(
     let mut failure = None;
     for (reference, policy) in subject.policies(|chain| &chain.normalise) {
         let now = CallView { input: &input, ..view };
-        let shadow = policy.mode == Mode::Shadow;
-        let step = match policy.matcher.eval(&now) {
-            Truth::No => continue,
-            Truth::Undecided(why) => Err(undecided(policy, &why)),
-            truth @ (Truth::Yes | Truth::Absent) => act(subject, policy, &truth, now),
-        };
-        match step {
-            Ok(None) => trace.note(reference, Phase::Normalise, Verdict::Pass, false),
-            Ok(Some(changed)) => {
-                trace.note(reference, Phase::Normalise, Verdict::Rewrite, false);
-                if !shadow {
-                    input = Cow::Owned(changed);
-                }
-            }
-            Err(reason) => {
-                let open = reason.code == reason_code::UNDECIDED;
-                trace.note(reference, Phase::Normalise, Verdict::Deny, open);
-                if !shadow {
-                    failure.get_or_insert(reason);
-                }
-            }
+        let truth = policy.matcher.eval(&now);
+        if truth == Truth::No {
+            continue;
         }
+        let open = matches!(truth, Truth::Undecided(_));
+        let (changed, problem) = act(subject, policy, truth, now);
+        let verdict = match (&changed, &problem) {
+            (_, Some(_)) => Verdict::Deny,
+            (Some(_), None) => Verdict::Rewrite,
+            (None, None) => Verdict::Pass,
+        };
+        trace.note(reference, Phase::Normalise, verdict, open);
+        if policy.mode == Mode::Shadow {
+            continue;
+        }
+        if let Some(changed) = changed {
+            input = Cow::Owned(changed);
+        }
+        failure = failure.or(problem);
     }
     Normalised { input, failure }
 }
 
-/// What a matching policy makes of the arguments: the same, others, or a failure.
+/// What a policy that does not certainly not match makes of the arguments, if it changes them, and what does not fit. A
+/// check is made when in doubt. Of a transform neither applying nor leaving out is known to be the stricter.
 fn act(
     subject: &Subject<'_>,
     policy: &Policy,
-    truth: &Truth,
+    truth: Truth,
     view: CallView<'_>,
-) -> Result<Option<Value>, Reason> {
-    match &policy.kind {
-        Kind::Validate(validate) => validate.check(&policy.id, view.input, subject.tool).map(|()| None),
+) -> (Option<Value>, Option<Reason>) {
+    let fail = |code: &str, message: String| {
+        Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })
+    };
+    match (&policy.kind, truth) {
+        (Kind::Validate(validate), _) => (None, validate.check(&policy.id, view.input, subject.tool).err()),
+        (Kind::Transform(_), Truth::Undecided(why)) => {
+            let message = format!("it can't be decided whether `{}` applies: {why}", policy.id);
+            (None, fail(reason_code::UNDECIDED, message))
+        }
         // What is absent gives a transform nothing to decide on.
-        Kind::Transform(_) if *truth == Truth::Absent => Ok(None),
-        Kind::Transform(transform) => {
+        (Kind::Transform(transform), Truth::Yes) => {
             let mut changed = view.input.clone();
             match apply_steps(&transform.input, &view, &mut changed) {
-                Ok(true) => Ok(Some(changed)),
-                Ok(false) => Ok(None),
-                Err(problem) => Err(Reason {
-                    policy: Some(policy.id.clone()),
-                    code: reason_code::TRANSFORM_FAILED.to_owned(),
-                    message: problem,
-                }),
+                Ok(true) => (Some(changed), None),
+                Ok(false) => (None, None),
+                // The steps that could be made stand, so that what halts is found in the form it is looked for.
+                Err(problem) => (Some(changed), fail(reason_code::TRANSFORM_FAILED, problem)),
             }
         }
-        _ => Ok(None),
-    }
-}
-
-/// A policy of this phase that can't be decided: neither applying nor leaving out is known to be the stricter.
-fn undecided(policy: &Policy, why: &str) -> Reason {
-    Reason {
-        policy: Some(policy.id.clone()),
-        code: reason_code::UNDECIDED.to_owned(),
-        message: format!("it can't be decided whether `{}` applies: {why}", policy.id),
+        _ => (None, None),
     }
 }

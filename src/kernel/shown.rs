@@ -30,13 +30,19 @@ impl<'a> Shown<'a> {
             .policies(|chain| &chain.settle)
             .filter_map(|(_, policy)| redaction(policy, &view).filter(|redact| redact.input))
             .collect();
-        let mut input = Cow::Borrowed(view.input);
-        if !redactions.is_empty() {
-            let mut hidden = view.input.clone();
-            let failed = redactions.iter().any(|redact| redact.redactor.redact_value(&mut hidden).is_err());
-            input = Cow::Owned(if failed { Value::from(WITHHELD) } else { hidden });
+        let mut shown = Shown { input: Cow::Borrowed(view.input), redactions };
+        if !shown.redactions.is_empty() {
+            shown.input = Cow::Owned(shown.value(view.input.clone()));
         }
-        Shown { input, redactions }
+        shown
+    }
+
+    /// A value of the arguments, as it may be shown.
+    pub(super) fn value(&self, mut value: Value) -> Value {
+        match self.redactions.iter().any(|redact| redact.redactor.redact_value(&mut value).is_err()) {
+            true => Value::from(WITHHELD),
+            false => value,
+        }
     }
 
     /// The same view with the arguments as they may be shown.

@@ -2,7 +2,7 @@
 
 use super::test::{self, Test};
 use super::truth::Truth;
-use crate::authoring::{Field, Reader, Record, Shape};
+use crate::authoring::{Field, Reader, Record, Shape, head};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY};
 use crate::script::Predicate;
@@ -85,13 +85,22 @@ impl Condition {
         let entries = node.entries()?;
         let mut forms = entries.iter().filter(|entry| FORMS.contains(&entry.key.as_str()));
         let Some(form) = forms.next() else {
-            reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this condition says neither what it tests nor how")
-                    .help("say `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`"),
-            );
+            if !FORMS.iter().any(|form| CONDITION.may_be_misspelled(node, form)) {
+                let (message, help) = match entries.first() {
+                    Some(_) => ("this test names no place", "add `path:`, as in `path: $.input.amount`"),
+                    None => (
+                        "this condition says nothing",
+                        "say `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`",
+                    ),
+                };
+                reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
+            }
             return None;
         };
         if let Some(second) = forms.next() {
+            if !CONDITION.value_fits(&second.key, &second.value) {
+                return None;
+            }
             reader.report(
                 Diagnostic::new(
                     &CONFLICTING_KEYS,
@@ -154,10 +163,24 @@ impl Condition {
 fn read_predicate(node: &Node, reader: &mut Reader<'_>) -> Option<Predicate> {
     let text = node.as_str()?;
     match Predicate::compile(text) {
-        Ok(predicate) => reader.check_roots(node.span, predicate.roots_read()).then_some(predicate),
+        Ok(predicate) => reader.check_roots(node, predicate.roots_read()).then_some(predicate),
         Err(error) => {
-            let range = error.offset.map_or(0..text.len(), |offset| offset..offset.saturating_add(1));
-            reader.report_in(&INVALID_SCRIPT, node, range, error.message, error.help);
+            let rest = error.offset.and_then(|offset| text.get(offset..)).unwrap_or_default();
+            let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let range = match error.offset {
+                Some(offset) => offset..offset.saturating_add(word.max(1)),
+                None => 0..text.len(),
+            };
+            let help = error.help.unwrap_or_else(|| match rest.chars().next() {
+                Some('=') => "equality is `==`".to_owned(),
+                _ => "write something that is true or false of a call, as in `input.amount > 100 && tool != \"ping\"`"
+                    .to_owned(),
+            });
+            let message = match text.trim() {
+                "" => "the expression is empty".to_owned(),
+                _ => error.message.replace('\'', "`").replace("script is", "the expression is"),
+            };
+            reader.report_in(&INVALID_SCRIPT, node, range, message, Some(help));
             None
         }
     }

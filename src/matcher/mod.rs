@@ -23,6 +23,7 @@ pub use undecided::Undecided;
 
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::CallView;
+use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
 use crate::source::{Node, NodeValue};
 
 const PATTERN: Shape =
@@ -65,6 +66,12 @@ impl Matcher {
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
         if !matches!(node.value, NodeValue::Mapping(_)) {
             return Self { tools: NamePattern::read_many(node, reader), ..Self::default() };
+        }
+        if node.entries().is_some_and(<[_]>::is_empty) {
+            reader.report(
+                Diagnostic::new(&EMPTY_VALUE, node.span, "`match` says nothing")
+                    .help("`match: \"*\"` is every tool"),
+            );
         }
         let mut patterns =
             |key| node.get(key).map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();

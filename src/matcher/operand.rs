@@ -31,13 +31,15 @@ pub enum Operand {
 impl Operand {
     /// Reads an operand: `{ path: … }` is a path, everything else a literal.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let Some(path) = path_node(node) else { return Some(Self::Literal(node.to_json())) };
+        let Some(path) = path_node(node) else {
+            return literal(node, reader).then(|| Self::Literal(node.to_json()));
+        };
         let path = reader.path(path)?;
         if !path.is_singular() {
             reader.report(
                 Diagnostic::new(
                     &INVALID_OPERAND,
-                    node.span,
+                    path_node(node).map_or(node.span, |path| path.span),
                     "this path may yield several values, and one is compared with",
                 )
                 .help("use `in:` or `not_in:` to compare with several"),
@@ -101,20 +103,28 @@ pub enum PatternSet<P> {
 }
 
 impl<P> PatternSet<P> {
-    /// Reads one literal, a list of them, or `{ path: … }`; `parse` says what is wrong with a literal.
+    /// Reads one literal, a list of them, or `{ path: … }`; `parse` says what is wrong with a literal, and `example` what
+    /// a right one looks like.
     pub fn read(
         node: &source::Node,
         reader: &mut Reader<'_>,
+        example: &str,
         parse: impl Fn(&str) -> Result<P, String>,
     ) -> Option<Self> {
         if let Some(path) = path_node(node) {
             return reader.path(path).map(Self::Path);
         }
+        if !literal(node, reader) {
+            return None;
+        }
         let mut patterns = Vec::new();
         for item in node.items().unwrap_or(std::slice::from_ref(node)) {
             match parse(item.as_str()?) {
                 Ok(pattern) => patterns.push(pattern),
-                Err(problem) => reader.report(Diagnostic::new(&INVALID_OPERAND, item.span, problem)),
+                Err(problem) => reader.report(
+                    Diagnostic::new(&INVALID_OPERAND, item.span, problem)
+                        .help(format!("write for example {example}")),
+                ),
             }
         }
         Some(Self::Literals(patterns))
@@ -160,6 +170,49 @@ impl<P> PatternSet<P> {
 /// What a path yields; a mismatch of types on the way is undecided.
 pub fn nodes<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
     path.nodes(view).map_err(|mismatch| Truth::Undecided(format!("`{}`: {mismatch}", path.text())))
+}
+
+/// Whether a literal is meant as one: a path or a template in its place would be compared with letter by letter, and
+/// the test would quietly never hold, or always. In a list they are what they are.
+fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
+    let (span, path) = match (node.entries(), node.as_str()) {
+        (Some(entries), _) => {
+            let path =
+                node.get("path").and_then(source::Node::as_str).filter(|path| Path::parse(path).is_ok());
+            let other = entries.iter().find(|entry| entry.key != "path");
+            let (Some(_), Some(other)) = (path, other) else { return true };
+            reader.report(
+                Diagnostic::new(
+                    &INVALID_OPERAND,
+                    other.key_span,
+                    format!("`{}` means nothing beside the `path` of an operand", other.key),
+                )
+                .help("a place to compare with has the key `path` only"),
+            );
+            return false;
+        }
+        (None, Some(text)) => {
+            let named = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).map(str::trim);
+            let path = match named {
+                Some(name) => format!("$.{}", name.trim_start_matches("$.")),
+                None => text.to_owned(),
+            };
+            (node.span, path)
+        }
+        (None, None) => return true,
+    };
+    if Path::parse(&path).is_err() {
+        return true;
+    }
+    reader.report(
+        Diagnostic::new(
+            &INVALID_OPERAND,
+            span,
+            "this compares with the text itself, not with what stands at that place",
+        )
+        .help(format!("write `{{ path: {path} }}`; `in:` with a list compares with such a text")),
+    );
+    false
 }
 
 fn path_node(node: &source::Node) -> Option<&source::Node> {

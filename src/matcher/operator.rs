@@ -12,7 +12,7 @@ use super::operand::{self, Compared, Operand, OperandSet, PatternSet};
 use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
-use crate::diagnostic::{Diagnostic, INVALID_OPERAND, MISSING_KEY};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
 use crate::json::{Decimal, JsonType};
 use crate::source;
 
@@ -25,6 +25,9 @@ pub static PATH_OPERAND: Record = Record {
 
 /// A number of characters, items or members.
 pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
+
+/// Examples of patterns for hosts and domains.
+const HOSTS: &str = "`example.com`, or `*.example.com` for what is below it";
 
 /// What `length:` may ask.
 pub static LENGTH_RECORD: Record = Record {
@@ -115,12 +118,21 @@ impl Operator {
     /// Reads the operators of a test; `None` in place of each that could not be read.
     pub fn read_all(test: &source::Node, reader: &mut Reader<'_>) -> Vec<Option<Self>> {
         let base = test.get("base").and_then(source::Node::as_str);
+        let relative =
+            test.get("base").filter(|node| node.as_str().is_some_and(|base| !base.starts_with('/')));
+        if let Some(node) = relative {
+            reader.report(
+                Diagnostic::new(&INVALID_OPERAND, node.span, "`base` must be an absolute directory")
+                    .help("write for example `base: /srv`"),
+            );
+            return vec![None];
+        }
         let entries = test.entries().unwrap_or_default().iter();
         let operators =
             entries.filter_map(|entry| Self::read(&entry.key, &entry.value, base, reader)).collect();
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, base.span, "`base` means nothing without `inside`")
+                Diagnostic::new(&CONFLICTING_KEYS, base.span, "`base` means nothing without `inside`")
                     .help("add `inside:`, or leave `base` out"),
             );
         }
@@ -143,18 +155,23 @@ impl Operator {
                 OperandSet::read(node, reader).map(|set| Self::In { set, negated: key == "not_in" })
             }
             "contains" => Operand::read(node, reader).map(Self::Contains),
-            "starts_with" => PatternSet::read(node, reader, literal).map(Self::StartsWith),
-            "ends_with" => PatternSet::read(node, reader, literal).map(Self::EndsWith),
+            "starts_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::StartsWith),
+            "ends_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::EndsWith),
             "matches" => reader.regex(node).map(Self::Matches),
             "type" => {
                 let words = node.items().unwrap_or(std::slice::from_ref(node)).iter();
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
             }
-            "length" => read_length(node).map(Self::Length),
-            "inside" => PatternSet::read(node, reader, |text| Directory::parse(text, base))
-                .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) }),
-            "host" => PatternSet::read(node, reader, HostPattern::parse).map(Self::Host),
-            "domain" => PatternSet::read(node, reader, DomainPattern::parse).map(Self::Domain),
+            "length" => read_length(node, reader).map(Self::Length),
+            "inside" => PatternSet::read(
+                node,
+                reader,
+                "`/srv/data`, or say with `base:` where relative paths start",
+                |text| Directory::parse(text, base),
+            )
+            .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) }),
+            "host" => PatternSet::read(node, reader, HOSTS, HostPattern::parse).map(Self::Host),
+            "domain" => PatternSet::read(node, reader, HOSTS, DomainPattern::parse).map(Self::Domain),
             _ => return None,
         })
     }
@@ -255,7 +272,14 @@ fn comparable(
     None
 }
 
-fn read_length(node: &source::Node) -> Option<Vec<(Comparison, u64)>> {
+fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<Vec<(Comparison, u64)>> {
+    if node.entries().is_some_and(<[_]>::is_empty) {
+        reader.report(
+            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` says nothing")
+                .help("write for example `{ lte: 10 }`"),
+        );
+        return None;
+    }
     if let Some(number) = node.as_number() {
         return Some(vec![(Comparison::Eq, number.as_u64()?)]);
     }
@@ -272,7 +296,7 @@ fn on_text(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> 
 }
 
 fn mistyped(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
-    Truth::Undecided(format!("is of type {}, `{operator}` needs {wanted}", node.json_type()))
+    Truth::Undecided(format!("it is of type {}, `{operator}` needs {wanted}", node.json_type()))
 }
 
 /// Whether two values of one type are equal. Whether something is null may be asked of every type, but only by the author:
@@ -312,7 +336,7 @@ fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
         }
         _ => match (node.as_str(), operand.value.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
-            (Some(_), None) => Truth::Undecided("is text, `contains` was given no text".to_owned()),
+            (Some(_), None) => Truth::Undecided("it is text, and `contains` was given no text".to_owned()),
             (None, _) => mistyped(node, "contains", "string or array"),
         },
     }

@@ -21,22 +21,26 @@ impl NamePattern {
     /// Reads a pattern, and reports what is wrong with it.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let text = node.as_str()?;
-        let problem = if text.is_empty() {
-            "an empty pattern matches no name"
+        let (problem, help) = if text.is_empty() {
+            ("an empty pattern matches no name", "`\"*\"` is every name".to_owned())
         } else if text.trim() != text {
-            "a pattern with white space at an end matches no name"
+            ("a pattern with white space at an end matches no name", format!("write `{}`", text.trim()))
         } else if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
             return reader.regex_in(node, pattern).map(Self::Regex);
         } else if text.starts_with('/') {
-            "a regular expression ends with `/` too"
+            match text.rsplit_once('/') {
+                Some((pattern, flags)) if pattern.len() > 1 && flags.chars().all(char::is_alphabetic) => (
+                    "nothing stands behind the `/` that ends a regular expression",
+                    format!("write `/(?{flags}){}/`", pattern.trim_start_matches('/')),
+                ),
+                _ => ("a regular expression ends with `/` too", format!("write `{text}/`")),
+            }
         } else if text.contains('*') {
             return Some(Self::Glob(text.to_owned()));
         } else {
             return Some(Self::Exact(text.to_owned()));
         };
-        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, problem).help(
-            "write an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`",
-        ));
+        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, problem).help(help));
         None
     }
 

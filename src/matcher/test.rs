@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use super::operand;
 use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
-use crate::authoring::{Field, Polarity, Reader, Shape};
+use crate::authoring::{Field, Polarity, Reader, Shape, head};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER};
 use crate::json::{Decimal, JsonType};
@@ -107,6 +107,28 @@ enum Each {
     None,
 }
 
+/// The keys that ask something of the value.
+const TESTS: [Field; 18] = [
+    EQ,
+    NE,
+    GT,
+    GTE,
+    LT,
+    LTE,
+    IN,
+    NOT_IN,
+    CONTAINS,
+    STARTS_WITH,
+    ENDS_WITH,
+    MATCHES,
+    EXISTS,
+    TYPE,
+    LENGTH,
+    INSIDE,
+    HOST,
+    DOMAIN,
+];
+
 /// What a test says where its place is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absence {
@@ -135,13 +157,14 @@ impl Test {
         let exists = node.get("exists").and_then(source::Node::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
+            && !TESTS.iter().any(|test| super::CONDITION.may_be_misspelled(node, test.name))
             && node
                 .entries()?
                 .iter()
                 .all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str()))
         {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this test names a place and says nothing of it")
+                Diagnostic::new(&MISSING_KEY, head(node), "this test names a place and says nothing of it")
                     .help("add a test such as `eq:`, `gt:`, `matches:` or `exists: true`"),
             );
             return None;
@@ -204,7 +227,7 @@ impl Test {
 
     fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
         Truth::all(self.operators.iter().map(|operator| match operator.eval(node, view) {
-            Truth::Undecided(why) => Truth::Undecided(format!("`{}` {why}", self.path.text())),
+            Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand is absence like that of the place itself.
             Truth::Absent => match self.absence {
                 Absence::Acts => Truth::Absent,

@@ -8,7 +8,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Lets matching calls through where `defaults.unmatched` would not. It never lifts a deny.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: false,
     read: |_, _| Some(Kind::Allow(Allow)),
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY};
 use crate::path::Path;
 use crate::source::Node;
 use crate::template::Template;
@@ -14,7 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Suspends matching calls until a person has approved them. Every approval that matches is part of the one request.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: true,
     read: |node, reader| Approval::read(node, reader).map(Kind::Approval),
 };
@@ -98,12 +98,26 @@ pub struct Remember {
 impl Remember {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let fields = node.get("fields").map(|node| reader.input_paths(node)).unwrap_or_default();
-        let by_fields = node.get("scope")?.as_str()? == "fields";
-        if by_fields == node.get("fields").is_none() {
-            reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, node.span, "`scope: fields` and `fields` go together")
-                    .help("list the fields, or write `scope: arguments` without them"),
-            );
+        let scope = node.get("scope")?;
+        match (scope.as_str()?, node.get("fields")) {
+            ("fields", None) => reader.report(
+                Diagnostic::new(
+                    &MISSING_KEY,
+                    scope.span,
+                    "`scope: fields` needs the `fields` that must be the same",
+                )
+                .help("add for example `fields: [$.input.customer]`, or write `scope: arguments`"),
+            ),
+            ("arguments", Some(fields)) => reader.report(
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    fields.span,
+                    "`fields` means nothing with `scope: arguments`",
+                )
+                .label(scope.span, "all arguments must be the same")
+                .help("write `scope: fields`, or leave `fields` out"),
+            ),
+            _ => {}
         }
         Some(Self { fields, duration: reader.duration(node.get("for")?)? })
     }

@@ -1,6 +1,6 @@
 //! `audit`: records chosen fields of a call with its outcome.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -12,7 +12,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Records fields of matching calls with their outcomes, whatever the outcome is.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
@@ -39,20 +39,16 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The recorded fields: path as written → value, a list where the path yields several. What is absent is left out.
-    pub fn fields(&self, view: &CallView<'_>) -> Map<String, Value> {
-        let mut fields = Map::new();
-        for path in &self.fields {
-            let Ok(nodes) = path.nodes(view) else { continue };
+    /// The recorded places with their values, a list where a path yields several. What is absent is left out.
+    pub fn values<'a>(&'a self, view: CallView<'a>) -> impl Iterator<Item = (&'a Path, Value)> {
+        self.fields.iter().filter_map(move |path| {
+            let nodes = path.nodes(&view).ok()?;
             let value = if path.is_singular() {
-                nodes.first().map(|node| node.to_json())
+                nodes.first()?.to_json()
             } else {
-                Some(nodes.iter().map(|node| node.to_json()).collect())
+                nodes.iter().map(|node| node.to_json()).collect()
             };
-            if let Some(value) = value {
-                fields.insert(path.text().to_owned(), value);
-            }
-        }
-        fields
+            Some((path, value))
+        })
     }
 }

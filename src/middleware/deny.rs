@@ -11,7 +11,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Refuses matching calls. Stricter than everything but `halt`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: true,
     read: |node, reader| {
         let message = match node.get("message") {
@@ -20,7 +20,10 @@ pub(super) static KIND: KindEntry = KindEntry {
         };
         let code = match node.get("code") {
             Some(code) if code.as_str() == Some("") => {
-                reader.report(Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty"));
+                reader.report(
+                    Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty")
+                        .help("write for example `outside_tenant`"),
+                );
                 return None;
             }
             Some(code) => code.as_str()?.to_owned(),

@@ -15,7 +15,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           `$.session.facts.NAME`, or `$.session.facts.NAME.KEY`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| {
         let name = node.get("name")?.as_str()?.to_owned();

@@ -9,7 +9,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Stops the run: the matching call is refused, and so is every later call of the session.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: false,
     read: |node, reader| {
         let message = match node.get("message") {

@@ -9,7 +9,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Marks the session once a matching call has run; later calls test `$.session.labels`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, _| {
         let labels = node.get("add")?.items()?.iter().map(|label| label.as_str().map(str::to_owned));

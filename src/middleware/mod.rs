@@ -70,8 +70,8 @@ pub struct KindEntry {
     pub shape: Shape,
     /// What an undecided test means for it.
     pub polarity: Polarity,
-    /// Whether its conditions may read the tool's result.
-    pub after_tool: bool,
+    /// Whether the conditions of a policy with this value may read the tool's result.
+    pub after_tool: fn(&Node) -> bool,
     /// Whether a policy of this kind must say which calls it concerns.
     pub needs_matcher: bool,
     /// Reads the value; reports what is wrong.

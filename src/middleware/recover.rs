@@ -12,7 +12,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Turns an error of the tool into a message for the model, so that it can try again.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| {
         let on = node.get("on").map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();

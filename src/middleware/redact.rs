@@ -3,9 +3,9 @@
 use regex::Regex;
 
 use super::{Kind, KindEntry};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::detect::{Detector, Redactor, Style};
-use crate::diagnostic::{self, Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
+use crate::diagnostic::{Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
 use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
@@ -14,7 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           (outcomes, approval requests, audit). The tool itself gets the arguments as they are; to change those, use `transform`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: true,
+    after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| Redact::read(node, reader).map(Kind::Redact),
 };
@@ -81,7 +81,8 @@ impl Redact {
             texts(node.get("detect")).filter_map(|name| read_detector(name, reader)).collect();
         let patterns: Vec<Regex> =
             texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
-        if node.get("detect").is_none() && node.get("patterns").is_none() {
+        let keys = ["detect", "patterns"];
+        if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this says not what to redact")
                     .help("add `detect: [email, …]` or `patterns: [\"…\"]`"),
@@ -113,7 +114,7 @@ fn read_detector(node: &Node, reader: &mut Reader<'_>) -> Option<Detector> {
     let detector = Detector::from_name(name);
     if detector.is_none() {
         let known = || Detector::ALL.iter().map(|detector| detector.name());
-        let help = match diagnostic::nearest(name, known()) {
+        let help = match meant(name, known()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known detectors: {}", known().collect::<Vec<_>>().join(", ")),
         };

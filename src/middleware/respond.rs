@@ -10,7 +10,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     doc: "Answers matching calls in the tool's place. What gate denies or suspends it does not answer.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: false,
     read: |node, _| Some(Kind::Respond(Respond { output: node.get("output")?.to_json() })),
 };

@@ -1,10 +1,12 @@
 //! `transform`: brings arguments into form before they are judged, and results before the model sees them.
 
+mod operands;
+
 use regex::Regex;
 use serde_json::{Number, Value};
 
 use super::{Kind, KindEntry};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape, head};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{Decimal, JsonType};
@@ -18,7 +20,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           are applied in order; each policy sees what the one before it left.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: false,
+    after_tool: |node| node.get("input").is_none(),
     needs_matcher: false,
     read: |node, reader| Transform::read(node, reader).map(Kind::Transform),
 };
@@ -145,7 +147,7 @@ impl Step {
         let mut changes = node.entries()?.iter().filter(|entry| entry.key != "path");
         let Some(entry) = changes.next() else {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this step says not what to change")
+                Diagnostic::new(&MISSING_KEY, head(node), "this step says not what to change")
                     .help("add one of `trim`, `lowercase`, `uppercase`, `remove`, `default`, `set`, `clamp`, `rename`, `replace`, `template`"),
             );
             return None;
@@ -167,11 +169,12 @@ impl Step {
         let path = reader.path(path_node)?;
         let change = change?;
         if path.root() != root {
-            reader.report(Diagnostic::new(
-                &INVALID_PATH,
-                path_node.span,
-                format!("a step of `{}` changes `$.{}` only", root.name(), root.name()),
-            ));
+            let name = root.name();
+            let message = format!("a step of `{name}` changes `$.{name}` only");
+            reader.report(
+                Diagnostic::new(&INVALID_PATH, path_node.span, message)
+                    .help(format!("write a path below it, as in `$.{name}.note`")),
+            );
             return None;
         }
         let needs_member = !matches!(
@@ -179,19 +182,22 @@ impl Step {
             Change::Set(_) | Change::Replace { .. } | Change::Trim | Change::Lowercase | Change::Uppercase
         );
         if root == Root::Input && needs_member && path.steps().is_some_and(<[_]>::is_empty) {
-            reader.report(Diagnostic::new(
-                &INVALID_PATH,
-                path_node.span,
-                "this step needs a place inside the arguments",
-            ));
+            reader.report(
+                Diagnostic::new(
+                    &INVALID_PATH,
+                    path_node.span,
+                    "this step needs a place inside the arguments",
+                )
+                .help("name one of them, as in `$.input.note`"),
+            );
             return None;
         }
         if matches!(change, Change::Default(_) | Change::Template(_)) && !path.is_singular() {
-            reader.report(Diagnostic::new(
-                &INVALID_PATH,
-                path_node.span,
-                format!("`{}` needs a path to one place, and this may yield several", entry.key),
-            ));
+            let message = format!("`{}` needs a path to one place, and this may yield several", entry.key);
+            reader.report(
+                Diagnostic::new(&INVALID_PATH, path_node.span, message)
+                    .help("name the place without `*`, `..`, slices and filters"),
+            );
             return None;
         }
         Some(Self { path, change })
@@ -282,11 +288,14 @@ impl Change {
             "remove" => Self::Remove,
             "default" => Self::Default(node.to_json()),
             "set" => Self::Set(node.to_json()),
-            "clamp" => read_clamp(node, reader)?,
-            "rename" => Self::Rename(node.as_str()?.to_owned()),
+            "clamp" => {
+                let (min, max) = operands::bounds(node, reader)?;
+                Self::Clamp { min, max }
+            }
+            "rename" => Self::Rename(operands::name(node, reader)?),
             "replace" => {
-                let pattern = reader.regex(node.get("pattern")?);
-                Self::Replace { pattern: pattern?, with: node.get("with")?.as_str()?.to_owned() }
+                let (pattern, with) = operands::replacement(node, reader)?;
+                Self::Replace { pattern, with }
             }
             "template" => Self::Template(reader.template(node, &[])?),
             _ => return None,
@@ -311,21 +320,6 @@ impl Change {
         };
         Ok((new != *place).then_some(new))
     }
-}
-
-fn read_clamp(node: &Node, reader: &mut Reader<'_>) -> Option<Change> {
-    let bound = |key| node.get(key).and_then(Node::as_number).cloned();
-    let (min, max) = (bound("min"), bound("max"));
-    let empty = min.is_none() && max.is_none();
-    let crossed = matches!((&min, &max), (Some(min), Some(max)) if Decimal::of(min) > Decimal::of(max));
-    if empty || crossed {
-        let message = if empty { "`clamp` has no bound" } else { "`min` is greater than `max`" };
-        reader.report(
-            Diagnostic::new(&MISSING_KEY, node.span, message).help("say `min`, `max`, or both in order"),
-        );
-        return None;
-    }
-    Some(Change::Clamp { min, max })
 }
 
 fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number>) -> &'a Number {

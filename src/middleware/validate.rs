@@ -1,9 +1,9 @@
 //! `validate`: checks the arguments against a JSON Schema.
 
 use super::{Kind, KindEntry};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::call::{Reason, reason_code};
-use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, UNKNOWN_VALUE, UNREADABLE_FILE};
+use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, UNREADABLE_FILE, WRONG_TYPE};
 use crate::json;
 use crate::schema::{self, ArgumentSchema};
 use crate::source::{Node, NodeValue};
@@ -15,7 +15,7 @@ pub(super) static KIND: KindEntry = KindEntry {
           model can act on.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: false,
+    after_tool: |_| false,
     needs_matcher: false,
     read: |node, reader| {
         read_schema(node.get("schema")?, reader).map(|schema| Kind::Validate(Validate { schema }))
@@ -47,25 +47,36 @@ fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSc
             _ => compile(node, &node.to_json(), reader).map(Some),
         },
         _ => {
-            reader.report(
-                Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is no schema")
-                    .help("write `tool`, a JSON Schema, or `{ file: x.json }`"),
-            );
+            let near = node.as_str().and_then(|text| meant(text, ["tool"].into_iter()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write `tool`, a JSON Schema, or `{ file: x.json }`".to_owned(),
+            };
+            reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is no schema").help(help));
             None
         }
     }
 }
 
 fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
-    let path = reader.file_beside(node)?;
+    let Some(path) = reader.file_beside(node) else {
+        let message = format!("`file` must be a string, this is {}", node.type_name());
+        reader.report(
+            Diagnostic::new(&WRONG_TYPE, node.span, message).help("write for example `{ file: x.json }`"),
+        );
+        return None;
+    };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) => {
-            reader.report(Diagnostic::new(
-                &UNREADABLE_FILE,
-                node.span,
-                format!("cannot read `{}`: {error}", path.display()),
-            ));
+            let message = match error.kind() {
+                std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
+                kind => format!("`{}` can't be read: {kind}", path.display()),
+            };
+            reader.report(
+                Diagnostic::new(&UNREADABLE_FILE, node.span, message)
+                    .help("the path starts at the directory of this rules file"),
+            );
             return None;
         }
     };
@@ -73,11 +84,11 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     match json::parse(&text) {
         Ok(value) => compile(node, &value, reader),
         Err(error) => {
-            reader.report(Diagnostic::new(
-                &INVALID_SCHEMA,
-                node.span,
-                format!("`{}` is no JSON: {error}", path.display()),
-            ));
+            let message = format!("`{}` is no JSON: {error}", path.display());
+            reader.report(
+                Diagnostic::new(&INVALID_SCHEMA, node.span, message)
+                    .help("mend that file; it holds one JSON Schema"),
+            );
             None
         }
     }
@@ -87,14 +98,36 @@ fn compile(node: &Node, value: &serde_json::Value, reader: &mut Reader<'_>) -> O
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {
-            reader.report(Diagnostic::new(
-                &INVALID_SCHEMA,
-                node.span,
-                format!("not a usable JSON Schema: {error}"),
-            ));
+            let span = error.pointer.as_deref().map_or(node.span, |pointer| at_pointer(node, pointer));
+            reader.report(
+                Diagnostic::new(&INVALID_SCHEMA, span, format!("not a usable JSON Schema: {error}"))
+                    .help(schema_help(&error.message)),
+            );
             None
         }
     }
+}
+
+fn schema_help(message: &str) -> &'static str {
+    if message.contains("`$ref`") {
+        "a `$ref` names a part of the same schema, most often below `$defs`"
+    } else if message.contains("pattern") {
+        "mend the pattern; the syntax is that of the Rust `regex` crate"
+    } else {
+        "the keywords are those of JSON Schema; `type` is one of null, boolean, integer, number, string, array, object"
+    }
+}
+
+/// The place that a JSON pointer names below a node; the nearest above where it leads out of the file.
+fn at_pointer(node: &Node, pointer: &str) -> Span {
+    let mut found = node;
+    for word in pointer.split('/').skip(1) {
+        let word = word.replace("~1", "/").replace("~0", "~");
+        let item = || found.items()?.get(word.parse::<usize>().ok()?);
+        let Some(next) = found.get(&word).or_else(item) else { break };
+        found = next;
+    }
+    found.span
 }
 
 impl Validate {

@@ -5,37 +5,17 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::defaults::{self, Defaults};
 use super::{Mode, Policy};
-use crate::authoring::{Field, Reader, Record, Shape};
+use crate::authoring::{self, Field, Reader, Record, Shape};
 use crate::diagnostic::{
-    DEFAULTS_DISAGREE, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER,
-    SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
+    Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, KindEntry};
 use crate::source::{Entry, LoadedFile, Node};
-
-/// What happens to calls that no `allow`, `approval` or `respond` policy matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unmatched {
-    /// They run.
-    #[default]
-    Allow,
-    /// A person must say yes.
-    Approval,
-    /// They are denied.
-    Deny,
-}
-
-/// What holds for a whole bundle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Defaults {
-    /// For calls that nothing permits.
-    pub unmatched: Unmatched,
-    /// Whether tests on absent fields match in restricting policies.
-    pub absent_matches: bool,
-}
 
 /// All rules files of a load, read.
 #[derive(Debug)]
@@ -48,26 +28,8 @@ pub struct Bundle {
     pub revision: Digest,
 }
 
-static DEFAULTS: Record = Record {
-    name: "defaults",
-    doc: "What holds for the whole bundle. Files that disagree are an error.",
-    fields: &[
-        Field::optional(
-            "unmatched",
-            Shape::Word(&[
-                ("allow", "they run"),
-                ("deny", "they are denied"),
-                ("approval", "a person must say yes"),
-            ]),
-            "What happens to calls that no `allow`, `approval` or `respond` policy matches. Without it: `allow`.",
-        ),
-        Field::optional(
-            "absent",
-            Shape::Word(&[("no_match", "the test does not hold"), ("match", "the policy matches")]),
-            "What a test on an absent field says in a restricting policy. Without it: `no_match`.",
-        ),
-    ],
-};
+/// The longest id, in bytes.
+const MAX_ID_BYTES: usize = 128;
 
 const COMMON: [Field; 5] = [
     Field::required(
@@ -113,7 +75,7 @@ static RULES: LazyLock<Record> = LazyLock::new(|| {
         doc: "A rules file.",
         fields: Vec::leak(vec![
             Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-            Field::optional("defaults", Shape::Record(&DEFAULTS), "What holds for the whole bundle."),
+            Field::optional("defaults", Shape::Record(&defaults::RECORD), "What holds for the whole bundle."),
             Field::required("policies", Shape::Items(policies), "The policies; `[]` if there are none."),
         ]),
     }
@@ -130,12 +92,13 @@ pub fn lower(files: &[LoadedFile], sources: &SourceMap, diagnostics: &mut Diagno
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
     }
-    let defaults = read_defaults(files, diagnostics);
+    let defaults = defaults::read(files, diagnostics);
     let nodes =
         || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
     check_ids(nodes(), diagnostics);
     let policies: Vec<Policy> =
         nodes().filter_map(|node| read_policy(node, defaults, sources, diagnostics)).collect();
+    name_policies(nodes(), diagnostics);
     let revision = revision(files, &policies);
     Bundle { policies, defaults, revision }
 }
@@ -154,40 +117,6 @@ fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn read_defaults(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
-    let mut word = |key: &str| {
-        let mut said: Option<(&str, Span)> = None;
-        for file in files {
-            let Some(node) = file.root.get("defaults").and_then(|defaults| defaults.get(key)) else {
-                continue;
-            };
-            let Some(word) = node.as_str() else { continue };
-            match said {
-                Some((first, span)) if first != word => diagnostics.push(
-                    Diagnostic::new(
-                        &DEFAULTS_DISAGREE,
-                        node.span,
-                        format!("`defaults.{key}` is `{word}` here and `{first}` elsewhere"),
-                    )
-                    .label(span, "said here first")
-                    .help("say it in one file only"),
-                ),
-                Some(_) => {}
-                None => said = Some((word, node.span)),
-            }
-        }
-        said.map(|(word, _)| word)
-    };
-    Defaults {
-        unmatched: match word("unmatched") {
-            Some("deny") => Unmatched::Deny,
-            Some("approval") => Unmatched::Approval,
-            _ => Unmatched::Allow,
-        },
-        absent_matches: word("absent") == Some("match"),
-    }
-}
-
 fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
     let mut first: HashMap<&str, Span> = HashMap::new();
     for node in nodes {
@@ -203,15 +132,24 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
         }
         first.insert(id, id_node.span);
         if id.is_empty() {
-            diagnostics.push(Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty"));
-        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 128 {
             diagnostics.push(
-                Diagnostic::new(
-                    &UNKNOWN_VALUE,
-                    id_node.span,
-                    "an id has no white space and at most 128 characters",
-                )
-                .help("write for example `refunds-need-a-person`"),
+                Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty")
+                    .help("write for example `refunds-need-a-person`"),
+            );
+        } else if id.len() > MAX_ID_BYTES {
+            let message = format!("an id has at most {MAX_ID_BYTES} characters, this has {}", id.len());
+            diagnostics.push(
+                Diagnostic::new(&OUT_OF_RANGE, id_node.span, message)
+                    .help("put what the policy is for into its `description`"),
+            );
+        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            let words: Vec<&str> = id
+                .split(|c: char| c.is_whitespace() || c.is_control())
+                .filter(|word| !word.is_empty())
+                .collect();
+            diagnostics.push(
+                Diagnostic::new(&UNKNOWN_VALUE, id_node.span, "an id has no white space")
+                    .help(format!("write for example `{}`", words.join("-"))),
             );
         }
     }
@@ -224,7 +162,6 @@ fn read_policy(
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let before = diagnostics.len();
-    let id = node.get("id").and_then(Node::as_str);
     let policy = read_parts(node, defaults, sources, diagnostics);
     if policy.is_none()
         && diagnostics.len() == before
@@ -233,10 +170,24 @@ fn read_policy(
     {
         diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "this policy can't be read"));
     }
-    for diagnostic in diagnostics.since(before) {
-        diagnostic.policy = id.map(str::to_owned);
-    }
     policy
+}
+
+/// Says of each problem inside a policy which one it is.
+fn name_policies<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+    let policies: Vec<(Span, Option<&str>)> =
+        nodes.map(|node| (node.span, node.get("id").and_then(Node::as_str))).collect();
+    for diagnostic in diagnostics.since(0) {
+        let Some(span) = diagnostic.span else { continue };
+        let after = policies
+            .partition_point(|(policy, _)| (policy.source, policy.start) <= (span.source, span.start));
+        let policy = after.checked_sub(1).and_then(|index| policies.get(index));
+        if let Some((_, Some(id))) =
+            policy.filter(|(policy, _)| policy.source == span.source && span.start < policy.end)
+        {
+            diagnostic.policy = Some((*id).to_owned());
+        }
+    }
 }
 
 fn read_parts(
@@ -248,12 +199,13 @@ fn read_parts(
     let (kind_node, entry) = find_kind(node, diagnostics)?;
     let mut reader = Reader::new(diagnostics, sources);
     reader.polarity = entry.polarity;
-    reader.after_tool = entry.after_tool;
+    reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
     let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
-    let kind = (entry.read)(&kind_node.value, &mut reader);
+    let kind =
+        entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
     let drawn_files = std::mem::take(&mut reader.drawn_files);
-    if matcher.is_none() && entry.needs_matcher {
+    if matcher.is_none() && entry.needs_matcher && !POLICY.may_be_misspelled(node, "match") {
         diagnostics.push(
             Diagnostic::new(
                 &MISSING_MATCHER,
@@ -291,8 +243,11 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
         .iter()
         .filter_map(|entry| KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind)));
     let Some(first) = kinds.next() else {
+        if node.entries()?.is_empty() || KINDS.iter().any(|kind| POLICY.may_be_misspelled(node, kind.name)) {
+            return None;
+        }
         diagnostics.push(
-            Diagnostic::new(&KIND_COUNT, node.span, "this policy says not what it does")
+            Diagnostic::new(&KIND_COUNT, authoring::head(node), "this policy says not what it does")
                 .help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
         );
         return None;

@@ -1,12 +1,14 @@
-//! From rules files to what decides calls, in four steps: read ([`source`](crate::source)), [`lower`], [`plan`],
+//! From rules files to what decides calls, in four steps: read ([`source`]), [`lower`], [`plan`],
 //! [`compile`](Chains::compile).
 
 mod chain;
+mod defaults;
 mod lower;
 mod plan;
 
 pub use chain::{Candidates, Chain, Chains};
-pub use lower::{Bundle, Defaults, Unmatched, lower, rules_record};
+pub use defaults::{Defaults, Unmatched};
+pub use lower::{Bundle, lower, rules_record};
 pub use plan::{Plan, plan};
 
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
 
 use super::arithmetic::add;
 use super::engine;
-use super::value::{Kind, Number, compare, position};
+use super::value::{Kind, Number, compare, equal, position};
 
 /// Pieces that `split` gives at most.
 const MAX_PIECES: usize = 1_000;
@@ -83,6 +83,7 @@ pub const FUNCTIONS: &[Function] = &[
         "whether a string has this part, or an array this element",
         Run::Two(contains),
     ),
+    function("count", &["array", "value"], "how many elements of an array equal a value", Run::Two(count)),
     function("ends_with", &["text", "end"], "whether a string ends so", Run::Two(ends_with)),
     function(
         "filter",
@@ -92,6 +93,12 @@ pub const FUNCTIONS: &[Function] = &[
     ),
     outline("has", &["object", "key"], "whether an object has a key", Run::Two(has)),
     function("index_of", &["array", "value"], "the first index of a value, or -1", Run::Two(index_of)),
+    function(
+        "indices",
+        &["array"],
+        "the indices of an array, from 0: `indices(a).all(|k| at(a, k) != at(b, k))` goes through two arrays side by side",
+        Run::One(indices),
+    ),
     outline("is_null", &["value"], "whether a value is null", Run::One(is_null)),
     outline("keys", &["object"], "the keys of an object, sorted", Run::One(keys)),
     function(
@@ -104,7 +111,7 @@ pub const FUNCTIONS: &[Function] = &[
         "len",
         &["text, array or object"],
         "how many characters, elements or keys it has",
-        Run::One(|x| Ok(Dynamic::from_int(i64::try_from(size("len", x)?).unwrap_or(i64::MAX)))),
+        Run::One(|x| Ok(whole(size("len", x)?))),
     ),
     function("map", &["array", "|x| …"], "what the closure gives for each element", Run::Each(Each::Map)),
     function(
@@ -229,6 +236,27 @@ fn index_of(list: &Dynamic, wanted: &Dynamic) -> Result<Dynamic, String> {
         }
         other => Err(wrong("index_of", "an array", &other)),
     }
+}
+
+fn count(list: &Dynamic, wanted: &Dynamic) -> Result<Dynamic, String> {
+    match Kind::of(list)? {
+        Kind::List(list) => {
+            let equals = list.iter().map(|item| equal(item, wanted)).collect::<Result<Vec<_>, _>>()?;
+            Ok(whole(equals.into_iter().filter(|equal| *equal).count()))
+        }
+        other => Err(wrong("count", "an array", &other)),
+    }
+}
+
+fn indices(list: &Dynamic) -> Result<Dynamic, String> {
+    match Kind::of(list)? {
+        Kind::List(list) => Ok((0..list.len()).map(whole).collect::<Array>().into()),
+        other => Err(wrong("indices", "an array", &other)),
+    }
+}
+
+fn whole(number: usize) -> Dynamic {
+    Dynamic::from_int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn is_null(value: &Dynamic) -> Result<Dynamic, String> {

@@ -1,0 +1,128 @@
+//! What a wrong word was probably meant to be.
+
+use crate::diagnostic;
+
+/// Words of other policy languages and of everyday speech, with the word of this one.
+const SAID_ELSEWHERE: [(&str, &str); 92] = [
+    ("=", "eq"),
+    ("==", "eq"),
+    ("is", "eq"),
+    ("equals", "eq"),
+    ("equal", "eq"),
+    ("equal_to", "eq"),
+    ("value", "eq"),
+    ("!=", "ne"),
+    ("not", "ne"),
+    ("not_equals", "ne"),
+    ("not_equal", "ne"),
+    ("neq", "ne"),
+    (">", "gt"),
+    ("greater_than", "gt"),
+    ("more_than", "gt"),
+    ("above", "gt"),
+    (">=", "gte"),
+    ("ge", "gte"),
+    ("min", "gte"),
+    ("at_least", "gte"),
+    ("<", "lt"),
+    ("less_than", "lt"),
+    ("below", "lt"),
+    ("<=", "lte"),
+    ("le", "lte"),
+    ("max", "lte"),
+    ("at_most", "lte"),
+    ("one_of", "in"),
+    ("nin", "not_in"),
+    ("has", "contains"),
+    ("includes", "contains"),
+    ("prefix", "starts_with"),
+    ("suffix", "ends_with"),
+    ("regex", "matches"),
+    ("regexp", "matches"),
+    ("pattern", "matches"),
+    ("like", "matches"),
+    ("present", "exists"),
+    ("len", "length"),
+    ("size", "length"),
+    ("under", "inside"),
+    ("and", "all"),
+    ("or", "any"),
+    ("condition", "expr"),
+    ("script", "expr"),
+    ("field", "path"),
+    ("quantifier", "each"),
+    ("some", "any"),
+    ("all", "every"),
+    ("str", "string"),
+    ("text", "string"),
+    ("int", "integer"),
+    ("float", "number"),
+    ("bool", "boolean"),
+    ("list", "array"),
+    ("dict", "object"),
+    ("map", "object"),
+    ("none", "null"),
+    ("name", "id"),
+    ("name", "tool"),
+    ("when", "match"),
+    ("if", "match"),
+    ("conditions", "where"),
+    ("rules", "policies"),
+    ("version", "callgate"),
+    ("reason", "message"),
+    ("text", "message"),
+    ("block", "deny"),
+    ("forbid", "deny"),
+    ("reject", "deny"),
+    ("denied", "deny"),
+    ("permit", "allow"),
+    ("allowed", "allow"),
+    ("stop", "halt"),
+    ("confirm", "approval"),
+    ("ask", "approval"),
+    ("approve", "approval"),
+    ("mask", "redact"),
+    ("log", "audit"),
+    ("dry-run", "shadow"),
+    ("dry_run", "shadow"),
+    ("monitor", "shadow"),
+    ("disabled", "off"),
+    ("enabled", "enforce"),
+    ("result", "output"),
+    ("arguments", "input"),
+    ("args", "input"),
+    ("params", "input"),
+    ("parameters", "input"),
+    ("ctx", "context"),
+    ("lower", "lowercase"),
+    ("upper", "uppercase"),
+];
+
+/// The one of the `known` words that was probably meant by `word`, which is none of them.
+pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let elsewhere = SAID_ELSEWHERE.iter().filter(|(said, _)| said.eq_ignore_ascii_case(word));
+    elsewhere
+        .filter_map(|(_, meant)| known.clone().find(|candidate| candidate == meant))
+        .next()
+        .or_else(|| diagnostic::nearest(word, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_meant_by_its_letters_or_its_sense() {
+        let operators = ["path", "eq", "gt", "gte", "starts_with", "any", "all", "not"];
+        for (word, expected) in [
+            ("gte_", Some("gte")),
+            ("startsWith", Some("starts_with")),
+            ("greater_than", Some("gt")),
+            ("OR", Some("any")),
+            ("regex", None),
+            ("elsewhere", None),
+        ] {
+            assert_eq!(meant(word, operators.into_iter()), expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The JSON files that commands take beside rules.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::exit::Stop;
+use crate::json;
+use crate::tools::ToolDescriptor;
+
+/// Reads `--tools`: a JSON list of tools, or the result of an MCP `tools/list`.
+pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
+    #[derive(Deserialize)]
+    struct ToolsList {
+        tools: Vec<ToolDescriptor>,
+    }
+    let text = read(path)?;
+    // Types are checked on the text itself, so that the message can name the place.
+    let read = match parse(path, &text)? {
+        Value::Object(members) if members.contains_key("tools") => {
+            serde_json::from_str(&text).map(|list: ToolsList| list.tools)
+        }
+        Value::Array(_) => serde_json::from_str(&text),
+        _ => {
+            return Err(Stop::trouble(format!(
+                "`{}` is no list of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of \
+                 an MCP server's `tools/list`",
+                path.display()
+            )));
+        }
+    };
+    read.map_err(|error| misplaced(path, &error))
+}
+
+/// Reads `--context`: a JSON object.
+pub(super) fn read_context(path: &Path) -> Result<Map<String, Value>, Stop> {
+    match parse(path, &read(path)?)? {
+        Value::Object(members) => Ok(members),
+        other => Err(Stop::trouble(format!(
+            "`{}` must be a JSON object such as `{{\"principal\": \"ana\"}}`, this is {}",
+            path.display(),
+            json::JsonType::of(&other)
+        ))),
+    }
+}
+
+/// What `serde_json` has against a text, without the place that it adds.
+pub(super) fn json_problem(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
+fn read(path: &Path) -> Result<String, Stop> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Stop::trouble(format!("`{}` can't be read: {error}", path.display())))
+}
+
+fn parse(path: &Path, text: &str) -> Result<Value, Stop> {
+    json::parse(text).map_err(|error| misplaced(path, &error))
+}
+
+fn misplaced(path: &Path, error: &serde_json::Error) -> Stop {
+    let (line, column) = (error.line(), error.column());
+    Stop::trouble(format!("{}:{line}:{column}: {}", path.display(), json_problem(error)))
+}

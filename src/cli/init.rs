@@ -1,0 +1,78 @@
+//! `callgate init`: a bundle to begin with.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::exit::{Exit, Stop};
+use super::output::{BOLD, DIM, Output};
+
+/// Write a commented starter bundle and calls to try it on.
+///
+/// Nothing is ever overwritten: if one of the files is there already, none is written.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  callgate init\n  callgate init agents/support")]
+pub(super) struct Init {
+    /// Where; the directory is made if it is not there
+    #[arg(value_name = "DIR", default_value = "policies")]
+    directory: PathBuf,
+}
+
+const FILES: [(&str, &str, &str); 2] = [
+    (
+        "rules.yaml",
+        include_str!("../../policies/starter/rules.yaml"),
+        "seven policies, with what each of them says",
+    ),
+    ("calls.jsonl", include_str!("../../policies/starter/calls.jsonl"), "calls of an agent to try them on"),
+];
+
+pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> {
+    let directory = &arguments.directory;
+    let paths = FILES.map(|(name, _, _)| directory.join(name));
+    let taken: Vec<String> = paths
+        .iter()
+        .filter(|path| fs::symlink_metadata(path).is_ok())
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    if !taken.is_empty() {
+        let (verb, them) = if taken.len() == 1 { ("is", "it") } else { ("are", "them") };
+        return Err(Stop::trouble(format!(
+            "{} {verb} there already, so nothing was written; move {them} away or name another directory",
+            taken.join(" and ")
+        )));
+    }
+    fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+    for (path, (_, text, _)) in paths.iter().zip(FILES) {
+        // `create_new`: a file that came there meanwhile is not overwritten either.
+        File::create_new(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| unwritable(path, &error))?;
+    }
+    writeln!(output, "Written:")?;
+    let longest = paths.iter().map(|path| path.display().to_string().chars().count()).max().unwrap_or(0);
+    for (path, (_, _, about)) in paths.iter().zip(FILES) {
+        let about = output.paint(DIM, about).into_owned();
+        writeln!(output, "  {:longest$}  {about}", path.display().to_string())?;
+    }
+    let [rules, calls] = paths.map(|path| shell_word(&path));
+    writeln!(output, "\nSee what the policies make of the calls, then change one and see again:")?;
+    for command in [format!("callgate check {rules}"), format!("callgate run --policies {rules} {calls}")] {
+        let command = output.paint(BOLD, &command).into_owned();
+        writeln!(output, "  {command}")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Stop {
+    Stop::trouble(format!("`{}` can't be written: {error}", path.display()))
+}
+
+/// The path as one word of a shell command.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    // A leading dash would be read as an option.
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,192 @@
+//! Where a command writes, and how it looks there.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use clap::builder::styling::{AnsiColor, Effects, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::exit::Stop;
+use crate::diagnostic::render;
+use crate::policy::Built;
+use crate::text::is_hidden;
+
+pub(super) const RED: Style = AnsiColor::Red.on_default();
+pub(super) const GREEN: Style = AnsiColor::Green.on_default();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(super) const BOLD: Style = Style::new().effects(Effects::BOLD);
+pub(super) const DIM: Style = Style::new().effects(Effects::DIMMED);
+
+/// Stdout, buffered until someone may be waiting for it.
+pub(super) struct Output {
+    writer: BufWriter<StdoutLock<'static>>,
+    /// Whether escapes for colours may be written: on a terminal, and as `NO_COLOR` and `CLICOLOR` say.
+    pub(super) colour: bool,
+    /// The width of the terminal in columns; `None` where it is no terminal.
+    pub(super) width: Option<usize>,
+}
+
+impl Output {
+    pub(super) fn stdout() -> Self {
+        let stdout = io::stdout();
+        let width = stdout.is_terminal().then(|| {
+            let size = terminal_size::terminal_size_of(&stdout);
+            size.map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns).max(40))
+        });
+        let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
+        Self { writer: BufWriter::new(stdout.lock()), colour, width }
+    }
+
+    /// The text in this style, where colours are shown.
+    pub(super) fn paint<'t>(&self, style: Style, text: &'t str) -> Cow<'t, str> {
+        if self.colour && !text.is_empty() { format!("{style}{text}{style:#}").into() } else { text.into() }
+    }
+
+    /// Writes out what is left.
+    pub(super) fn end(&mut self) -> Result<(), Stop> {
+        Ok(self.writer.flush()?)
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Says on stderr what is wrong.
+pub(super) fn complain(message: impl Display) {
+    say(RED.effects(Effects::BOLD), "error:", message);
+}
+
+/// Says on stderr what does not stop the command.
+pub(super) fn warn(message: impl Display) {
+    say(YELLOW.effects(Effects::BOLD), "warning:", message);
+}
+
+fn say(style: Style, word: &str, message: impl Display) {
+    let message = message.to_string();
+    // That nobody reads stderr is no reason to stop.
+    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {}", one_line(&message));
+}
+
+/// Shows on stderr what is wrong with rules that can't be loaded.
+pub(super) fn complain_of_rules(built: &Built) {
+    let text = render::text(&built.diagnostics, &built.sources, true);
+    // The stream itself takes the colours out where they are not to be.
+    let _ = writeln!(anstream::stderr(), "{text}");
+    complain(render::summary(&built.diagnostics, &built.sources));
+}
+
+/// A number with a word in its form for that number: `1 call`, `2 calls`.
+pub(super) fn amount(count: usize, singular: &str, plural: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
+}
+
+/// `12,345`
+pub(super) fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Text from outside in one line that no terminal acts on: line breaks become spaces, controls and hidden characters
+/// escapes.
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c.is_control() || is_hidden(c)) {
+        return text.into();
+    }
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut line, c| {
+            match c {
+                '\n' | '\r' | '\t' => line.push(' '),
+                c if c.is_control() || is_hidden(c) => line.extend(c.escape_unicode()),
+                c => line.push(c),
+            }
+            line
+        })
+        .into()
+}
+
+/// How many columns a text takes.
+pub(super) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to so many columns, its end marked by `…`.
+pub(super) fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if columns(text) <= width {
+        return text.into();
+    }
+    let mut left = width.saturating_sub(1);
+    let fitting = text.chars().take_while(|c| {
+        let room = left.checked_sub(c.width().unwrap_or(0));
+        left = room.unwrap_or(0);
+        room.is_some()
+    });
+    fitting.chain(['…']).collect()
+}
+
+/// The text in lines of at most so many columns, broken at spaces where there are any.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let taken = columns(&line);
+        if taken > 0 && taken + 1 + columns(word) <= width {
+            line.push(' ');
+        } else if taken > 0 {
+            lines.push(std::mem::take(&mut line));
+        }
+        for c in word.chars() {
+            if columns(&line) + c.width().unwrap_or(0) > width && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_fitted_by_the_columns_they_take() {
+        assert_eq!(cut("refund", 6), "refund");
+        assert_eq!(cut("refunds", 6), "refun…");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(wrap("not  outside acme", 11), ["not outside", "acme"]);
+        assert_eq!(wrap("日本語日本語 a", 4), ["日本", "語日", "本語", "a"]);
+        assert_eq!(wrap("", 10), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_comes_through() {
+        assert_eq!(one_line("a\n`b`\u{1b}[2J\u{202e}é"), "a `b`\\u{1b}[2J\\u{202e}é");
+    }
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        let texts = [0, 999, 1000, 1_234_567].map(grouped);
+        assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
+    }
+}

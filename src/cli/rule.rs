@@ -1,0 +1,37 @@
+//! `callgate rule`: what a diagnostic means.
+
+use std::io::Write;
+
+use super::exit::{Exit, Stop};
+use super::output::{BOLD, Output};
+use crate::diagnostic::{self, ALL, by_name};
+
+/// Explain a diagnostic, with an example of what is wrong and what is right.
+///
+/// Without CODE, all codes are listed.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  callgate rule CG201\n  callgate rule unknown-key")]
+pub(super) struct Rule {
+    /// A code such as `CG201`, or its name such as `unknown-key`
+    code: Option<String>,
+}
+
+pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<Exit, Stop> {
+    let Some(word) = &arguments.code else {
+        for code in ALL {
+            let id = output.paint(BOLD, code.id).into_owned();
+            writeln!(output, "{id}  {}", code.name)?;
+        }
+        return Ok(Exit::Done);
+    };
+    let Some(code) = by_name(word) else {
+        let known = ALL.iter().flat_map(|code| [code.id, code.name]);
+        let help = match diagnostic::nearest(word, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`callgate rule` lists all codes".to_owned(),
+        };
+        return Err(Stop::trouble(format!("there is no diagnostic `{word}`; {help}")));
+    };
+    writeln!(output, "{}", code.page.trim_end())?;
+    Ok(Exit::Done)
+}

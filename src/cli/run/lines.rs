@@ -1,0 +1,155 @@
+//! The lines of the calls, one at a time as they arrive, with none too long for memory.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::cli::exit::Stop;
+
+/// A longer line is refused without being read into memory, in bytes.
+const MAX_LINE_BYTES: usize = 16 << 20;
+
+/// Reads lines.
+pub(super) struct Lines {
+    name: String,
+    reader: BufReader<Box<dyn Read>>,
+    number: u64,
+    line: Vec<u8>,
+}
+
+/// One line that is not blank.
+pub(super) struct Line<'l> {
+    /// Counted from 1, blank lines included.
+    pub(super) number: u64,
+    /// What it says, or why that can't be said.
+    pub(super) text: Result<&'l str, String>,
+    /// Its length.
+    pub(super) bytes: usize,
+}
+
+impl Lines {
+    /// Opens a file, or stdin for `-`.
+    pub(super) fn open(path: &Path) -> Result<Self, Stop> {
+        let unreadable =
+            |problem: String| Stop::Trouble(format!("`{}` can't be read: {problem}", path.display()));
+        let (name, reader): (_, Box<dyn Read>) = if path == Path::new("-") {
+            ("stdin".to_owned(), Box::new(io::stdin()))
+        } else if path.is_dir() {
+            return Err(unreadable("it is a directory".to_owned()));
+        } else {
+            let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+            (path.display().to_string(), Box::new(file))
+        };
+        Ok(Self::new(name, reader))
+    }
+
+    fn new(name: String, reader: Box<dyn Read>) -> Self {
+        Self { name, reader: BufReader::with_capacity(64 << 10, reader), number: 0, line: Vec::new() }
+    }
+
+    /// What messages call the calls.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next line that is not blank. `before_waiting` is called whenever more has to be read, which may take for ever.
+    pub(super) fn next(
+        &mut self,
+        mut before_waiting: impl FnMut() -> Result<(), Stop>,
+    ) -> Result<Option<Line<'_>>, Stop> {
+        loop {
+            self.line.clear();
+            let Some(bytes) = self.read_line(&mut before_waiting)? else { return Ok(None) };
+            self.number += 1;
+            if !self.line.iter().all(u8::is_ascii_whitespace) {
+                let number = self.number;
+                return Ok(Some(Line { number, text: self.text(bytes), bytes }));
+            }
+        }
+    }
+
+    /// Reads to the end of the line, and keeps of it no more than shows that it is too long. Returns its length; `None` at
+    /// the end.
+    fn read_line(
+        &mut self,
+        before_waiting: &mut impl FnMut() -> Result<(), Stop>,
+    ) -> Result<Option<usize>, Stop> {
+        let mut bytes = 0;
+        loop {
+            if self.reader.buffer().is_empty() {
+                before_waiting()?;
+            }
+            let buffer = match self.reader.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Stop::Trouble(format!("`{}` can't be read: {error}", self.name))),
+            };
+            if buffer.is_empty() {
+                return Ok((bytes > 0).then_some(bytes));
+            }
+            let (part, ended) = match buffer.split_inclusive(|byte| *byte == b'\n').next() {
+                Some(part) => (part, part.ends_with(b"\n")),
+                None => (buffer, false),
+            };
+            let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len());
+            self.line.extend(part.iter().take(room));
+            bytes += part.len();
+            let taken = part.len();
+            self.reader.consume(taken);
+            if ended {
+                return Ok(Some(bytes));
+            }
+        }
+    }
+
+    fn text(&self, bytes: usize) -> Result<&str, String> {
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        if line.len() > MAX_LINE_BYTES {
+            let size = bytes.div_ceil(1 << 20);
+            return Err(format!("the line has {size} MiB; {} MiB are the limit", MAX_LINE_BYTES >> 20));
+        }
+        let text = std::str::from_utf8(line).map_err(|error| {
+            let at = error.valid_up_to();
+            let byte = line.get(at).copied().unwrap_or_default();
+            format!(
+                "the byte 0x{byte:02X} (the {at} before it are fine) is not UTF-8; save the calls as UTF-8"
+            )
+        })?;
+        // A byte order mark stands before the first line of some files.
+        Ok(if self.number == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: impl Into<Vec<u8>>) -> Vec<(u64, Result<String, String>)> {
+        let mut lines = Lines::new("test".to_owned(), Box::new(io::Cursor::new(bytes.into())));
+        let mut all = Vec::new();
+        while let Some(line) = lines.next(|| Ok(())).unwrap() {
+            all.push((line.number, line.text.map(str::to_owned)));
+        }
+        all
+    }
+
+    #[test]
+    fn blank_lines_are_counted_and_passed_over() {
+        let lines = read("\u{feff}a\n\n \t\r\nb\r\nc");
+        let texts: Vec<_> = lines.iter().map(|(number, text)| (*number, text.as_deref().unwrap())).collect();
+        assert_eq!(texts, [(1, "a"), (4, "b\r"), (5, "c")]);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_or_not_utf8_is_refused_and_the_next_one_read() {
+        let mut bytes = b"x".repeat(MAX_LINE_BYTES);
+        bytes.extend(b"\n");
+        bytes.extend(b"y".repeat(MAX_LINE_BYTES + 1));
+        bytes.extend(b"\ncaf\xe9\nz");
+        let lines = read(bytes);
+        assert_eq!(lines[0].1.as_ref().map(String::len), Ok(MAX_LINE_BYTES));
+        assert!(lines[1].1.as_ref().is_err_and(|problem| problem.contains("16 MiB are the limit")));
+        assert!(lines[2].1.as_ref().is_err_and(|problem| problem.contains("0xE9")));
+        assert_eq!(lines[3], (4, Ok("z".to_owned())));
+    }
+}

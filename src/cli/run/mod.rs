@@ -1,0 +1,223 @@
+//! `callgate run`: puts recorded or piped calls through the engine and shows what becomes of each.
+
+mod lines;
+mod player;
+mod progress;
+mod report;
+mod row;
+mod sessions;
+mod summary;
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::{Map, Value};
+
+use super::Format;
+use super::check;
+use super::exit::{Exit, Stop};
+use super::files::{json_problem, read_context, read_tools};
+use super::output::{Output, complain, complain_of_rules, warn};
+use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
+use crate::engine::{self, Engine};
+use crate::schema::ArgumentSchema;
+use crate::source::is_rules_file;
+use crate::tools::ToolDescriptor;
+use lines::Lines;
+use progress::Progress;
+use report::Report;
+use sessions::Sessions;
+
+/// Put recorded or piped calls through the policies and show what becomes of each.
+///
+/// CALLS has one JSON object a line: {"tool": "…", "input": {…}}, and as needed "id", "server", "context", "session",
+/// "round" and "recorded". "recorded": {"output": …} or {"error": "…"} plays the tool; without it the output is null and
+/// the outcome is marked as dry. A call without id is named after its line (line_12).
+///
+/// Each line is decided as it arrives, also from a pipe that stays open. Calls of one session with the same "round" are
+/// decided together: once a call of that session with another round or none arrives, at the end of the calls, or when
+/// the round has 1000 calls. Outcomes come in the order of the lines, but for lines that wait for their round.
+///
+/// Calls without "session" are one session. At most 10000 sessions are open at once; then the idlest is closed, and a
+/// later call of it begins a new session that has seen nothing.
+///
+/// A line that is no call is an outcome, too: denied, with the code invalid_call. The rest goes on.
+///
+/// Exit status: 0 done (a denied call is a result, no failure), 1 the rules hold errors or an outcome is one of
+/// --fail-on, 2 wrong usage, a line that is no call, or a file that can't be read.
+#[derive(clap::Args)]
+#[command(
+    override_usage = "callgate run [OPTIONS] --policies <PATH>... <CALLS>",
+    after_help = "Examples:\n  \
+        callgate run --policies policies calls.jsonl\n  \
+        callgate run --policies policies --tools tools.json --format json calls.jsonl > outcomes.jsonl\n  \
+        callgate run --policies policies --fail-on denied,suspended calls.jsonl\n  \
+        my-agent --log-calls | callgate run --policies policies -"
+)]
+pub(super) struct Run {
+    /// Rules files, and directories to search for them
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// The tools behind the calls: a JSON list of {name, description?, input_schema?, annotations?, server?}, or the result
+    /// of an MCP tools/list
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// A JSON object that is the context of every call; members of a call's own context stand before those of the same name
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// How outcomes are written: as a table for people, or as JSON Lines for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Exit with 1 if a call comes to one of these outcomes
+    #[arg(long, value_name = "OUTCOME", value_delimiter = ',', value_parser = outcome_kind())]
+    fail_on: Vec<OutcomeKind>,
+    /// The calls, as JSON Lines; `-` for stdin
+    #[arg(value_name = "CALLS")]
+    calls: Option<PathBuf>,
+}
+
+fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
+    PossibleValuesParser::new(OutcomeKind::ALL.map(OutcomeKind::name)).try_map(|word| {
+        OutcomeKind::ALL.into_iter().find(|kind| kind.name() == word).ok_or("no such outcome")
+    })
+}
+
+impl Run {
+    /// The rules and the calls. In `--policies a b calls.jsonl` the calls stand among the values of the option.
+    fn places(&self) -> Result<(&[PathBuf], &Path), Stop> {
+        match (&self.calls, self.policies.split_last()) {
+            (Some(calls), _) => Ok((&self.policies, calls)),
+            (None, Some((calls, policies)))
+                if !policies.is_empty() && !calls.is_dir() && !is_rules_file(calls) =>
+            {
+                Ok((policies, calls))
+            }
+            _ => Err(Stop::trouble(
+                "which calls? name a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`",
+            )),
+        }
+    }
+}
+
+pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
+    let (policies, calls) = arguments.places()?;
+    let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
+    let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
+    let chains = match engine::load(policies) {
+        Ok(chains) => chains,
+        Err(error) => {
+            complain_of_rules(error.built());
+            return Ok(check::exit(&error.built().diagnostics));
+        }
+    };
+    warn_of_schemas(&tools);
+    let mut lines = Lines::open(calls)?;
+    let engine = Engine::builder(chains.clone()).tools(tools).build();
+    let mut report = match arguments.format {
+        Format::Json => Report::json(),
+        Format::Text => Report::text(&chains),
+    };
+    let mut seen = Seen { fail_on: &arguments.fail_on, failing: false, progress: Progress::new(output) };
+    let mut sessions = Sessions::new(engine.clone())?;
+    let mut unreadable_lines = false;
+    let ended = loop {
+        let line = match lines.next(|| report.catch_up(output)) {
+            Ok(Some(line)) => line,
+            Ok(None) => break Ok(()),
+            // What was read before it counts all the same.
+            Err(stop @ Stop::Trouble(_)) => break Err(stop),
+            Err(stop) => return Err(stop),
+        };
+        match line.text.and_then(|text| record(text, line.number, &context)) {
+            Ok(record) => {
+                sessions.take(record, line.bytes, &mut |outcome| seen.show(&outcome, &mut report, output))?
+            }
+            Err(problem) => {
+                unreadable_lines = true;
+                let number = line.number;
+                complain(format!("{}:{number}: {problem}", lines.name()));
+                let outcome = no_call(number, &problem, engine.revision());
+                seen.show(&outcome, &mut report, output)?;
+            }
+        }
+    };
+    sessions.end(&mut |outcome| seen.show(&outcome, &mut report, output))?;
+    seen.progress.end();
+    report.end(sessions.opened(), output)?;
+    ended?;
+    Ok(match (unreadable_lines, seen.failing) {
+        (true, _) => Exit::Trouble,
+        (false, true) => Exit::Fails,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// What all outcomes pass through.
+struct Seen<'a> {
+    fail_on: &'a [OutcomeKind],
+    failing: bool,
+    progress: Progress,
+}
+
+impl Seen<'_> {
+    fn show(&mut self, outcome: &Outcome, report: &mut Report, output: &mut Output) -> Result<(), Stop> {
+        self.failing |= self.fail_on.contains(&outcome.outcome);
+        self.progress.step();
+        report.show(outcome, output)
+    }
+}
+
+/// The call of a line, in its context.
+fn record(text: &str, number: u64, context: &Map<String, Value>) -> Result<CallRecord, String> {
+    let mut record = CallRecord::parse(text).map_err(|error| match error {
+        RecordError::Json(error) => format!("not JSON: {} (column {})", json_problem(&error), error.column()),
+        error => error.to_string(),
+    })?;
+    if record.call.id.is_empty() {
+        record.call.id = line_id(number);
+    }
+    if !context.is_empty() {
+        let mut merged = context.clone();
+        if let Value::Object(own) = record.call.context {
+            merged.extend(own);
+        }
+        record.call.context = merged.into();
+    }
+    Ok(record)
+}
+
+fn line_id(number: u64) -> String {
+    format!("line_{number}")
+}
+
+/// The outcome of a line that is no call.
+fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
+    Outcome {
+        id: line_id(number),
+        tool: String::new(),
+        session: None,
+        outcome: OutcomeKind::Denied,
+        input: Value::Null,
+        output: None,
+        error: None,
+        reason: Reason {
+            policy: None,
+            code: reason_code::INVALID_CALL.to_owned(),
+            message: format!("line {number} is no call: {problem}"),
+        },
+        policies: Vec::new(),
+        approval: None,
+        audit: Vec::new(),
+        dry: false,
+        revision,
+        duration_us: 0,
+    }
+}
+
+fn warn_of_schemas(tools: &[ToolDescriptor]) {
+    for tool in tools {
+        if let Some(Err(error)) = tool.input_schema.as_ref().map(ArgumentSchema::compile) {
+            warn(format!("the schema of the tool `{}` can't be used: {error}", tool.name));
+        }
+    }
+}

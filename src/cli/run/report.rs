@@ -1,0 +1,108 @@
+//! Outcomes as programs and people read them, each as it comes.
+
+use std::io::Write;
+
+use super::row::{Layout, Row};
+use super::summary::Summary;
+use crate::call::Outcome;
+use crate::cli::exit::Stop;
+use crate::cli::output::Output;
+use crate::policy::Chains;
+
+/// Rows that are looked at before the columns get their widths, if as many come in one go.
+const MAX_WAITING: usize = 64;
+
+/// One of the two forms.
+pub(super) enum Report {
+    /// One outcome a line.
+    Json,
+    /// A table.
+    Text(Box<Table>),
+}
+
+/// A table that grows row by row.
+pub(super) struct Table {
+    layout: Option<Layout>,
+    waiting: Vec<Row>,
+    longest_policy: usize,
+    summary: Summary,
+}
+
+impl Report {
+    pub(super) fn json() -> Self {
+        Self::Json
+    }
+
+    pub(super) fn text(chains: &Chains) -> Self {
+        let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
+        Self::Text(Box::new(Table {
+            layout: None,
+            waiting: Vec::new(),
+            longest_policy: ids.max().unwrap_or(0),
+            summary: Summary::default(),
+        }))
+    }
+
+    /// Shows an outcome, at the latest when the report catches up.
+    pub(super) fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), Stop> {
+        match self {
+            Self::Json => {
+                let line =
+                    serde_json::to_string(outcome).map_err(|error| Stop::trouble(error.to_string()))?;
+                Ok(writeln!(output, "{line}")?)
+            }
+            Self::Text(table) => table.show(outcome, output),
+        }
+    }
+
+    /// Shows everything that it was given so far.
+    pub(super) fn catch_up(&mut self, output: &mut Output) -> Result<(), Stop> {
+        if let Self::Text(table) = self {
+            table.catch_up(output)?;
+        }
+        Ok(output.flush()?)
+    }
+
+    /// Ends the report. `sessions`: how many there were.
+    pub(super) fn end(&mut self, sessions: usize, output: &mut Output) -> Result<(), Stop> {
+        self.catch_up(output)?;
+        match self {
+            Self::Json => Ok(()),
+            Self::Text(table) => table.summary.write(sessions, output),
+        }
+    }
+}
+
+impl Table {
+    fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), Stop> {
+        self.summary.count(outcome);
+        let row = Row::of(outcome);
+        match &self.layout {
+            Some(layout) if layout.has_room_for(&row) => Ok(layout.write(&row, output)?),
+            // The first row of a second session: from here on, rows name their sessions.
+            Some(_) => {
+                self.layout = None;
+                self.waiting.push(row);
+                Ok(())
+            }
+            None => {
+                self.waiting.push(row);
+                if self.waiting.len() >= MAX_WAITING { self.catch_up(output) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn catch_up(&mut self, output: &mut Output) -> Result<(), Stop> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let several = self.summary.names_several_sessions();
+        let layout = Layout::of(&self.waiting, several, self.longest_policy, output.width);
+        layout.write_head(output)?;
+        for row in self.waiting.drain(..) {
+            layout.write(&row, output)?;
+        }
+        self.layout = Some(layout);
+        Ok(())
+    }
+}

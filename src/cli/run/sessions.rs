@@ -1,0 +1,166 @@
+//! The sessions that are open, and the rounds that they wait to have complete.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use super::player::Player;
+use crate::call::{CallRecord, Outcome};
+use crate::cli::exit::Stop;
+use crate::cli::output::{grouped, warn};
+use crate::engine::Engine;
+use crate::json;
+use crate::session::Session;
+
+/// As many sessions are open at once; then the idlest is closed.
+const MAX_OPEN: usize = 10_000;
+/// A round of as many calls is complete.
+const MAX_ROUND_CALLS: usize = 1000;
+/// Bytes of lines that wait for their rounds; a call that would add to more completes its round.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+
+/// Where outcomes go.
+type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
+
+/// All sessions of a run.
+pub(super) struct Sessions {
+    engine: Engine,
+    runtime: Runtime,
+    /// By name; calls without one share a session.
+    open: HashMap<Option<String>, Open>,
+    /// When each was last heard of → its name.
+    last_heard: BTreeMap<u64, Option<String>>,
+    now: u64,
+    opened: usize,
+    waiting_bytes: usize,
+    warned_of_rounds: bool,
+    warned_of_sessions: bool,
+}
+
+struct Open {
+    session: Session,
+    heard: u64,
+    /// Calls of one round that is not complete yet.
+    round: Vec<CallRecord>,
+    round_bytes: usize,
+}
+
+impl Sessions {
+    pub(super) fn new(engine: Engine) -> Result<Self, Stop> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| Stop::trouble(format!("no runtime for the tools: {error}")))?;
+        Ok(Self {
+            engine,
+            runtime,
+            open: HashMap::new(),
+            last_heard: BTreeMap::new(),
+            now: 0,
+            opened: 0,
+            waiting_bytes: 0,
+            warned_of_rounds: false,
+            warned_of_sessions: false,
+        })
+    }
+
+    /// How many sessions there were.
+    pub(super) fn opened(&self) -> usize {
+        self.opened
+    }
+
+    /// Takes a call in, and shows the outcomes that it leads to: those of the round that it completes, and its own unless
+    /// it waits for its own round. `bytes`: what the call takes of memory.
+    pub(super) fn take(&mut self, record: CallRecord, bytes: usize, show: Show<'_>) -> Result<(), Stop> {
+        let name = record.session.clone();
+        let mut open = self.bring_up(&name, show)?;
+        if !open.waits_for(record.round.as_ref()) {
+            self.decide(&mut open, show)?;
+        }
+        let in_round = record.round.is_some();
+        open.round.push(record);
+        open.round_bytes += bytes;
+        self.waiting_bytes += bytes;
+        let full = open.round.len() >= MAX_ROUND_CALLS || self.waiting_bytes > MAX_WAITING_BYTES;
+        if in_round && full && !self.warned_of_rounds {
+            self.warned_of_rounds = true;
+            warn(format!(
+                "a round is decided in parts: at most {} calls and {} MiB wait for their rounds to be complete",
+                grouped(MAX_ROUND_CALLS),
+                MAX_WAITING_BYTES >> 20
+            ));
+        }
+        if !in_round || full {
+            self.decide(&mut open, show)?;
+        }
+        self.open.insert(name, open);
+        Ok(())
+    }
+
+    /// Shows what is left: the rounds that nothing completed.
+    pub(super) fn end(&mut self, show: Show<'_>) -> Result<(), Stop> {
+        while self.close_idlest(show)? {}
+        Ok(())
+    }
+
+    /// Takes out the session of this name, a new one where none is open, as the one that was heard of last.
+    fn bring_up(&mut self, name: &Option<String>, show: Show<'_>) -> Result<Open, Stop> {
+        self.now += 1;
+        let open = match self.open.remove(name) {
+            Some(open) => {
+                self.last_heard.remove(&open.heard);
+                Open { heard: self.now, ..open }
+            }
+            None => {
+                if self.open.len() >= MAX_OPEN {
+                    if !self.warned_of_sessions {
+                        self.warned_of_sessions = true;
+                        warn(format!(
+                            "more than {} sessions are open at once: the idlest are closed, and a later call of one of them \
+                             begins a new session that has seen nothing",
+                            grouped(MAX_OPEN)
+                        ));
+                    }
+                    self.close_idlest(show)?;
+                }
+                self.opened += 1;
+                let session = match name {
+                    Some(name) => self.engine.session().named(name),
+                    None => self.engine.session(),
+                };
+                Open { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
+            }
+        };
+        self.last_heard.insert(self.now, name.clone());
+        Ok(open)
+    }
+
+    /// Completes the round of the session that was silent for longest, and closes it. Says whether there was one.
+    fn close_idlest(&mut self, show: Show<'_>) -> Result<bool, Stop> {
+        let Some((_, name)) = self.last_heard.pop_first() else { return Ok(false) };
+        if let Some(mut open) = self.open.remove(&name) {
+            self.decide(&mut open, show)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts the calls of a session's round through.
+    fn decide(&mut self, open: &mut Open, show: Show<'_>) -> Result<(), Stop> {
+        if open.round.is_empty() {
+            return Ok(());
+        }
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(std::mem::take(&mut open.round_bytes));
+        let (calls, player) = Player::split(std::mem::take(&mut open.round));
+        let outcomes = self.runtime.block_on(open.session.execute_round(calls, &player));
+        outcomes.into_iter().try_for_each(show)
+    }
+}
+
+impl Open {
+    /// Whether a call of this round belongs to those that are waiting.
+    fn waits_for(&self, round: Option<&Value>) -> bool {
+        let waiting = self.round.first().and_then(|record| record.round.as_ref());
+        matches!((waiting, round), (Some(waiting), Some(round)) if json::equal(waiting, round))
+    }
+}

@@ -1,0 +1,199 @@
+//! What a run came to: how many calls of which outcome, stopped by which policies, and what waits for a person.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use super::row::{appearance, duration};
+use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
+use crate::cli::exit::Stop;
+use crate::cli::output::{BOLD, CYAN, DIM, Output, amount, columns, cut, grouped, one_line, wrap};
+
+/// Questions that are repeated at the end; more are counted.
+const MAX_QUESTIONS: usize = 20;
+
+/// What stops a call that no policy permits; no id is like that by chance.
+const UNMATCHED: &str = "defaults.unmatched";
+/// Before the lines of a question.
+const INDENT: &str = "    ";
+
+/// Counts outcomes.
+#[derive(Default)]
+pub(super) struct Summary {
+    calls: usize,
+    dry: usize,
+    microseconds: u64,
+    kinds: BTreeMap<OutcomeKind, usize>,
+    policies: BTreeMap<String, PolicyCounts>,
+    questions: Vec<Question>,
+    more_questions: usize,
+    first_session: Option<Option<String>>,
+    several_sessions: bool,
+}
+
+/// What one policy did.
+#[derive(Default)]
+struct PolicyCounts {
+    kinds: BTreeMap<OutcomeKind, usize>,
+    /// Calls that a shadow would have stopped.
+    would_stop: usize,
+}
+
+/// A question that waits for a person.
+struct Question {
+    approval: String,
+    session: Option<String>,
+    text: String,
+    policies: String,
+    expires: Option<String>,
+}
+
+/// Whether the outcome is that of a call, and not of a line that is none and so belongs to no session.
+pub(super) fn is_call(outcome: &Outcome) -> bool {
+    outcome.reason.policy.is_some() || outcome.reason.code != reason_code::INVALID_CALL
+}
+
+/// A time in RFC 3339 as people write it.
+fn to_the_minute(time: &str) -> String {
+    let read = time.parse::<jiff::Timestamp>();
+    read.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+impl Summary {
+    pub(super) fn count(&mut self, outcome: &Outcome) {
+        self.calls += 1;
+        self.dry += usize::from(outcome.dry);
+        self.microseconds = self.microseconds.saturating_add(outcome.duration_us);
+        *self.kinds.entry(outcome.outcome).or_default() += 1;
+        if is_call(outcome) {
+            let first = self.first_session.get_or_insert_with(|| outcome.session.clone());
+            self.several_sessions |= *first != outcome.session;
+        }
+        self.count_policies(outcome);
+        if let Some(approval) = &outcome.approval {
+            if self.questions.len() == MAX_QUESTIONS {
+                self.more_questions += 1;
+                return;
+            }
+            self.questions.push(Question {
+                approval: one_line(&approval.approval_id).into_owned(),
+                session: outcome.session.as_deref().map(|name| one_line(name).into_owned()),
+                text: one_line(approval.message.as_deref().unwrap_or(&outcome.reason.message)).into_owned(),
+                policies: approval.policies.join(", "),
+                expires: approval.expires_at.as_deref().map(to_the_minute),
+            });
+        }
+    }
+
+    fn count_policies(&mut self, outcome: &Outcome) {
+        let asking = outcome.approval.iter().flat_map(|approval| &approval.policies);
+        let stopping = outcome.reason.policy.iter().filter(|_| {
+            outcome.approval.is_none()
+                && !matches!(outcome.outcome, OutcomeKind::Executed | OutcomeKind::Cached)
+        });
+        let by_default = outcome.reason.policy.is_none()
+            && outcome.reason.code == reason_code::UNMATCHED
+            && outcome.outcome != OutcomeKind::Executed;
+        let unmatched = by_default.then_some(UNMATCHED).into_iter();
+        for policy in asking.chain(stopping).map(String::as_str).chain(unmatched) {
+            *self.of_policy(policy).kinds.entry(outcome.outcome).or_default() += 1;
+        }
+        for trace in &outcome.policies {
+            let stops = matches!(trace.verdict, Verdict::Deny | Verdict::Halt | Verdict::Suspend);
+            if trace.shadow && stops {
+                self.of_policy(&trace.id).would_stop += 1;
+            }
+        }
+    }
+
+    fn of_policy(&mut self, id: &str) -> &mut PolicyCounts {
+        self.policies.entry(id.to_owned()).or_default()
+    }
+
+    /// Whether the outcomes so far are of more than one session.
+    pub(super) fn names_several_sessions(&self) -> bool {
+        self.several_sessions
+    }
+
+    /// Writes it all down. `sessions`: how many there were.
+    pub(super) fn write(&self, sessions: usize, output: &mut Output) -> Result<(), Stop> {
+        if self.calls == 0 {
+            return Ok(writeln!(output, "no calls")?);
+        }
+        let total = format!(
+            "{} in {}, {} in all",
+            amount(self.calls, "call", "calls"),
+            amount(sessions, "session", "sessions"),
+            duration(self.microseconds)
+        );
+        let total = output.paint(BOLD, &total).into_owned();
+        writeln!(output, "\n{total}")?;
+        for (kind, count) in &self.kinds {
+            let (mark, style) = appearance(*kind);
+            let word = format!("{mark} {:13}", kind.name());
+            let word = output.paint(style, &word).into_owned();
+            let dry = match kind {
+                OutcomeKind::Executed if self.dry > 0 => {
+                    format!("  {} dry: nothing recorded to play the tool", grouped(self.dry))
+                }
+                _ => String::new(),
+            };
+            let dry = output.paint(DIM, &dry).into_owned();
+            writeln!(output, "  {word} {:>7}{dry}", grouped(*count))?;
+        }
+        self.write_policies(output)?;
+        self.write_questions(output)
+    }
+
+    fn write_policies(&self, output: &mut Output) -> Result<(), Stop> {
+        if self.policies.is_empty() {
+            return Ok(());
+        }
+        let title = output.paint(BOLD, "By policy").into_owned();
+        writeln!(output, "\n{title}")?;
+        let longest = self.policies.keys().map(|id| columns(id)).max().unwrap_or(0);
+        for (id, counts) in &self.policies {
+            let mut words: Vec<String> = counts
+                .kinds
+                .iter()
+                .map(|(kind, count)| {
+                    let text = format!("{} {}", grouped(*count), kind.name());
+                    output.paint(appearance(*kind).1, &text).into_owned()
+                })
+                .collect();
+            if counts.would_stop > 0 {
+                words.push(format!("{} would be stopped (shadow)", grouped(counts.would_stop)));
+            }
+            let padding = " ".repeat(longest.saturating_sub(columns(id)));
+            let id = output.paint(CYAN, id).into_owned();
+            writeln!(output, "  {id}{padding}  {}", words.join(", "))?;
+        }
+        Ok(())
+    }
+
+    fn write_questions(&self, output: &mut Output) -> Result<(), Stop> {
+        if self.questions.is_empty() {
+            return Ok(());
+        }
+        let title = output.paint(BOLD, "Waiting for a person").into_owned();
+        writeln!(output, "\n{title}")?;
+        for question in &self.questions {
+            let approval =
+                output.paint(appearance(OutcomeKind::Suspended).1, &question.approval).into_owned();
+            let mut about: Vec<String> = Vec::new();
+            about.extend(question.session.as_ref().map(|name| format!("session {name}")));
+            about.extend((!question.policies.is_empty()).then(|| question.policies.clone()));
+            about.extend(question.expires.as_ref().map(|time| format!("until {time}")));
+            let width = output.width.map_or(usize::MAX, |width| width - INDENT.len());
+            let room = width.saturating_sub(columns(&question.approval));
+            let about = output.paint(DIM, &cut(&about.join(" · "), room)).into_owned();
+            writeln!(output, "  {approval}  {about}")?;
+            for line in wrap(&question.text, width) {
+                writeln!(output, "{INDENT}{line}")?;
+            }
+        }
+        if self.more_questions > 0 {
+            writeln!(output, "  and {} more", grouped(self.more_questions))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! `callgate schema`: what editors check and complete rules files by.
+
+use std::io::Write;
+
+use clap::ValueEnum;
+
+use super::exit::{Exit, Stop};
+use super::output::Output;
+use crate::authoring::{Constraint, json_schema};
+use crate::matcher::CONDITION;
+use crate::middleware::KINDS;
+use crate::policy::rules_record;
+
+/// Print the JSON Schema of rules files, for editors.
+///
+/// With the YAML language server, begin a rules file with
+/// `# yaml-language-server: $schema=rules.schema.json`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  callgate schema > rules.schema.json")]
+pub(super) struct Schema {
+    /// Of which files
+    #[arg(value_enum, default_value_t = Subject::Rules)]
+    of: Subject,
+}
+
+/// The files that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// Rules files
+    Rules,
+}
+
+pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, Stop> {
+    let schema = match arguments.of {
+        Subject::Rules => rules_schema(),
+    };
+    writeln!(output, "{schema:#}")?;
+    Ok(Exit::Done)
+}
+
+fn rules_schema() -> serde_json::Value {
+    let needing_a_matcher = KINDS.iter().filter(|kind| kind.needs_matcher);
+    let policy = Constraint {
+        record: "policy",
+        one_of: KINDS.iter().map(|kind| kind.name).collect(),
+        together: needing_a_matcher.map(|kind| (kind.name, "match")).collect(),
+    };
+    let tests = CONDITION.fields.iter().filter(|field| !FORMS.contains(&field.name));
+    let condition = Constraint {
+        record: CONDITION.name,
+        one_of: FORMS.to_vec(),
+        together: tests.map(|field| (field.name, "path")).collect(),
+    };
+    json_schema(rules_record(), "Callgate rules file", &[policy, condition])
+}
+
+/// The keys of a condition of which exactly one says what it is.
+const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];

@@ -1,0 +1,85 @@
+use super::*;
+use crate::diagnostic::SourceMap;
+
+fn tree(text: &str) -> Node {
+    let mut diagnostics = Diagnostics::default();
+    let source = SourceMap::default().add("a.yaml", text);
+    let root = parse(source, text, &mut diagnostics);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    root.unwrap()
+}
+
+fn collect<'t>(node: &Node, text: &'t str, places: &mut Vec<&'t str>) {
+    places.push(text.get(node.span.start..node.span.end).unwrap());
+    for entry in node.entries().unwrap_or_default() {
+        places.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());
+        collect(&entry.value, text, places);
+    }
+    node.items().unwrap_or_default().iter().for_each(|item| collect(item, text, places));
+}
+
+#[test]
+fn every_key_and_value_has_its_exact_place() {
+    for (text, expected) in [
+        ("a: é # c\n\n# end\n", vec!["a: é", "a", "é"]),
+        ("a:\n- 1\n-  x y\n\n", vec!["a:\n- 1\n-  x y", "a", "- 1\n-  x y", "1", "x y"]),
+        ("- - 1\n  - -2\n", vec!["- - 1\n  - -2", "- 1\n  - -2", "1", "-2"]),
+        ("{ 'k': [], \"l\": {} } # c", vec!["{ 'k': [], \"l\": {} }", "'k'", "[]", "\"l\"", "{}"]),
+        ("a: |\n  x\n  y\n\n# c\nb:\n", vec!["a: |\n  x\n  y\n\n# c\nb:", "a", "x\n  y", "b", ""]),
+        ("a: &x 1\nb: *x\r\n", vec!["a: &x 1\nb: *x", "a", "1", "b", "*x"]),
+    ] {
+        let mut places = Vec::new();
+        collect(&tree(text), text, &mut places);
+        assert_eq!(places, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_value_that_is_missing_is_placed_behind_its_colon() {
+    let root = tree("a:\n\n\nb : # c\n");
+    let places: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
+    assert_eq!(places, [2, 8]);
+}
+
+#[test]
+fn a_text_knows_how_it_was_written() {
+    let text = "- a b\n- a\n  b\n- 'a'\n- \"a\"\n- |\n  a\n- >\n  a\n";
+    let styles: Vec<_> = tree(text)
+        .items()
+        .unwrap()
+        .iter()
+        .map(|item| match &item.value {
+            NodeValue::String(text) => text.style,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    use TextStyle::{Folded, Literal, Plain, Quoted};
+    assert_eq!(styles, [Plain, Quoted, Quoted, Quoted, Literal, Folded]);
+}
+
+#[test]
+fn quotes_make_a_string_of_what_else_is_none() {
+    let value = tree("['1', \"true\", 1.50, no, {\"1\": ~, '<<': x}]").to_json();
+    assert_eq!(value.to_string(), r#"["1","true",1.50,"no",{"1":null,"<<":"x"}]"#);
+}
+
+#[test]
+fn a_tree_comes_along_with_problems_that_leave_it_sensible() {
+    for (text, expected) in [
+        ("a: 1\na: 2\n", Some(r#"{"a":1}"#)),
+        ("a: !t 1\n", Some(r#"{"a":1}"#)),
+        ("1: a\nb: 2\n", Some(r#"{"b":2}"#)),
+        ("a: 1\n---\nb: 2\n", Some(r#"{"a":1}"#)),
+        ("a: *b\n", None),
+        ("a: &a { <<: *a }\n", None),
+        ("a: .inf\n", None),
+        ("a: [\n", None),
+        ("", None),
+    ] {
+        let mut diagnostics = Diagnostics::default();
+        let source = SourceMap::default().add("a.yaml", text);
+        let found = parse(source, text, &mut diagnostics).map(|root| root.to_json().to_string());
+        assert_eq!(found.as_deref(), expected, "{text}");
+        assert!(diagnostics.has_errors(), "{text}");
+    }
+}

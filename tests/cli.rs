@@ -1,0 +1,216 @@
+//! The command line as people and programs meet it: the real binary in a directory of its own.
+
+mod run;
+mod schema;
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A directory with a few files, in which `callgate` is run.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        Self(directory)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callgate"));
+        command.current_dir(self.0.path()).args(arguments);
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap().into()
+    }
+
+    fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.as_ref().to_vec();
+        // Whether all of the input is read is the program's affair.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        output.into()
+    }
+}
+
+/// A run that came to its end.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ended {
+    /// Everything that was seen of it.
+    fn shown(&self) -> String {
+        format!("exit {:?}\n-- stdout\n{}-- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// For snapshots, with what differs from run to run masked.
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/cli"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.add_filter(r"[\d.]+ (µs|ms|s) in all", "[time] in all");
+    // As wide as the column.
+    settings.add_filter(r"[ .\d]{4} [µm]s", " [time]");
+    settings.add_filter(r"revision [0-9a-f]{12}", "revision [revision]");
+    settings.add_filter(r"until \d{4}-\d\d-\d\d \d\d:\d\d UTC", "until [expiry]");
+    settings
+}
+
+const GOOD: &str = "policies: [{ id: no, match: t, deny: { message: No } }]";
+
+#[test]
+fn check_says_in_its_exit_status_what_it_found() {
+    let desk = Desk::new(&[("good.yaml", GOOD), ("bad.yaml", "policies: [{ id: a, denny: {} }]")]);
+    for (arguments, code) in [
+        (&["check", "good.yaml"][..], 0),
+        (&["check", "good.yaml", "--deny-warnings"], 0),
+        (&["check", "bad.yaml"], 1),
+        (&["check"], 1),
+        (&["check", "bad.yaml", "nowhere.yaml"], 1),
+        (&["check", "nowhere.yaml"], 2),
+        (&["check", "--format", "xml"], 2),
+        (&["check", "good.yaml", "--tools", "nowhere.json"], 2),
+        (&["chekc"], 2),
+        (&[], 2),
+        (&["--help"], 0),
+        (&["--version"], 0),
+    ] {
+        assert_eq!(desk.run(arguments).code, Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn check_shows_problems_on_stdout_and_their_number_on_stderr() {
+    let desk = Desk::new(&[("good.yaml", GOOD), ("bad.yaml", "policies:\n  - id: a\n    denny: {}\n")]);
+    settings().bind(|| {
+        insta::assert_snapshot!("check_good", desk.run(&["check", "good.yaml"]).shown());
+        insta::assert_snapshot!("check_bad", desk.run(&["check", "bad.yaml"]).shown());
+    });
+}
+
+#[test]
+fn check_writes_a_list_for_programs_also_where_nothing_is_wrong() {
+    let desk = Desk::new(&[("good.yaml", GOOD), ("bad.yaml", "policies: [{ id: a, denny: {} }]")]);
+    let good = desk.run(&["check", "--format", "json", "good.yaml"]);
+    assert_eq!((good.stdout.trim(), good.stderr.as_str()), ("[]", ""));
+    let bad = desk.run(&["check", "--format", "json", "bad.yaml"]);
+    let list: Vec<serde_json::Value> = serde_json::from_str(&bad.stdout).unwrap();
+    assert!(list.iter().any(|problem| problem["code"] == "CG201" && problem["line"] == 1), "{list:?}");
+    assert_eq!(bad.stderr, "");
+}
+
+#[test]
+fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
+    let desk = Desk::new(&[
+        ("good.yaml", GOOD),
+        ("list.json", r#"[{"name":"t","input_schema":{"type":"object"}}]"#),
+        ("mcp.json", r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":null}"#),
+        ("unusable.json", r#"[{"name":"t","input_schema":{"type":"objekt"}}]"#),
+        ("nameless.json", "[\n  {\"input_schema\": {}}\n]"),
+        ("twice.json", "[\n  {\"name\": \"a\", \"name\": \"b\"}\n]"),
+        ("text.json", "\"t\""),
+    ]);
+    let check = |file| desk.run(&["check", "good.yaml", "--tools", file]);
+    assert_eq!(check("list.json").code, Some(0));
+    assert_eq!(check("mcp.json").code, Some(0));
+    let unusable = check("unusable.json");
+    assert_eq!(unusable.code, Some(1));
+    assert!(unusable.stdout.contains("error[CG304]: the schema of the tool `t`"), "{}", unusable.stdout);
+    for (file, place) in [
+        ("nameless.json", "nameless.json:2:22: missing field `name`"),
+        ("twice.json", "twice.json:2:22: the key `name` stands twice"),
+        ("text.json", "`text.json` is no list of tools"),
+    ] {
+        let ended = check(file);
+        assert_eq!(ended.code, Some(2), "{file}");
+        assert!(ended.stderr.contains(place), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn init_writes_a_bundle_that_does_what_it_says() {
+    let desk = Desk::new(&[]);
+    let written = desk.run(&["init", "my rules"]);
+    let mut commands = written.stdout.lines().filter_map(|line| line.strip_prefix("  callgate "));
+    let mut run_next = || {
+        // As a shell reads the printed commands.
+        let line = format!("'{}' {}", env!("CARGO_BIN_EXE_callgate"), commands.next().unwrap());
+        let shell = Command::new("sh").current_dir(desk.0.path()).args(["-c", &line]).output();
+        Ended::from(shell.unwrap())
+    };
+    let (check, run) = (run_next(), run_next());
+    settings().bind(|| {
+        insta::assert_snapshot!("init", written.shown());
+        insta::assert_snapshot!("init_check", check.shown());
+        insta::assert_snapshot!("init_run", run.shown());
+    });
+}
+
+#[test]
+fn init_overwrites_nothing_and_then_writes_nothing() {
+    let desk = Desk::new(&[("calls.jsonl", "mine")]);
+    let ended = desk.run(&["init", "."]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    assert!(ended.stderr.contains("`./calls.jsonl` is there already"), "{}", ended.stderr);
+    assert!(!desk.0.path().join("rules.yaml").exists());
+    assert_eq!(fs::read_to_string(desk.0.path().join("calls.jsonl")).unwrap(), "mine");
+}
+
+#[test]
+fn rule_has_a_page_for_every_code_it_lists() {
+    let desk = Desk::new(&[]);
+    let listed = desk.run(&["rule"]).stdout;
+    assert_eq!(listed.lines().count(), callgate::diagnostic::ALL.len());
+    for line in listed.lines() {
+        let (id, name) = line.split_once("  ").unwrap();
+        let pages = [id, name, &id.to_lowercase()].map(|word| desk.run(&["rule", word]));
+        assert!(pages.iter().all(|page| page.code == Some(0) && page.stdout == pages[0].stdout), "{line}");
+        assert!(pages[0].stdout.contains(id) && pages[0].stdout.contains(name), "{line}");
+    }
+    let unknown = desk.run(&["rule", "unknwon-key"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("did you mean `unknown-key`?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn colours_come_only_where_they_are_asked_for() {
+    let desk = Desk::new(&[("good.yaml", GOOD)]);
+    let plain = desk.run(&["check", "good.yaml"]);
+    assert!(!plain.stdout.contains('\u{1b}'));
+    let forced = desk.command(&["check", "good.yaml"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(Ended::from(forced).stdout.contains('\u{1b}'));
+    let mut refused = desk.command(&["check", "good.yaml"]);
+    let refused = refused.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
+    assert!(!Ended::from(refused).stdout.contains('\u{1b}'));
+}

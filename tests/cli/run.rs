@@ -1,0 +1,311 @@
+//! `callgate run`: calls in, outcomes out, each as it comes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{Desk, Ended, settings};
+
+const RULES: &str = r#"
+policies:
+  - { id: no-mail, match: mail, deny: { message: "No mail to {{ input.to }}" } }
+  - { id: ask, match: pay, approval: { message: "Pay {{ input.amount }}?" } }
+  - { id: stop, match: stop, halt: { message: Enough } }
+  - { id: guests, match: { where: [ { path: $.context.guest, eq: true } ] }, deny: { message: No guests } }
+  - id: once
+    match: { tool: once, where: [ { path: $.session.calls.once, gte: 1 } ] }
+    deny: { message: Once is enough }
+  - { id: watch, mode: shadow, match: look, deny: {} }
+"#;
+
+fn desk() -> Desk {
+    Desk::new(&[("rules.yaml", RULES)])
+}
+
+const JSON: [&str; 6] = ["run", "--policies", "rules.yaml", "--format", "json", "-"];
+const TEXT: [&str; 4] = ["run", "--policies", "rules.yaml", "-"];
+
+impl Ended {
+    fn outcomes(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Id and outcome of each.
+    fn ends(&self) -> Vec<String> {
+        let word = |outcome: &Value, key: &str| outcome[key].as_str().unwrap().to_owned();
+        self.outcomes().iter().map(|one| format!("{} {}", word(one, "id"), word(one, "outcome"))).collect()
+    }
+}
+
+#[test]
+fn outcomes_are_written_with_the_members_of_the_contract() {
+    let calls = r#"{"id":"c1","tool":"look","input":{"n":1.50},"session":"s","recorded":{"output":{"ok":true}}}
+{"id":"c2","tool":"look","input":{},"recorded":{"error":"boom"}}
+{"tool":"pay","input":{"amount":5}}
+{"id":"c4","tool":"mail","input":{"to":"ana"}}
+{"id":"c5","tool":"other","input":{}}
+"#;
+    let first = desk().run_with_input(&JSON, calls);
+    assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""));
+    let mask = |text: &str| {
+        let digits = regex::Regex::new(r#""duration_us":\d+"#).unwrap();
+        let revision = regex::Regex::new(r#""revision":"[0-9a-f]+""#).unwrap();
+        let text = digits.replace_all(text, r#""duration_us":0"#);
+        revision.replace_all(&text, r#""revision":"…""#).into_owned()
+    };
+    settings().bind(|| insta::assert_snapshot!("run_json", mask(&first.stdout)));
+    let second = desk().run_with_input(&JSON, calls);
+    assert_eq!(mask(&second.stdout), mask(&first.stdout));
+}
+
+#[test]
+fn the_table_can_be_read_at_a_glance() {
+    let calls = r#"{"id":"c1","tool":"look","input":{},"session":"ana","recorded":{"output":1}}
+{"id":"c2","tool":"mail","input":{"to":"bob\u001b[2J\nsecond line"},"session":"ana"}
+no call
+{"id":"c4","tool":"pay","input":{"amount":5},"session":"lea"}
+{"id":"c5","tool":"stop","input":{},"session":"lea"}
+{"id":"c6","tool":"look","input":{},"session":"lea"}
+"#;
+    settings().bind(|| insta::assert_snapshot!("run_table", desk().run_with_input(&TEXT, calls).shown()));
+}
+
+#[test]
+fn each_outcome_of_an_open_pipe_comes_right_after_its_line() {
+    let desk = desk();
+    for (arguments, skipped) in [(&JSON[..], 0), (&TEXT[..], 1)] {
+        let mut command = desk.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        for number in 0..3 {
+            writeln!(stdin, r#"{{"id":"call-{number}","tool":"look","input":{{}}}}"#).unwrap();
+            let skipped = if number == 0 { skipped } else { 0 };
+            let line = stdout.by_ref().nth(skipped).unwrap().unwrap();
+            assert!(line.contains(&format!("call-{number}")), "{line}");
+        }
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_quietly() {
+    let desk = desk();
+    let mut command = desk.command(&JSON);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    while writeln!(stdin, r#"{{"tool":"look","input":{{}}}}"#).is_ok() {}
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
+    let mut calls =
+        b"\n{\"tool\":\"look\",\"input\":{}}\n{\"tool\":\"look\"\n   \n[]\n{\"input\":{}}\n".to_vec();
+    calls.extend(b"{\"tool\":\"caf\xe9\",\"input\":{}}\n");
+    calls.extend(b"{\"tool\":\"look\",\"input\":{\"a\\u001b\":1,\"a\\u001b\":2}}\n");
+    calls.extend(br#"{"tool":"look","input":""#);
+    calls.extend(b"x".repeat(17 << 20));
+    calls.extend(b"\"}\n{\"tool\":\"look\",\"input\":{}}");
+    let ended = desk().run_with_input(&JSON, calls);
+    assert_eq!(ended.code, Some(2));
+    let expected = [
+        "line_2 executed",
+        "line_3 denied",
+        "line_5 denied",
+        "line_6 denied",
+        "line_7 denied",
+        "line_8 denied",
+        "line_9 denied",
+        "line_10 executed",
+    ];
+    assert_eq!(ended.ends(), expected);
+    let outcomes = ended.outcomes();
+    assert!(outcomes[1..7].iter().all(|one| one["reason"]["code"] == "invalid_call"));
+    let problems: Vec<&str> = ended.stderr.lines().collect();
+    for (problem, wanted) in problems.iter().zip([
+        "error: stdin:3: not JSON: EOF while parsing an object (column 14)",
+        "error: stdin:5: a call is a JSON object, this is array",
+        "error: stdin:6: `tool` is missing",
+        "error: stdin:7: the byte 0xE9",
+        "error: stdin:8: not JSON: the key `a\\u{1b}` stands twice in one object",
+        "error: stdin:9: the line has 18 MiB; 16 MiB are the limit",
+    ]) {
+        assert!(problem.starts_with(wanted), "{problem}");
+    }
+    assert_eq!(problems.len(), 6);
+}
+
+#[test]
+fn sessions_are_told_apart_however_their_calls_are_mixed() {
+    let call = |id: &str, session: &str, tool: &str| {
+        format!(r#"{{"id":"{id}","session":{session},"tool":"{tool}","input":{{}}}}"#) + "\n"
+    };
+    let calls = [
+        call("a1", "\"a\"", "once"),
+        call("b1", "\"b\"", "stop"),
+        call("n1", "null", "once"),
+        call("a2", "\"a\"", "once"),
+        call("b2", "\"b\"", "once"),
+        call("a3", "\"a\"", "look"),
+        call("n2", "null", "once"),
+    ];
+    let ended = desk().run_with_input(&JSON, calls.concat());
+    let expected =
+        ["a1 executed", "b1 halted", "n1 executed", "a2 denied", "b2 halted", "a3 executed", "n2 denied"];
+    assert_eq!(ended.ends(), expected);
+}
+
+#[test]
+fn calls_of_one_round_are_decided_together() {
+    let calls = r#"{"id":"a1","session":"a","round":1,"tool":"look","input":{}}
+{"id":"b1","session":"b","tool":"look","input":{}}
+{"id":"a2","session":"a","round":1.0,"tool":"stop","input":{}}
+{"id":"a3","session":"a","round":2,"tool":"look","input":{}}
+{"id":"c1","session":"c","round":"x","tool":"once","input":{},"recorded":{"output":1}}
+{"id":"c1","session":"c","round":"x","tool":"once","input":{},"recorded":{"output":2}}
+{"id":"c3","session":"c","tool":"look","input":{}}
+{"id":"d1","session":"d","round":1,"tool":"look","input":{"n":1},"recorded":{"output":"one"}}
+{"id":"d1","session":"d","round":1,"tool":"look","input":{"n":2},"recorded":{"output":"two"}}
+"#;
+    let ended = desk().run_with_input(&JSON, calls);
+    // b's call waits for nothing. Of a's round none runs, because one of its calls halts.
+    let expected = [
+        "b1 executed",
+        "a1 halted",
+        "a2 halted",
+        "c1 executed",
+        "c1 denied",
+        "c3 executed",
+        "a3 halted",
+        "d1 executed",
+        "d1 executed",
+    ];
+    assert_eq!(ended.ends(), expected);
+    let outputs: Vec<Value> = ended.outcomes().into_iter().map(|outcome| outcome["output"].clone()).collect();
+    assert_eq!((&outputs[3], &outputs[7], &outputs[8]), (&1.into(), &"one".into(), &"two".into()));
+}
+
+#[test]
+fn a_round_and_the_number_of_open_sessions_are_bounded() {
+    let round: String = (0..1001)
+        .map(|number| format!("{{\"id\":\"{number}\",\"round\":1,\"tool\":\"look\",\"input\":{{}}}}\n"))
+        .collect();
+    let ended =
+        desk().run_with_input(&JSON, round + "{\"id\":\"stop\",\"round\":1,\"tool\":\"stop\",\"input\":{}}");
+    let ends = ended.ends();
+    assert_eq!((&*ends[999], &*ends[1000]), ("999 executed", "1000 halted"));
+    assert!(ended.stderr.starts_with("warning: a round is decided in parts"), "{}", ended.stderr);
+
+    let call = |session: usize| format!("{{\"session\":\"{session}\",\"tool\":\"once\",\"input\":{{}}}}\n");
+    let mut calls: String = (0..10_000).map(call).collect();
+    // The first was just heard of when one too many is opened, so the second is closed and forgets.
+    calls.extend([call(0), call(10_000), call(0), call(1)]);
+    let ended = desk().run_with_input(&JSON, calls);
+    let last: Vec<String> = ended.ends().split_off(10_000);
+    assert_eq!(
+        last,
+        ["line_10001 denied", "line_10002 executed", "line_10003 denied", "line_10004 executed"]
+    );
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("more than 10,000 sessions"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_exit_status_says_whether_an_outcome_was_to_be_none() {
+    let desk = desk();
+    let calls = "{\"tool\":\"mail\",\"input\":{\"to\":\"bob\"}}\n";
+    let with = |arguments: &[&str]| desk.run_with_input(&[&TEXT[..], arguments].concat(), calls);
+    assert_eq!(with(&[]).code, Some(0));
+    assert_eq!(with(&["--fail-on", "suspended,halted"]).code, Some(0));
+    assert_eq!(with(&["--fail-on", "suspended,denied"]).code, Some(1));
+    let unknown = with(&["--fail-on", "refused"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("executed, cached, answered"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_context_stands_under_that_of_each_call() {
+    let desk = Desk::new(&[
+        ("rules.yaml", RULES),
+        ("guest.json", r#"{"guest":true,"tenant":"acme"}"#),
+        ("list.json", "[]"),
+        ("broken.json", "{\n \"guest\": tru }"),
+    ]);
+    let calls = r#"{"id":"own","tool":"look","input":{},"context":{"guest":false}}
+{"id":"none","tool":"look","input":{}}
+{"id":"other","tool":"look","input":{},"context":{"principal":"ana"}}
+"#;
+    let with = |file: &str| desk.run_with_input(&[&JSON[..], &["--context", file]].concat(), calls);
+    assert_eq!(with("guest.json").ends(), ["own executed", "none denied", "other denied"]);
+    for (file, problem) in [
+        ("list.json", "must be a JSON object"),
+        ("broken.json", "broken.json:2:"),
+        ("gone.json", "can't be read"),
+    ] {
+        let ended = with(file);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{file}");
+        assert!(ended.stderr.contains(problem), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn calls_are_checked_against_the_schemas_of_the_tools() {
+    let tools = r#"[{"name":"pay","input_schema":{"required":["amount"]}},{"name":"odd","input_schema":{"type":"x"}}]"#;
+    let rules = "policies: [{ id: fits, validate: { schema: tool } }]";
+    let desk = Desk::new(&[("rules.yaml", rules), ("tools.json", tools)]);
+    let calls = r#"{"id":"fits","tool":"pay","input":{"amount":1}}
+{"id":"lacks","tool":"pay","input":{}}
+{"id":"odd","tool":"odd","input":{}}
+"#;
+    let ended = desk.run_with_input(&[&JSON[..], &["--tools", "tools.json"]].concat(), calls);
+    assert_eq!(ended.ends()[..2], ["fits executed", "lacks invalid"]);
+    assert_ne!(ended.ends()[2], "odd executed");
+    assert!(
+        ended.stderr.starts_with("warning: the schema of the tool `odd` can't be used"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn rules_that_do_not_load_decide_nothing() {
+    let desk = Desk::new(&[("bad.yaml", "policies: [{ id: a, denny: {} }]"), ("calls.jsonl", "")]);
+    let ended = desk.run(&["run", "--policies", "bad.yaml", "calls.jsonl"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert!(ended.stderr.contains("error[CG201]"), "{}", ended.stderr);
+    let ended = desk.run(&["run", "--policies", "gone.yaml", "calls.jsonl"]);
+    assert_eq!(ended.code, Some(2));
+}
+
+#[test]
+fn rules_and_calls_can_be_named_in_the_usual_orders() {
+    let call = "{\"tool\":\"mail\",\"input\":{\"to\":\"bob\"}}";
+    let more = "policies: [{ id: more, match: more, allow: {} }]";
+    let desk = Desk::new(&[("rules.yaml", RULES), ("more.yaml", more), ("calls.jsonl", call)]);
+    for arguments in [
+        &["--policies", "rules.yaml", "more.yaml", "calls.jsonl"][..],
+        &["--policies", "rules.yaml", "--policies", "more.yaml", "calls.jsonl"],
+        &["calls.jsonl", "--policies", "rules.yaml", "more.yaml"],
+        &["--policies", ".", "--format", "text", "calls.jsonl"],
+    ] {
+        let ended = desk.run(&[&["run"], arguments].concat());
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stdout.contains("No mail to bob"), "{arguments:?}");
+    }
+    for arguments in
+        [&["--policies", "rules.yaml"][..], &["--policies", "rules.yaml", "more.yaml"], &["calls.jsonl"]]
+    {
+        let ended = desk.run(&[&["run"], arguments].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+    }
+    let gone = desk.run(&["run", "--policies", "rules.yaml", "--", "gone.jsonl"]);
+    assert_eq!(gone.code, Some(2));
+    assert!(gone.stderr.contains("`gone.jsonl` can't be read"), "{}", gone.stderr);
+}

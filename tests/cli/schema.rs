@@ -1,0 +1,130 @@
+//! The JSON Schema of rules files: up to date, valid, and of one mind with the check.
+
+use std::fs;
+use std::path::Path;
+
+use callgate::policy;
+use serde_json::Value;
+
+use super::Desk;
+
+fn schema_text() -> String {
+    Desk::new(&[]).run(&["schema"]).stdout
+}
+
+/// `UPDATE_GENERATED=1 cargo test` writes the file anew.
+#[test]
+fn the_schema_in_the_repository_is_not_stale() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/rules.schema.json");
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        fs::write(&path, schema_text()).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == schema_text(), "schemas/rules.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`");
+}
+
+fn validator() -> jsonschema::Validator {
+    let schema: Value = serde_json::from_str(&schema_text()).unwrap();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema));
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn read(yaml: &str) -> Value {
+    let yaml: serde_yaml::Value = serde_yaml::from_str(yaml).unwrap();
+    serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap()
+}
+
+const RULES: [&str; 5] = [
+    "policies: []",
+    include_str!("../../policies/starter/rules.yaml"),
+    r#"
+callgate: 1
+defaults: { unmatched: allow, absent: no_match }
+policies:
+  - id: refunds-need-a-person
+    description: Refunds above 100 are confirmed by a person.
+    mode: enforce
+    priority: 0
+    match:
+      tool: [createRefund, "refund.*", "/^admin/"]
+      server: "*"
+      where:
+        - { path: $.input.amount, gt: 100 }
+        - not: { path: "$.context.roles[*]", eq: finance-lead }
+    approval: { message: "Refund {{ input.amount }} to {{ input.customer }}?", expires: 24h }
+"#,
+    r#"
+policies:
+  - { id: a, match: t, deny: { message: "Not outside {{ context.tenant }}", code: outside_tenant } }
+  - { id: b, match: t, allow: {} }
+  - { id: c, match: t, halt: { message: "Stop the run" } }
+  - { id: d, match: t, validate: { schema: tool } }
+  - { id: e, match: t, approval: { message: "…", expires: 24h, approvers: [finance-lead], quorum: 1, edits: [$.input.note],
+                                   remember: { scope: arguments, for: 8h } } }
+  - id: f
+    transform:
+      input: [ { path: $.input.subject, trim: true }, { path: $.input.limit, default: 10 }, { path: $.input.cc, remove: true },
+               { path: $.input.limit, clamp: { max: 100 } }, { path: $.input.to, lowercase: true }, { path: $.input.q, rename: query },
+               { path: $.input.body, replace: { pattern: "\\s+", with: " " } },
+               { path: $.input.sig, template: "by {{ context.principal }}" }, { path: $.input.region, set: eu } ]
+      output: [ { path: $.output.debug, remove: true } ]
+  - { id: g, redact: { in: [input, output], detect: [email, payment_card], patterns: ["CASE-\\d+"], with: mask } }
+  - { id: h, redact: { detect: email, with: { keep_last: 4 } } }
+  - { id: i, match: t, respond: { output: { ok: true } } }
+  - { id: j, recover: { on: ["/invalid/"], message: "Error: {{ error }}. {{ suggestion }}", attempts: 2 } }
+  - { id: k, label: { add: [untrusted-content] } }
+  - { id: l, fact: { name: order, key: $.input.order_id, value: $.output } }
+  - { id: m, audit: { fields: [$.input.amount] } }
+"#,
+    r#"
+policies:
+  - id: tests
+    match:
+      where:
+        - any: [ { path: $.input.a, in: [1, 2] }, { path: $.input.f, inside: /srv }, { path: $.input.u, host: "*.example.com" } ]
+        - { path: $.input.to, domain: [example.com] }
+        - { path: "$.input.items[*]", each: every, length: { lte: 10 } }
+        - { path: $.input.x, exists: true, type: [string, number] }
+        - expr: input.a > 1
+    deny: {}
+"#,
+];
+
+#[test]
+fn schema_and_check_accept_the_same_rules() {
+    let validator = validator();
+    for rules in RULES {
+        let errors: Vec<_> = validator.iter_errors(&read(rules)).map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{rules}");
+        let built = policy::build_texts([("rules.yaml", rules)]);
+        let text = callgate::diagnostic::render::text(&built.diagnostics, &built.sources, false);
+        assert!(built.chains.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn schema_and_check_refuse_the_same_mistakes() {
+    let validator = validator();
+    for rules in [
+        "{}",
+        "polices: []",
+        "policies: {}",
+        "{ policies: [], defaults: { unmatched: block } }",
+        "policies: [{ match: t, deny: {} }]",
+        "policies: [{ id: a, match: t }]",
+        "policies: [{ id: a, match: t, denny: {} }]",
+        "policies: [{ id: a, match: t, deny: {}, allow: {} }]",
+        "policies: [{ id: a, deny: {} }]",
+        "policies: [{ id: a, approval: {} }]",
+        "policies: [{ id: a, match: t, mode: of, deny: {} }]",
+        "policies: [{ id: a, match: t, deny: { mesage: x } }]",
+        "policies: [{ id: a, match: { tools: t }, deny: {} }]",
+        "policies: [{ id: a, match: { where: [ { eq: 1 } ] }, deny: {} }]",
+        "policies: [{ id: a, match: { where: [ { path: $.input.a, eq: 1, not: { path: $.input.b, eq: 1 } } ] }, deny: {} }]",
+        "policies: [{ id: a, match: { where: [ { path: $.input.a, type: text } ] }, deny: {} }]",
+        "policies: [{ id: a, redact: { detect: [email], with: { keep_last: 0 } } }]",
+    ] {
+        assert!(!validator.is_valid(&read(rules)), "the schema accepts {rules}");
+        assert!(policy::build_texts([("rules.yaml", rules)]).chains.is_none(), "the check accepts {rules}");
+    }
+}

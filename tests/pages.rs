@@ -1,0 +1,78 @@
+//! The pages of the diagnostics are true: the bad example of each yields its code and nothing else, the good one loads,
+//! and there is no page for what is never said.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callgate::diagnostic::{self, render};
+use callgate::policy;
+
+/// The fenced rules file of a section, if it has one.
+fn example<'a>(page: &'a str, section: &str) -> Option<&'a str> {
+    let section = page.split(&format!("\n## {section}\n")).nth(1)?.split("\n## ").next()?;
+    section.split("```yaml\n").nth(1)?.split("\n```").next()
+}
+
+#[test]
+fn each_page_shows_its_mistake_and_the_mended_file() {
+    let mut shown = 0;
+    for code in diagnostic::ALL {
+        let id = code.id;
+        let (bad, good) = (example(code.page, "Bad"), example(code.page, "Good"));
+        assert_eq!(bad.is_some(), good.is_some(), "{id} shows one of two examples");
+        let (Some(bad), Some(good)) = (bad, good) else { continue };
+        shown += 1;
+        let built = policy::build_texts([("bad.yaml", bad)]);
+        let text = render::text(&built.diagnostics, &built.sources, false);
+        let codes: Vec<_> = built.diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
+        assert_eq!(codes, [id], "the bad example of {id}:\n{bad}\n{text}");
+        let built = policy::build_texts([("good.yaml", good)]);
+        let text = render::text(&built.diagnostics, &built.sources, false);
+        assert!(built.diagnostics.is_empty(), "the good example of {id}:\n{good}\n{text}");
+    }
+    assert!(shown > 25, "only {shown} pages have examples");
+}
+
+#[test]
+fn each_page_has_its_title_and_all_sections() {
+    for code in diagnostic::ALL {
+        let title = format!("# {} {}\n", code.id, code.name);
+        assert!(code.page.starts_with(&title), "{} does not begin with its title", code.id);
+        let sections: Vec<&str> = code.page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(sections, ["Why", "Bad", "Good", "Hint"], "{}", code.id);
+        let empty = code
+            .page
+            .split("\n## ")
+            .any(|section| section.lines().skip(1).all(|line| line.trim().is_empty()));
+        assert!(!empty, "{} has an empty section", code.id);
+    }
+}
+
+#[test]
+fn each_code_is_said_somewhere() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let table = sources.join("diagnostic/codes.rs");
+    let mut rest = String::new();
+    let mut open = vec![sources];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path != table && path.extension().is_some_and(|extension| extension == "rs") {
+            rest.push_str(&without_tests(&path));
+        }
+    }
+    let constant = regex::Regex::new(r#"(?m)^    (\w+) = "(CG\d+)""#).unwrap();
+    let table = fs::read_to_string(table).unwrap();
+    let mut known = 0;
+    for captures in constant.captures_iter(&table) {
+        known += 1;
+        let used = regex::Regex::new(&format!(r"&{}\b", &captures[1])).unwrap();
+        assert!(used.is_match(&rest), "nothing says {} ({})", &captures[2], &captures[1]);
+    }
+    assert_eq!(known, diagnostic::ALL.len(), "the table of codes is not read as it is written");
+}
+
+fn without_tests(path: &PathBuf) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.split("#[cfg(test)]").next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,108 @@
+//! The README says what is so: its commands are run, its rules files load, its calls are read. (Its Rust runs as a doc test.)
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use callgate::call::CallRecord;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The fenced blocks of one language.
+fn blocks(language: &str) -> Vec<String> {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let fence = format!("```{language}\n");
+    let blocks = readme.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned());
+    blocks.collect()
+}
+
+/// Runs a command line of the README with the binary of this build in the place of an installed or freshly built one.
+fn run(line: &str, directory: &Path) -> Output {
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_callgate"));
+    let line = line.replace("cargo run --quiet --", "callgate");
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    Command::new("bash").args(["-c", &line]).env("PATH", path).current_dir(directory).output().unwrap()
+}
+
+#[test]
+fn every_command_runs() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    for block in blocks("console") {
+        for line in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
+            count += 1;
+            if line == "tests/run" {
+                assert!(root().join(line).exists());
+                continue;
+            }
+            let in_the_clone = line.starts_with("cargo ");
+            let output = run(line, if in_the_clone { root() } else { elsewhere.path() });
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    assert!(count >= 5, "the README's commands were not found");
+}
+
+#[test]
+fn the_main_job_shows_a_denial_and_a_suspension() {
+    let line = blocks("console")
+        .iter()
+        .flat_map(|block| block.lines())
+        .find(|line| line.contains(" run "))
+        .unwrap()
+        .to_owned();
+    let output = run(line.trim_start_matches("$ "), root());
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for outcome in ["executed", "denied", "suspended"] {
+        assert!(printed.contains(outcome), "{outcome} is missing in:\n{printed}");
+    }
+}
+
+#[test]
+fn rules_and_calls_are_read() {
+    let rules = blocks("yaml");
+    assert!(!rules.is_empty());
+    for text in rules {
+        callgate::engine::load_text(&text).unwrap();
+    }
+    let calls = blocks("json");
+    assert!(!calls.is_empty());
+    for line in calls.iter().flat_map(|block| block.lines()) {
+        CallRecord::parse(line).unwrap();
+    }
+}
+
+#[test]
+fn every_file_that_is_linked_is_there() {
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reference.md", "docs/failures.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let beside = root().join(page);
+        let beside = beside.parent().unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            assert!(
+                target.starts_with("http") || target.is_empty() || beside.join(target).exists(),
+                "{page} links to {link}"
+            );
+        }
+    }
+}
+
+/// Each row of the page of failures names a test that is there.
+#[test]
+fn every_failure_has_its_test() {
+    let page = std::fs::read_to_string(root().join("docs/failures.md")).unwrap();
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| failure") && !line.starts_with("| ---"))
+        .collect();
+    assert!(rows.len() > 25);
+    for row in rows {
+        let tests: Vec<&str> = row.split('`').filter(|word| word.starts_with("tests/")).collect();
+        assert!(!tests.is_empty(), "no test in: {row}");
+        for test in tests {
+            assert!(root().join(test).exists(), "{test} is not there: {row}");
+        }
+    }
+}
