@@ -2,23 +2,10 @@
 
 use std::path::Path;
 
-use callgate::call::{CallRecord, Outcome, Recorded};
-use callgate::{Engine, SessionState, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, engine};
-use serde_json::Value;
+use callgate::call::Outcome;
+use callgate::{Engine, SessionState, ToolDescriptor, engine};
 
-/// Plays what the call file says that the tool once answered.
-struct Recording<'a>(&'a [CallRecord]);
-
-impl ToolExecutor for Recording<'_> {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
-        let record = self.0.iter().find(|record| record.call.id == call.id);
-        match record.and_then(|record| record.recorded.clone()) {
-            Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error(error)) => Err(ToolError::new(error)),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true }),
-        }
-    }
-}
+use crate::playback;
 
 struct Noon;
 
@@ -53,31 +40,8 @@ fn run(path: &Path) -> String {
             }
         }
     }
-    let mut records: Vec<CallRecord> = text(&case, "calls")
-        .lines()
-        .map(|line| CallRecord::parse(line).unwrap_or_else(|error| panic!("{line}: {error}")))
-        .collect();
-    for (number, record) in (1..).zip(&mut records) {
-        if record.call.id.is_empty() {
-            record.call.id = format!("c{number}");
-        }
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut printed = String::new();
-    let mut rest = records.as_slice();
-    while let Some(first) = rest.first() {
-        let together = rest
-            .iter()
-            .take_while(|record| first.round.is_some() && record.round == first.round)
-            .count()
-            .max(1);
-        let (round, later) = rest.split_at(together);
-        rest = later;
-        let calls = round.iter().map(|record| record.call.clone()).collect();
-        for outcome in runtime.block_on(session.execute_round(calls, &Recording(&records))) {
-            printed.push_str(&print(&outcome));
-        }
-    }
+    let records = playback::records(text(&case, "calls"));
+    let mut printed: String = playback::play(&mut session, &records).iter().map(print).collect();
     if session.state() != &SessionState::default() {
         printed.push_str(&format!("session: {}\n", session.state().document()));
     }

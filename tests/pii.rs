@@ -14,13 +14,13 @@ fn samples() -> Vec<CallRecord> {
 
 fn call(engine: &Engine, tool: &str, input: Value) -> Outcome {
     let line = json!({ "id": "c", "tool": tool, "input": input }).to_string();
-    play(engine, &records(&line)).remove(0)
+    play(&mut engine.session(), &records(&line)).remove(0)
 }
 
 #[test]
 fn the_samples_come_to_their_outcomes() {
     let mut shown = String::new();
-    for outcome in play(&engine(BUNDLE), &samples()) {
+    for outcome in play(&mut engine(BUNDLE).session(), &samples()) {
         let mut value = serde_json::to_value(&outcome).unwrap();
         let members = value.as_object_mut().unwrap();
         members.retain(|name, value| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use callgate::call::{CallRecord, Outcome, Recorded};
-use callgate::{Engine, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use serde_json::Value;
 
 /// Plays what the file says that the tool once answered.
@@ -55,9 +55,8 @@ pub fn sessions(records: Vec<CallRecord>) -> BTreeMap<String, Vec<CallRecord>> {
 }
 
 /// The outcomes of one session's calls. Neighbours of one round are decided together.
-pub fn play(engine: &Engine, records: &[CallRecord]) -> Vec<Outcome> {
+pub fn play(session: &mut Session, records: &[CallRecord]) -> Vec<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut session = engine.session();
     records
         .chunk_by(|one, next| one.round.is_some() && one.round == next.round)
         .flat_map(|round| {

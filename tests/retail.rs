@@ -46,7 +46,7 @@ fn for_every_rule_there_is_a_session_in_which_it_alone_denies() {
     let sessions = sessions(file("policies/retail/sessions/rules.jsonl"));
     assert_eq!(sessions.keys().cloned().collect::<BTreeSet<_>>(), deny_rules());
     for (rule, calls) in sessions {
-        let outcomes = play(&engine, &calls);
+        let outcomes = play(&mut engine.session(), &calls);
         let denied: Vec<_> =
             outcomes.iter().filter(|outcome| outcome.outcome != OutcomeKind::Executed).collect();
         assert_eq!(denied.len(), 1, "{rule}");
@@ -75,7 +75,7 @@ fn broken_rule(before: &[CallRecord], call: &CallRecord) -> Option<&'static str>
 fn assert_recorded_changes_follow_the_policy(engine: &Engine, recorded: Vec<CallRecord>) -> [usize; 2] {
     let (mut executed, mut denied) = (0, 0);
     for calls in sessions(recorded).values() {
-        for (place, outcome) in play(engine, calls).iter().enumerate() {
+        for (place, outcome) in play(&mut engine.session(), calls).iter().enumerate() {
             let call = &calls[place];
             let succeeded = matches!(call.recorded, Some(Recorded::Output(_)));
             assert!(!stopping(outcome).iter().any(|(_, undecided)| *undecided), "{}", outcome.id);
@@ -159,7 +159,7 @@ fn a_permitted_change_is_denied_once_it_breaks_a_rule() {
                 tried += 1;
                 mutate(&mut before, &mut call);
                 before.push(call);
-                let outcome = play(&engine, &before).pop().unwrap();
+                let outcome = play(&mut engine.session(), &before).pop().unwrap();
                 assert_eq!(outcome.outcome, OutcomeKind::Denied, "{}", outcome.id);
                 assert_eq!(stopping(&outcome), [(rule, false)], "{}", outcome.id);
             }
@@ -183,7 +183,7 @@ fn outline(path: &str) -> String {
     let mut outline = String::new();
     for (name, calls) in sessions(file(path)) {
         let _ = writeln!(outline, "{name}");
-        for outcome in play(&engine, &calls) {
+        for outcome in play(&mut engine.session(), &calls) {
             let kind = serde_json::to_value(outcome.outcome).unwrap();
             let _ = write!(outline, "  {} {}", outcome.tool, kind.as_str().unwrap());
             for (policy, undecided) in stopping(&outcome) {
@@ -220,7 +220,7 @@ fn nothing_gets_around_the_rules() {
 #[test]
 fn another_users_order_is_not_shown() {
     let sessions = sessions(file("policies/retail/sessions/rules.jsonl"));
-    let outcomes = play(&engine(BUNDLE), &sessions["own-orders-only"]);
+    let outcomes = play(&mut engine(BUNDLE).session(), &sessions["own-orders-only"]);
     let shown: Vec<&str> =
         outcomes[1].output.as_ref().unwrap().as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(shown, ["user_id", "note", "order_id"]);
@@ -242,7 +242,7 @@ fn every_argument_that_a_tool_needs_is_asked_for() {
         }
         let outcome = |input: Value| {
             let line = json!({ "id": "c", "tool": tool.name, "input": input }).to_string();
-            play(&engine, &records(&line)).remove(0)
+            play(&mut engine.session(), &records(&line)).remove(0)
         };
         assert_ne!(outcome(arguments.clone()).outcome, OutcomeKind::Invalid, "{}", tool.name);
         for name in properties.keys() {

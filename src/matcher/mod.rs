@@ -1,5 +1,6 @@
 //! Which calls a policy concerns: patterns for tool and server, and conditions over the call document.
 
+mod compare;
 mod condition;
 mod domain;
 mod host;

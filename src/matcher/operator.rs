@@ -1,10 +1,9 @@
-//! What a test asks of one value. A value of the wrong type makes the answer undecided, never `no`.
-
-use std::cmp::Ordering;
+//! The operators that a test has: how they are read, and what they say of a value.
 
 use regex::Regex;
 use serde_json::Value;
 
+use super::compare::{self, Comparison, decide_any, on_text};
 use super::domain::{DomainPattern, every_domain_matches};
 use super::host::HostPattern;
 use super::inside::Directory;
@@ -13,7 +12,6 @@ use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
-use crate::json::{Decimal, JsonType};
 use crate::source;
 
 /// `{ path: … }` in an operand's place.
@@ -42,61 +40,6 @@ pub static LENGTH_RECORD: Record = Record {
         Field::optional("lte", COUNT, "It is this long, or shorter."),
     ],
 };
-
-/// The order of two values of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    Eq,
-    Ne,
-    Gt,
-    Gte,
-    Lt,
-    Lte,
-}
-
-impl Comparison {
-    const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Gte, Self::Lt, Self::Lte];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Eq => "eq",
-            Self::Ne => "ne",
-            Self::Gt => "gt",
-            Self::Gte => "gte",
-            Self::Lt => "lt",
-            Self::Lte => "lte",
-        }
-    }
-
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Eq => ordering.is_eq(),
-            Self::Ne => ordering.is_ne(),
-            Self::Gt => ordering.is_gt(),
-            Self::Gte => ordering.is_ge(),
-            Self::Lt => ordering.is_lt(),
-            Self::Lte => ordering.is_le(),
-        }
-    }
-
-    fn eval(self, node: Node<'_>, operand: Compared<'_>) -> Truth {
-        if matches!(self, Self::Eq | Self::Ne) {
-            return equality(node, operand, self.name())
-                .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
-        }
-        let operand = operand.value;
-        let ordering = match (node, operand) {
-            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => {
-                Decimal::of(a).cmp(&Decimal::of(b))
-            }
-            (a, b) => match (a.as_str(), b.as_str()) {
-                (Some(a), Some(b)) => a.cmp(b),
-                _ => return mistyped(node, self.name(), operand.json_type().name()),
-            },
-        };
-        self.holds(ordering).into()
-    }
-}
 
 /// What is asked of a value.
 #[derive(Debug)]
@@ -185,20 +128,19 @@ impl Operator {
             },
             Self::In { set, negated } => {
                 let operator = if *negated { "not_in" } else { "in" };
-                let found =
-                    match set {
-                        OperandSet::Literals(values) => member(node, values, operator),
-                        OperandSet::Path(path) => match operand::listed(path, view) {
-                            Ok(values) => Truth::any(values.iter().map(|value| {
-                                equals(node, Compared { value: *value, written: false }, operator)
-                            })),
-                            Err(open) => return open,
-                        },
-                    };
+                let found = match set {
+                    OperandSet::Literals(values) => compare::member(node, values, operator),
+                    OperandSet::Path(path) => match operand::listed(path, view) {
+                        Ok(values) => Truth::any(values.iter().map(|value| {
+                            compare::equals(node, Compared { value: *value, written: false }, operator)
+                        })),
+                        Err(open) => return open,
+                    },
+                };
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => match operand.value(view) {
-                Ok(operand) => contains(node, operand),
+                Ok(operand) => compare::contains(node, operand),
                 Err(open) => open,
             },
             Self::StartsWith(texts) => on_text(node, "starts_with", |text| {
@@ -210,8 +152,8 @@ impl Operator {
                 texts.with(view, literal, |texts| texts.iter().any(|end| text.ends_with(end.as_str())).into())
             }),
             Self::Matches(regex) => on_text(node, "matches", |text| regex.is_match(text).into()),
-            Self::Type(words) => words.iter().any(|word| is_of_type(node, word)).into(),
-            Self::Length(bounds) => length(node, bounds),
+            Self::Type(words) => words.iter().any(|word| compare::is_of_type(node, word)).into(),
+            Self::Length(bounds) => compare::length(node, bounds),
             Self::Inside { directories, base } => on_text(node, "inside", |text| {
                 directories.with(
                     view,
@@ -286,84 +228,4 @@ fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<Vec<(Comp
     let bound =
         |comparison: Comparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
     Some(Comparison::ALL.into_iter().filter_map(bound).collect())
-}
-
-fn on_text(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
-    match node.as_str() {
-        Some(text) => test(text),
-        None => mistyped(node, operator, "string"),
-    }
-}
-
-fn mistyped(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
-    Truth::Undecided(format!("it is of type {}, `{operator}` needs {wanted}", node.json_type()))
-}
-
-/// Whether two values of one type are equal. Whether something is null may be asked of every type, but only by the author:
-/// a null that stands in the call is of another type like any other.
-fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<bool, Truth> {
-    let Compared { value, written } = operand;
-    let asks_for_null = written && value.json_type() == JsonType::Null;
-    if asks_for_null || node.json_type() == value.json_type() {
-        Ok(node.equals(value))
-    } else {
-        Err(mistyped(node, operator, value.json_type().name()))
-    }
-}
-
-fn equals(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Truth {
-    equality(node, operand, operator).map_or_else(|open| open, Truth::from)
-}
-
-/// Whether a value is one of those that the author wrote. A set of several types is decided for each of its types.
-fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
-    if values.iter().any(|value| node.equals(Node::Json(value))) {
-        return Truth::Yes;
-    }
-    let types = || values.iter().map(JsonType::of).filter(|json_type| *json_type != JsonType::Null);
-    match types().next() {
-        Some(other) if types().all(|json_type| json_type != node.json_type()) => {
-            mistyped(node, operator, other.name())
-        }
-        _ => Truth::No,
-    }
-}
-
-fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
-    match node {
-        Node::Json(Value::Array(items)) => {
-            Truth::any(items.iter().map(|item| equals(Node::Json(item), operand, "contains")))
-        }
-        _ => match (node.as_str(), operand.value.as_str()) {
-            (Some(text), Some(part)) => text.contains(part).into(),
-            (Some(_), None) => Truth::Undecided("it is text, and `contains` was given no text".to_owned()),
-            (None, _) => mistyped(node, "contains", "string or array"),
-        },
-    }
-}
-
-fn is_of_type(node: Node<'_>, word: &str) -> bool {
-    match node {
-        Node::Json(Value::Number(number)) if word == "integer" => Decimal::of(number).is_integer(),
-        _ => node.json_type().name() == word,
-    }
-}
-
-fn length(node: Node<'_>, bounds: &[(Comparison, u64)]) -> Truth {
-    let length = match node {
-        Node::Json(Value::Array(items)) => items.len(),
-        Node::Json(Value::Object(map)) => map.len(),
-        _ => match node.as_str() {
-            Some(text) => text.chars().count(),
-            None => return mistyped(node, "length", "string, array or object"),
-        },
-    };
-    bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
-}
-
-fn decide_any<P, E: std::fmt::Display>(patterns: &[P], test: impl Fn(&P) -> Result<bool, E>) -> Truth {
-    Truth::any(patterns.iter().map(|pattern| match test(pattern) {
-        Ok(value) => value.into(),
-        Err(why) => Truth::Undecided(why.to_string()),
-    }))
 }
