@@ -1,6 +1,12 @@
 //! What a decision costs: for bundles of 10 to 10,000 policies, for small and large arguments, beside a floor written by
 //! hand for the same rules; for a tool with many policies on one field; and what loading costs.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+)]
+
 use std::collections::HashMap;
 use std::hint::black_box;
 
