@@ -13,6 +13,8 @@ mod design_examples;
 #[cfg(test)]
 mod detect;
 #[cfg(test)]
+mod embedding;
+#[cfg(test)]
 mod expressions;
 #[cfg(test)]
 mod invariants;

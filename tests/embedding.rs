@@ -1,0 +1,76 @@
+//! What hosts rely on when they embed the engine.
+
+use std::sync::{Arc, Mutex};
+
+use callgate::call::Outcome;
+use callgate::{Engine, Observer, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use serde_json::json;
+
+struct Echo;
+
+impl ToolExecutor for Echo {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        tokio::task::yield_now().await;
+        Ok(call.input.clone().into())
+    }
+}
+
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<OutcomeKind>>>);
+
+impl Observer for Seen {
+    fn on_outcome(&self, outcome: &Outcome) {
+        self.0.lock().unwrap().push(outcome.outcome);
+    }
+}
+
+const RULES: &str = "policies: [ { id: no, match: forbidden, deny: {} } ]";
+
+/// Servers put each agent run on a task of its own.
+#[tokio::test]
+async fn sessions_of_one_engine_run_on_tasks_of_their_own() {
+    let seen = Seen::default();
+    let engine = Engine::builder(engine::load_text(RULES).unwrap()).observer(seen.clone()).build();
+    let tasks: Vec<_> = (0..50)
+        .map(|number| {
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                let mut session = engine.session().named(format!("s{number}"));
+                let calls = ["allowed", "forbidden", "allowed"];
+                let calls = calls.map(|tool| ToolCall::new("", tool, json!({ "number": number })));
+                let outcomes = session.execute_round(calls.into(), &Echo).await;
+                (number, outcomes, session.state().document()["calls"].clone())
+            })
+        })
+        .collect();
+    for task in tasks {
+        let (number, outcomes, counted) = task.await.unwrap();
+        let kinds: Vec<OutcomeKind> = outcomes.iter().map(|outcome| outcome.outcome).collect();
+        assert_eq!(kinds, [OutcomeKind::Executed, OutcomeKind::Denied, OutcomeKind::Executed]);
+        assert_eq!(outcomes[2].output, Some(json!({ "number": number })));
+        assert_eq!(outcomes[1].session, Some(format!("s{number}")));
+        assert_eq!(counted, json!({ "allowed": 2 }), "sessions share nothing");
+    }
+    assert_eq!(seen.0.lock().unwrap().len(), 150, "observers see every outcome");
+}
+
+#[test]
+fn rules_that_do_not_load_say_all_that_is_wrong() {
+    let error = Engine::from_text("policies: [ { id: a, dney: {} }, { id: a, allow: {} } ]").unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("did you mean `deny`?") && text.contains("the id `a` is taken"), "{text}");
+    assert_eq!(error.built().diagnostics.len(), 2);
+}
+
+#[test]
+fn outcomes_and_calls_are_read_as_they_are_written() {
+    let engine = Engine::from_text(RULES).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let call =
+        ToolCall::new("c1", "forbidden", json!({ "n": 1.50, "big": 12345678901234567890123_u128 as f64 }));
+    let read: ToolCall = serde_json::from_str(&serde_json::to_string(&call).unwrap()).unwrap();
+    assert_eq!(read, call);
+    let outcome = runtime.block_on(engine.session().execute(call, &Echo));
+    let read: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
+    assert_eq!(read, outcome);
+}
