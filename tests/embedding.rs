@@ -74,3 +74,51 @@ fn outcomes_and_calls_are_read_as_they_are_written() {
     let read: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
     assert_eq!(read, outcome);
 }
+
+/// Never answers.
+struct Stuck;
+
+impl ToolExecutor for Stuck {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_counted_and_leaves_the_session_usable() {
+    let rules = "policies: [ { id: once, match: { tool: pay, where: { path: $.session.calls.pay, gte: 1 } }, deny: {} } ]";
+    let mut session = Engine::from_text(rules).unwrap().session();
+    {
+        let mut call = std::pin::pin!(session.execute(ToolCall::new("c1", "pay", json!({})), &Stuck));
+        tokio::select! {
+            biased;
+            _ = &mut call => panic!("the tool never answers"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    let again = session.execute(ToolCall::new("c2", "pay", json!({})), &Echo).await;
+    assert_eq!(again.outcome, OutcomeKind::Denied, "the tool may have run");
+    let other = session.execute(ToolCall::new("c3", "read", json!({})), &Echo).await;
+    assert_eq!(other.outcome, OutcomeKind::Executed);
+}
+
+/// An array in an array in an array …
+fn nested(depth: usize) -> serde_json::Value {
+    (0..depth).fold(json!("ana@example.com"), |value, _| json!([value]))
+}
+
+#[tokio::test]
+async fn what_is_nested_too_deeply_to_be_searched_is_withheld() {
+    struct Deep;
+    impl ToolExecutor for Deep {
+        async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+            Ok(nested(300).into())
+        }
+    }
+    let rules = "policies: [ { id: hide, match: '*', redact: { detect: email } } ]";
+    let mut session = Engine::from_text(rules).unwrap().session();
+    let outcome = session.execute(ToolCall::new("c1", "t", json!({ "x": nested(300) })), &Deep).await;
+    assert_eq!(outcome.outcome, OutcomeKind::Failed);
+    assert_eq!(outcome.reason.code, "output_withheld");
+    assert_eq!((outcome.output, outcome.input), (None, json!("[withheld]")));
+}
