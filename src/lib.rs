@@ -2,12 +2,18 @@
 
 // The modules stand in the order in which a policy and then a call meet them. A module uses only modules listed
 // above it; tests/layering.rs keeps that law.
+
+// Words, which every room speaks.
 pub mod diagnostic;
 pub mod json;
 pub mod call;
 pub mod host;
+
+// Reading: rules files → trees with places.
 pub mod source;
 pub mod text;
+
+// What a policy is made of.
 pub mod path;
 pub mod template;
 pub mod script;
@@ -17,10 +23,16 @@ pub mod tools;
 pub mod authoring;
 pub mod matcher;
 pub mod middleware;
+
+// Building: trees → bundle → plan → chains.
 pub mod policy;
+
+// Running: one call, one agent run, and the whole for those who embed it.
 pub mod kernel;
 pub mod session;
 pub mod engine;
+
+// The command line.
 #[cfg(feature = "cli")]
 pub mod cli;
 
