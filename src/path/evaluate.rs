@@ -3,7 +3,7 @@
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::ast::{Base, Filter, Nested, Segment, Selector, Selectors};
+use super::ast::{Base, Nested, Segment, Selector, Selectors};
 use super::mismatch::Mismatch;
 use super::singular::position;
 use crate::call::{CallView, Node};
@@ -43,7 +43,7 @@ pub(super) type Receiver<'r, 'a> = &'r mut dyn FnMut(Node<'a>, &[Place<'a>]) -> 
 /// What a child segment does with a value that it cannot select from.
 #[derive(Clone, Copy)]
 pub(super) enum Misfits {
-    /// RFC 9535, and in filters: nothing.
+    /// RFC 9535: nothing.
     Ignored,
     /// It is a mismatch in this segment.
     Noticed { segment: usize },
@@ -129,7 +129,8 @@ impl<'a> Evaluator<'a> {
                         found: at.json_type(),
                     }));
                 }
-                self.select(at, selectors, rest, misfits_of_rest, receive)?;
+                let strict = matches!(misfits, Misfits::Noticed { .. });
+                self.select(at, selectors, rest, misfits_of_rest, strict, receive)?;
             }
             Segment::Descendant(selectors) => self.descend(at, selectors, rest, misfits_of_rest, receive)?,
         }
@@ -147,7 +148,8 @@ impl<'a> Evaluator<'a> {
         receive: Receiver<'_, 'a>,
     ) -> Walked {
         self.call()?;
-        self.select(at, selectors, rest, misfits, receive)?;
+        // Descendants are of all types, so a filter on them asks which of them fit.
+        self.select(at, selectors, rest, misfits, false, receive)?;
         for (place, child) in children(at) {
             self.spend(1)?;
             if matches!(child, Value::Array(_) | Value::Object(_)) {
@@ -166,6 +168,7 @@ impl<'a> Evaluator<'a> {
         selectors: &Selectors,
         rest: &[Segment],
         misfits: Misfits,
+        strict: bool,
         receive: Receiver<'_, 'a>,
     ) -> Walked {
         for selector in &selectors.list {
@@ -194,24 +197,14 @@ impl<'a> Evaluator<'a> {
                         self.enter(place, child, rest, misfits, receive)?;
                     }
                 }
-                (Selector::Filter(filter), _) => self.choose(at, filter, rest, misfits, receive)?,
+                (Selector::Filter(filter), _) => {
+                    for (place, child) in children(at) {
+                        if self.holds(filter, Node::Json(child), strict)? {
+                            self.enter(place, child, rest, misfits, receive)?;
+                        }
+                    }
+                }
                 (Selector::Name(_) | Selector::Index(_) | Selector::Slice(_), _) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn choose(
-        &mut self,
-        at: Node<'a>,
-        filter: &Filter,
-        rest: &[Segment],
-        misfits: Misfits,
-        receive: Receiver<'_, 'a>,
-    ) -> Walked {
-        for (place, child) in children(at) {
-            if self.holds(filter, Node::Json(child))? {
-                self.enter(place, child, rest, misfits, receive)?;
             }
         }
         Ok(())

@@ -1,4 +1,6 @@
-//! Filters, by the rules of RFC 9535: what does not fit is nothing, and nothing is only equal to nothing.
+//! Filters. By the rules of RFC 9535 what does not fit is nothing, and nothing is only equal to nothing. *Strict* filters,
+//! which are those of paths over the call, notice a value of the wrong type, as every test of a policy does: a price that
+//! is sent as text must not make a filter on prices select nothing.
 
 use std::cmp::Ordering;
 
@@ -8,7 +10,7 @@ use super::ast::{Comparison, Filter, Nested, Operand};
 use super::evaluate::{Evaluator, Misfits, Stop, Walked};
 use super::mismatch::Mismatch;
 use super::pattern::{Pattern, compile};
-use super::singular::walk_leniently;
+use super::singular::{walk, walk_leniently};
 use crate::call::Node;
 use crate::json::{self, Decimal};
 
@@ -33,12 +35,12 @@ impl Found<'_> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>) -> Walked<bool> {
+    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>, strict: bool) -> Walked<bool> {
         self.spend(1)?;
         match filter {
             Filter::Any(filters) => {
                 for filter in filters {
-                    if self.holds(filter, current)? {
+                    if self.holds(filter, current, strict)? {
                         return Ok(true);
                     }
                 }
@@ -46,27 +48,34 @@ impl<'a> Evaluator<'a> {
             }
             Filter::All(filters) => {
                 for filter in filters {
-                    if !self.holds(filter, current)? {
+                    if !self.holds(filter, current, strict)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Filter::Not(filter) => Ok(!self.holds(filter, current)?),
-            Filter::Exists(query) => Ok(self.count(query, current, 1)? > 0),
+            Filter::Not(filter) => Ok(!self.holds(filter, current, strict)?),
+            Filter::Exists(query) => Ok(self.count(query, current, 1, strict)? > 0),
             Filter::Compare(left, comparison, right) => {
-                let left = self.value(left, current)?;
-                let right = self.value(right, current)?;
-                self.compare(left.as_ref().map(Found::node), *comparison, right.as_ref().map(Found::node))
+                // Whether something is null may be asked of every type.
+                let asks_for_null =
+                    [left, right].iter().any(|operand| matches!(operand, Operand::Literal(Value::Null)));
+                let left = self.value(left, current, strict)?;
+                let right = self.value(right, current, strict)?;
+                let (left, right) = (left.as_ref().map(Found::node), right.as_ref().map(Found::node));
+                if strict && !asks_for_null {
+                    check_types(left, right)?;
+                }
+                self.compare(left, *comparison, right)
             }
-            Filter::Fits(text, pattern) => self.fits(text, pattern, current),
+            Filter::Fits(text, pattern) => self.fits(text, pattern, current, strict),
         }
     }
 
     /// How many nodes a query has, counted no further than `enough`.
-    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize) -> Walked<usize> {
+    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, strict: bool) -> Walked<usize> {
         let mut count = 0;
-        self.visit(query, current, &mut |_| {
+        self.visit(query, current, strict, &mut |_| {
             count += 1;
             if count == enough { Err(Stop::Enough) } else { Ok(()) }
         })?;
@@ -77,19 +86,26 @@ impl<'a> Evaluator<'a> {
         &mut self,
         query: &Nested,
         current: Node<'a>,
+        strict: bool,
         receive: &mut dyn FnMut(Node<'a>) -> Walked,
     ) -> Walked {
         let Some(start) = self.start(query.base, Some(current)) else { return Ok(()) };
-        let walked = self.aside(|evaluator| {
-            evaluator.walk(start, &query.segments, Misfits::Ignored, &mut |node, _| receive(node))
-        });
+        let misfits = if strict { Misfits::Noticed { segment: 1 } } else { Misfits::Ignored };
+        let walked = self
+            .aside(|evaluator| evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node)));
         match walked {
             Err(Stop::Enough) => Ok(()),
+            Err(Stop::Failed(mismatch)) => Err(Stop::Failed(in_filter(mismatch))),
             walked => walked,
         }
     }
 
-    fn value<'v>(&mut self, operand: &'v Operand, current: Node<'a>) -> Walked<Option<Found<'v>>>
+    fn value<'v>(
+        &mut self,
+        operand: &'v Operand,
+        current: Node<'a>,
+        strict: bool,
+    ) -> Walked<Option<Found<'v>>>
     where
         'a: 'v,
     {
@@ -97,12 +113,16 @@ impl<'a> Evaluator<'a> {
             Operand::Literal(value) => Some(Found::Node(Node::Json(value))),
             Operand::Singular(base, steps) => {
                 self.spend(1)?;
-                self.start(*base, Some(current))
-                    .and_then(|start| walk_leniently(start, steps))
-                    .map(Found::Node)
+                match self.start(*base, Some(current)) {
+                    None => None,
+                    Some(start) if strict => walk(start, steps)
+                        .map_err(|mismatch| Stop::Failed(in_filter(mismatch)))?
+                        .map(Found::Node),
+                    Some(start) => walk_leniently(start, steps).map(Found::Node),
+                }
             }
             Operand::Length(of) => {
-                let of = self.value(of, current)?;
+                let of = self.value(of, current, strict)?;
                 let length = match of.as_ref().map(Found::node) {
                     Some(Node::Json(Value::Array(items))) => Some(items.len()),
                     Some(Node::Json(Value::Object(members))) => Some(members.len()),
@@ -111,6 +131,7 @@ impl<'a> Evaluator<'a> {
                             self.spend(text.len() / TEXT_PER_NODE)?;
                             Some(text.chars().count())
                         }
+                        None if strict => return Err(misfit("a text, an array or an object", node)),
                         None => None,
                     },
                     None => None,
@@ -118,11 +139,11 @@ impl<'a> Evaluator<'a> {
                 length.map(|length| Found::Count(Value::from(length)))
             }
             Operand::Count(query) => {
-                Some(Found::Count(Value::from(self.count(query, current, usize::MAX)?)))
+                Some(Found::Count(Value::from(self.count(query, current, usize::MAX, strict)?)))
             }
             Operand::Value(query) => {
                 let (mut first, mut several) = (None, false);
-                self.visit(query, current, &mut |node| {
+                self.visit(query, current, strict, &mut |node| {
                     several = first.replace(node).is_some();
                     if several { Err(Stop::Enough) } else { Ok(()) }
                 })?;
@@ -174,21 +195,44 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn fits(&mut self, text: &Operand, pattern: &Pattern, current: Node<'a>) -> Walked<bool> {
-        let text = self.value(text, current)?;
-        let Some(text) = text.as_ref().and_then(|text| text.node().as_str()) else { return Ok(false) };
+    fn fits(&mut self, text: &Operand, pattern: &Pattern, current: Node<'a>, strict: bool) -> Walked<bool> {
+        let text = self.value(text, current, strict)?;
+        let Some(node) = text.as_ref().map(Found::node) else { return Ok(false) };
+        let Some(text) = node.as_str() else {
+            return if strict { Err(misfit("a text", node)) } else { Ok(false) };
+        };
         self.spend(text.len() / TEXT_PER_NODE)?;
         match pattern {
             Pattern::Compiled(pattern) => Ok(pattern.is_match(text)),
             Pattern::FromDocument(reach, pattern) => {
                 self.spend(COMPILE)?;
-                let pattern = self.value(pattern, current)?;
+                let pattern = self.value(pattern, current, strict)?;
                 let pattern = pattern.as_ref().and_then(|pattern| pattern.node().as_str());
                 Ok(pattern
                     .and_then(|pattern| compile(pattern, *reach).ok())
                     .is_some_and(|pattern| pattern.is_match(text)))
             }
         }
+    }
+}
+
+/// Two values that are there are compared only if they are of one type.
+fn check_types(left: Option<Node<'_>>, right: Option<Node<'_>>) -> Walked {
+    match (left.map(Node::json_type), right.map(Node::json_type)) {
+        (Some(left), Some(right)) if left != right => Err(Stop::Failed(Mismatch::Compared { left, right })),
+        _ => Ok(()),
+    }
+}
+
+fn misfit(wanted: &'static str, found: Node<'_>) -> Stop {
+    Stop::Failed(Mismatch::Filter { wanted, found: found.json_type() })
+}
+
+/// A mismatch of a path inside a filter, whose segments are not those of the whole path.
+fn in_filter(mismatch: Mismatch) -> Mismatch {
+    match mismatch {
+        Mismatch::Type { expected, found, .. } => Mismatch::Filter { wanted: expected.words(), found },
+        other => other,
     }
 }
 

@@ -15,6 +15,22 @@ pub enum Mismatch {
         /// What it met.
         found: JsonType,
     },
+    /// A filter met a value of a type that it does not expect.
+    #[error("a filter of the path needs {wanted}, and there is {}", with_article(*found))]
+    Filter {
+        /// What it needs.
+        wanted: &'static str,
+        /// What it met.
+        found: JsonType,
+    },
+    /// A filter compares values of different types.
+    #[error("a filter of the path compares {} with {}", with_article(*left), with_article(*right))]
+    Compared {
+        /// The type on the left.
+        left: JsonType,
+        /// The type on the right.
+        right: JsonType,
+    },
     /// The path reads a label or fact of the session that could not be decided.
     #[error("the path reads a part of the session that could not be decided")]
     Unsettled,
@@ -49,13 +65,19 @@ impl Expected {
     }
 }
 
-impl std::fmt::Display for Expected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Expected {
+    pub(super) fn words(self) -> &'static str {
+        match self {
             Self::Object => "an object",
             Self::Array => "an array",
             Self::ObjectOrArray => "an object or an array",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.words())
     }
 }
 

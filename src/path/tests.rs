@@ -87,13 +87,55 @@ fn a_wrong_type_is_a_mismatch_and_absence_is_not() {
             "{path} over {input}"
         );
     }
-    for path in ["$.input..b", "$.input['a', 'b']", "$.input.a", "$.input[?@.x > 1]", "$.input[?@ < 'x']"] {
+    for path in ["$.input..b", "$.input['a', 'b']", "$.input.a", "$.input..[?@.x > 1]"] {
         assert!(nodes(path, json!({"a": 1})).is_ok(), "{path}");
     }
     assert_eq!(
         Mismatch::Type { segment: 3, expected: Object, found: JsonType::String }.to_string(),
         "segment 3 of the path needs an object, and there is a string"
     );
+}
+
+/// A price that is sent as text must not make a filter on prices select nothing.
+#[test]
+fn filters_notice_wrong_types_except_among_descendants() {
+    let items = |items: serde_json::Value| json!({ "items": items });
+    for (path, input) in [
+        ("$.input.items[?@.price > 100]", items(json!([{"price": 5}, {"price": "500"}]))),
+        ("$.input.items[?@.price > 100]", items(json!([{"price": null}]))),
+        ("$.input.items[?@.price == 100]", items(json!([{"price": [100]}]))),
+        ("$.input.items[?@.price != 100]", items(json!([{"price": "100"}]))),
+        ("$.input.items[?@.price > 100]", items(json!(["500"]))),
+        ("$.input.items[?@.of.price > 100]", items(json!([{"of": "x"}]))),
+        ("$.input.items[?@.parts[?@.price > 100]]", items(json!([{"parts": [{"price": "500"}]}]))),
+        ("$.input.items[?@.parts[?@.price > 100]]", items(json!([{"parts": "x"}]))),
+        ("$.input.items[?length(@.name) > 3]", items(json!([{"name": 4711}]))),
+        ("$.input.items[?search(@.name, 'evil')]", items(json!([{"name": ["evil"]}]))),
+        ("$.input.items[?count(@.parts[?@ > 1]) > 0]", items(json!([{"parts": ["2"]}]))),
+        ("$.input.items[?!(@.price <= 100)]", items(json!([{"price": "500"}]))),
+    ] {
+        assert!(nodes(path, input.clone()).is_err(), "{path} over {input}");
+    }
+    for (path, input, found) in [
+        // What is absent is no wrong type, and what makes a comparison irrelevant spares it.
+        ("$.input.items[?@.price > 100]", items(json!([{}, {"price": 101}])), json!([{"price": 101}])),
+        ("$.input.items[?@.kind == 'a' && @.n > 1]", items(json!([{"kind": "b", "n": "x"}])), json!([])),
+        // Whether something is null may be asked of every type.
+        (
+            "$.input.items[?@.end == null].id",
+            items(json!([{"id": 1, "end": null}, {"id": 2, "end": "x"}])),
+            json!([1]),
+        ),
+        // Descendants are of all types.
+        (
+            "$.input..[?@.price > 100].id",
+            items(json!([{"id": 1, "price": 101}, "x", {"price": "x"}])),
+            json!([1]),
+        ),
+        ("$.input..[?search(@, 'evil')]", items(json!([{"n": 1, "t": "evil"}])), json!(["evil"])),
+    ] {
+        assert_eq!(nodes(path, input.clone()), Ok(found), "{path} over {input}");
+    }
 }
 
 #[test]
