@@ -4,7 +4,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::truth::Truth;
-use crate::authoring::Reader;
+use crate::authoring::{Polarity, Reader};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
 use crate::path::Path;
@@ -67,24 +67,38 @@ pub enum OperandSet {
     /// Written in the rules file.
     Literals(Vec<Value>),
     /// Read from the call document: all that the path yields, or the items of the one list that it yields.
-    Path(Path),
+    Path {
+        /// Where they stand.
+        path: Path,
+        /// Whether a path for several values that yields none is a set without values. What is not in such a set does
+        /// not pass by a restricting policy; to a permitting one it is absent, and permits nothing.
+        may_be_empty: bool,
+    },
 }
 
 impl OperandSet {
     /// Reads a list of literals, or `{ path: … }`.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
         match path_node(node) {
-            Some(path) => reader.path(path).map(Self::Path),
+            Some(node) => {
+                let path = reader.path(node)?;
+                let may_be_empty = !path.is_singular() && reader.polarity != Polarity::Permitting;
+                Some(Self::Path { path, may_be_empty })
+            }
             None => Some(Self::Literals(node.items()?.iter().map(source::Node::to_json).collect())),
         }
     }
 }
 
 /// The values that a path lists, or the truth of a test whose operand is not there.
-pub fn listed<'a>(path: &Path, view: &CallView<'a>) -> Result<SmallVec<[Node<'a>; 8]>, Truth> {
+pub fn listed<'a>(
+    path: &Path,
+    may_be_empty: bool,
+    view: &CallView<'a>,
+) -> Result<SmallVec<[Node<'a>; 8]>, Truth> {
     let found = nodes(path, view)?;
     match found.as_slice() {
-        [] => Err(Truth::Absent),
+        [] if !may_be_empty => Err(Truth::Absent),
         [Node::Json(Value::Array(items))] if path.is_singular() => Ok(items.iter().map(Node::Json).collect()),
         [_] if path.is_singular() => {
             Err(Truth::Undecided(format!("`{}` is no list to look in", path.text())))

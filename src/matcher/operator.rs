@@ -130,12 +130,14 @@ impl Operator {
                 let operator = if *negated { "not_in" } else { "in" };
                 let found = match set {
                     OperandSet::Literals(values) => compare::member(node, values, operator),
-                    OperandSet::Path(path) => match operand::listed(path, view) {
-                        Ok(values) => Truth::any(values.iter().map(|value| {
-                            compare::equals(node, Compared { value: *value, written: false }, operator)
-                        })),
-                        Err(open) => return open,
-                    },
+                    OperandSet::Path { path, may_be_empty } => {
+                        match operand::listed(path, *may_be_empty, view) {
+                            Ok(values) => Truth::any(values.iter().map(|value| {
+                                compare::equals(node, Compared { value: *value, written: false }, operator)
+                            })),
+                            Err(open) => return open,
+                        }
+                    }
                 };
                 if *negated { !found } else { found }
             }
@@ -173,6 +175,11 @@ impl Operator {
                 })
             }),
         }
+    }
+
+    /// Whether the operator asks one thing of a text and another of a list.
+    pub fn looks_into_lists(&self) -> bool {
+        matches!(self, Self::Contains(_))
     }
 
     /// The literals one of which the value must equal, where the operator asks that.

@@ -6,7 +6,7 @@ use super::operand;
 use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
 use crate::authoring::{Field, Polarity, Reader, Shape, head};
-use crate::call::{CallView, Node};
+use crate::call::{CallView, Node, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER};
 use crate::json::{Decimal, JsonType};
 use crate::path::Path;
@@ -226,7 +226,7 @@ impl Test {
     }
 
     fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
-        Truth::all(self.operators.iter().map(|operator| match operator.eval(node, view) {
+        Truth::all(self.operators.iter().map(|operator| match self.ask(operator, node, view) {
             Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand is absence like that of the place itself.
             Truth::Absent => match self.absence {
@@ -236,6 +236,19 @@ impl Test {
             },
             decided => decided,
         }))
+    }
+
+    fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        let truth = operator.eval(node, view);
+        // `contains` looks for parts of a text and for whole items of a list. A text that an agent sends in a list must
+        // not thereby slip through.
+        let wrapped = truth == Truth::No && self.path.root() == Root::Input && operator.looks_into_lists();
+        let items = node.as_json().filter(|_| wrapped).and_then(serde_json::Value::as_array);
+        let holds_of = |item| operator.eval(Node::Json(item), view) == Truth::Yes;
+        match items.is_some_and(|items| items.iter().any(holds_of)) {
+            true => Truth::Undecided("it is a list with an item of which the test holds".to_owned()),
+            false => truth,
+        }
     }
 
     /// Where this test can be looked up in an index instead of being evaluated: a single place that must equal one of
