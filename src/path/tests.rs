@@ -99,7 +99,7 @@ fn a_wrong_type_is_a_mismatch_and_absence_is_not() {
 /// A price that is sent as text must not make a filter on prices select nothing.
 #[test]
 fn filters_notice_wrong_types_except_among_descendants() {
-    let items = |items: serde_json::Value| json!({ "items": items });
+    let items = |items: Value| json!({ "items": items });
     for (path, input) in [
         ("$.input.items[?@.price > 100]", items(json!([{"price": 5}, {"price": "500"}]))),
         ("$.input.items[?@.price > 100]", items(json!([{"price": null}]))),
