@@ -56,7 +56,7 @@ impl CallRecord {
     pub fn parse(line: &str) -> Result<Self, RecordError> {
         let mut members = match json::parse(line)? {
             Value::Object(members) => members,
-            other => return Err(RecordError::NotAnObject(json::JsonType::of(&other).name())),
+            other => return Err(RecordError::NotAnObject(json::JsonType::of(&other).with_article())),
         };
         let mut text = |member: &'static str| match members.remove(member) {
             None | Some(Value::Null) => Ok(None),
@@ -97,5 +97,5 @@ impl CallRecord {
 }
 
 fn wrong_type(member: &'static str, wanted: &'static str, found: &Value) -> RecordError {
-    RecordError::WrongType { member, wanted, found: json::JsonType::of(found).name() }
+    RecordError::WrongType { member, wanted, found: json::JsonType::of(found).with_article() }
 }

@@ -48,6 +48,18 @@ impl JsonType {
         }
     }
 
+    /// The type in a sentence: `a string`, `an array`.
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "a boolean",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        }
+    }
+
     /// The type's name in policies and messages.
     pub fn name(self) -> &'static str {
         match self {

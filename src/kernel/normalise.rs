@@ -30,7 +30,7 @@ pub(super) fn run<'c>(
         let failure = Reason {
             policy: None,
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
-            message: format!("arguments are a JSON object, these are of type {}", JsonType::of(input)),
+            message: format!("arguments are a JSON object, these are {}", JsonType::of(input).with_article()),
         };
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }

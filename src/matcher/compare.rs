@@ -57,7 +57,7 @@ impl Comparison {
             }
             (a, b) => match (a.as_str(), b.as_str()) {
                 (Some(a), Some(b)) => a.cmp(b),
-                _ => return mistyped(node, self.name(), operand.json_type().name()),
+                _ => return mistyped(node, self.name(), operand.json_type().with_article()),
             },
         };
         self.holds(ordering).into()
@@ -67,12 +67,12 @@ impl Comparison {
 pub fn on_text(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
     match node.as_str() {
         Some(text) => test(text),
-        None => mistyped(node, operator, "string"),
+        None => mistyped(node, operator, "a string"),
     }
 }
 
 fn mistyped(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
-    Truth::Undecided(format!("it is of type {}, `{operator}` needs {wanted}", node.json_type()))
+    Truth::Undecided(format!("it is {}, `{operator}` needs {wanted}", node.json_type().with_article()))
 }
 
 /// Whether two values of one type are equal. Whether something is null may be asked of every type, but only by the author:
@@ -83,7 +83,7 @@ fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<boo
     if asks_for_null || node.json_type() == value.json_type() {
         Ok(node.equals(value))
     } else {
-        Err(mistyped(node, operator, value.json_type().name()))
+        Err(mistyped(node, operator, value.json_type().with_article()))
     }
 }
 
@@ -99,7 +99,7 @@ pub fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
     let types = || values.iter().map(JsonType::of).filter(|json_type| *json_type != JsonType::Null);
     match types().next() {
         Some(other) if types().all(|json_type| json_type != node.json_type()) => {
-            mistyped(node, operator, other.name())
+            mistyped(node, operator, other.with_article())
         }
         _ => Truth::No,
     }
@@ -113,7 +113,7 @@ pub fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
         _ => match (node.as_str(), operand.value.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
             (Some(_), None) => Truth::Undecided("it is text, and `contains` was given no text".to_owned()),
-            (None, _) => mistyped(node, "contains", "string or array"),
+            (None, _) => mistyped(node, "contains", "a string or an array"),
         },
     }
 }
@@ -131,7 +131,7 @@ pub fn length(node: Node<'_>, bounds: &[(Comparison, u64)]) -> Truth {
         Node::Json(Value::Object(map)) => map.len(),
         _ => match node.as_str() {
             Some(text) => text.chars().count(),
-            None => return mistyped(node, "length", "string, array or object"),
+            None => return mistyped(node, "length", "a string, an array or an object"),
         },
     };
     bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()

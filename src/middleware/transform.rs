@@ -335,5 +335,5 @@ fn text<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
 }
 
 fn mistyped(place: &Value, step: &str, wanted: JsonType) -> String {
-    format!("must be a {wanted} for `{step}`, it is of type {}", JsonType::of(place))
+    format!("must be {} for `{step}`, it is {}", wanted.with_article(), JsonType::of(place).with_article())
 }

@@ -6,7 +6,7 @@ use crate::json::JsonType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// A segment met a value of a type that it cannot select from.
-    #[error("segment {segment} of the path needs {expected}, and there is {}", with_article(*found))]
+    #[error("segment {segment} of the path needs {expected}, and there is {}", found.with_article())]
     Type {
         /// Which segment after `$`, counted from 1; the root's own name is the first.
         segment: usize,
@@ -16,7 +16,7 @@ pub enum Mismatch {
         found: JsonType,
     },
     /// A filter met a value of a type that it does not expect.
-    #[error("a filter of the path needs {wanted}, and there is {}", with_article(*found))]
+    #[error("a filter of the path needs {wanted}, and there is {}", found.with_article())]
     Filter {
         /// What it needs.
         wanted: &'static str,
@@ -24,7 +24,7 @@ pub enum Mismatch {
         found: JsonType,
     },
     /// A filter compares values of different types.
-    #[error("a filter of the path compares {} with {}", with_article(*left), with_article(*right))]
+    #[error("a filter of the path compares {} with {}", left.with_article(), right.with_article())]
     Compared {
         /// The type on the left.
         left: JsonType,
@@ -78,16 +78,5 @@ impl Expected {
 impl std::fmt::Display for Expected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.words())
-    }
-}
-
-fn with_article(found: JsonType) -> &'static str {
-    match found {
-        JsonType::Null => "null",
-        JsonType::Boolean => "a boolean",
-        JsonType::Number => "a number",
-        JsonType::String => "a string",
-        JsonType::Array => "an array",
-        JsonType::Object => "an object",
     }
 }

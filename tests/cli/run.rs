@@ -131,7 +131,7 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
     let problems: Vec<&str> = ended.stderr.lines().collect();
     for (problem, wanted) in problems.iter().zip([
         "error: stdin:3: not JSON: EOF while parsing an object (column 14)",
-        "error: stdin:5: a call is a JSON object, this is array",
+        "error: stdin:5: a call is a JSON object, this is an array",
         "error: stdin:6: `tool` is missing",
         "error: stdin:7: the byte 0xE9",
         "error: stdin:8: not JSON: the key `a\\u{1b}` stands twice in one object",
