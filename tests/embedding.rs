@@ -122,3 +122,20 @@ async fn what_is_nested_too_deeply_to_be_searched_is_withheld() {
     assert_eq!(outcome.reason.code, "output_withheld");
     assert_eq!((outcome.output, outcome.input), (None, json!("[withheld]")));
 }
+
+#[test]
+fn a_schema_beside_the_rules_is_part_of_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("rules.yaml", "policies: [ { id: fits, match: pay, validate: { schema: { file: pay.json } } } ]");
+    let call = ToolCall::new("c1", "pay", json!({ "amount": 500 }));
+    let mut seen = Vec::new();
+    for maximum in [100, 1000] {
+        write("pay.json", &json!({ "properties": { "amount": { "maximum": maximum } } }).to_string());
+        let engine = Engine::from_paths(&[directory.path().into()]).unwrap();
+        let effect = engine.decide(&call, &callgate::SessionState::default()).effect();
+        seen.push((effect, engine.revision()));
+    }
+    assert_eq!((seen[0].0, seen[1].0), (callgate::Effect::Invalid, callgate::Effect::Run));
+    assert_ne!(seen[0].1, seen[1].1, "the revision is the digest of all that was compiled");
+}
