@@ -48,14 +48,7 @@ impl Kernel<'_> {
     ///
     /// Whatever goes wrong in here, a panic included, denies.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        catch_unwind(AssertUnwindSafe(|| self.decide_unguarded(call, session))).unwrap_or_else(|_| {
-            Decision::refused(
-                call,
-                Effect::Deny,
-                reason_code::INTERNAL_ERROR,
-                "Callgate failed to decide this call",
-            )
-        })
+        guarded(call, || self.decide_unguarded(call, session))
     }
 
     fn decide_unguarded<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
@@ -94,6 +87,15 @@ impl Kernel<'_> {
     }
 }
 
+/// A decision that panics denies.
+fn guarded<'c>(call: &'c ToolCall, decide: impl FnOnce() -> Decision<'c>) -> Decision<'c> {
+    catch_unwind(AssertUnwindSafe(decide))
+        .unwrap_or_else(|_| Decision::refused(call, Effect::Deny, reason_code::INTERNAL_ERROR, UNDECIDABLE))
+}
+
+/// What is said of a call on which Callgate itself failed.
+const UNDECIDABLE: &str = "Callgate failed to decide this call";
+
 /// A call with the chains and the tool that concern it, found once.
 struct Subject<'a> {
     call: &'a ToolCall,
@@ -122,5 +124,18 @@ impl<'a> Subject<'a> {
 
     fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {
         trace::policy(self.layers, reference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_while_deciding_denies() {
+        let call = ToolCall::new("c1", "pay", serde_json::json!({}));
+        let decision = guarded(&call, || panic!("a mistake in Callgate"));
+        assert_eq!((decision.effect(), decision.is_permitted()), (Effect::Deny, false));
+        assert_eq!(decision.reason().code, reason_code::INTERNAL_ERROR);
     }
 }

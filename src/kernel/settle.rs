@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::decision::{Decision, Effect};
 use super::trace::{PolicyRef, Trace};
-use super::{Kernel, Subject};
+use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::{ToolAnswer, ToolError};
 use crate::matcher::Truth;
@@ -44,8 +44,15 @@ impl Kernel<'_> {
     pub fn refuse(&self, decision: Decision<'_>, session: &mut SessionState, started: Instant) -> Outcome {
         let (call, halts) = (decision.call, decision.effect == Effect::Halt);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
-        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, session, started)))
-            .unwrap_or_else(|_| self.broken(call, kind, "Callgate failed to decide this call", started))
+        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, session, started))).unwrap_or_else(
+            |_| {
+                // Wherever it broke off, a halt holds for the rest of the session.
+                if halts {
+                    session.halt(UNDECIDABLE);
+                }
+                self.broken(call, kind, UNDECIDABLE, started)
+            },
+        )
     }
 
     fn refuse_unguarded(
