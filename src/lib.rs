@@ -38,7 +38,7 @@ pub mod cli;
 
 pub use call::{Outcome, OutcomeKind, SessionState, ToolCall};
 pub use engine::{Engine, EngineBuilder, LoadError};
-pub use host::{Clock, Observer, ToolAnswer, ToolError, ToolExecutor};
+pub use host::{Clock, Observer, StateStore, ToolAnswer, ToolError, ToolExecutor};
 pub use kernel::{Decision, Effect};
 pub use session::Session;
 pub use tools::ToolDescriptor;

@@ -31,6 +31,9 @@ pub struct ToolCall {
     /// What the host vouches for: principal, roles, tenant, metadata, anything. An object, or null for nothing.
     #[serde(default)]
     pub context: Value,
+    /// What the host passes along to its own executor. Policies do not see it; an `around` script may replace it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub options: Value,
 }
 
 impl ToolCall {
@@ -41,13 +44,27 @@ impl ToolCall {
     /// assert_eq!(call.tool, "sendEmail");
     /// ```
     pub fn new(id: impl Into<String>, tool: impl Into<String>, input: Value) -> Self {
-        Self { id: id.into(), tool: tool.into(), input, server: None, context: Value::Null }
+        Self {
+            id: id.into(),
+            tool: tool.into(),
+            input,
+            server: None,
+            context: Value::Null,
+            options: Value::Null,
+        }
     }
 
     /// The same call in a host's context.
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
         self.context = context;
+        self
+    }
+
+    /// The same call with options for the host's own executor.
+    #[must_use]
+    pub fn with_options(mut self, options: Value) -> Self {
+        self.options = options;
         self
     }
 

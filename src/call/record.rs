@@ -88,6 +88,7 @@ impl CallRecord {
                 input: members.remove("input").unwrap_or(Value::Null),
                 server,
                 context,
+                options: Value::Null,
             },
             session,
             round: members.remove("round").filter(|round| !round.is_null()),

@@ -60,6 +60,33 @@ impl<'a> Decimal<'a> {
         self.exponent >= self.digits().count() as i64 || self.is_zero()
     }
 
+    /// The value times ten to the power of `places`, rounded up to a whole number; the largest one there is, if it is larger.
+    /// Nothing for a negative value.
+    pub fn scaled_up(&self, places: u32) -> Option<u64> {
+        if self.is_zero() {
+            return Some(0);
+        }
+        if self.negative {
+            return None;
+        }
+        let places = self.exponent.saturating_add(i64::from(places));
+        let mut scaled: u64 = 0;
+        let mut taken: i64 = 0;
+        for digit in self.digits() {
+            if taken >= places {
+                // Digits end in no zero, so something is left over.
+                return Some(scaled.saturating_add(1));
+            }
+            scaled = scaled.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+            taken += 1;
+        }
+        while taken < places && scaled < u64::MAX {
+            scaled = scaled.saturating_mul(10);
+            taken += 1;
+        }
+        Some(scaled)
+    }
+
     /// The one canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
     pub fn canonical(&self) -> String {
         if self.is_zero() {
@@ -127,6 +154,28 @@ impl Hash for Decimal<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scales_exactly_and_rounds_up() {
+        for (text, scaled) in [
+            ("0", Some(0)),
+            ("-0.0", Some(0)),
+            ("1", Some(1_000_000)),
+            ("0.05", Some(50_000)),
+            ("49.99", Some(49_990_000)),
+            ("1.0000000", Some(1_000_000)),
+            ("0.0000001", Some(1)),
+            ("2.0000001", Some(2_000_001)),
+            ("1e-400", Some(1)),
+            ("12e3", Some(12_000_000_000)),
+            ("1e400", Some(u64::MAX)),
+            ("99999999999999999999", Some(u64::MAX)),
+            ("-1", None),
+            ("-1e-9", None),
+        ] {
+            assert_eq!(Decimal::parse(text).scaled_up(6), scaled, "{text}");
+        }
+    }
 
     #[test]
     fn orders_by_exact_value() {

@@ -83,6 +83,7 @@ impl<'c> Decision<'c> {
                     input: input.clone(),
                     server: call.server.clone(),
                     context: call.context.clone(),
+                    options: call.options.clone(),
                 })
             }
         }

@@ -1,8 +1,15 @@
-//! What the embedding program supplies: the tools, a clock, and eyes.
+//! What the embedding program supplies: the tools, a clock, a store, and eyes.
+
+mod clock;
+mod store;
+
+pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
+pub use store::{
+    Allowance, Amount, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
+};
 
 use std::future::Future;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::call::{Outcome, ToolCall};
@@ -20,6 +27,13 @@ impl ToolError {
     /// An error with a message and no kind.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), kind: None }
+    }
+
+    /// The same error with a word that policies can match.
+    #[must_use]
+    pub fn of_kind(mut self, kind: impl Into<String>) -> Self {
+        self.kind = Some(kind.into());
+        self
     }
 }
 
@@ -39,25 +53,12 @@ impl From<Value> for ToolAnswer {
 }
 
 /// Runs tools. Only calls that passed every policy get here, with their final arguments.
-pub trait ToolExecutor {
+///
+/// One executor serves many calls at once. A future that is dropped is a call that was given up, after a timeout for
+/// example: what runs on behind it is the executor's to stop.
+pub trait ToolExecutor: Sync {
     /// Runs one call to its end.
     fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolAnswer, ToolError>> + Send;
-}
-
-/// Tells the time, so that tests can set it.
-pub trait Clock: Send + Sync {
-    /// Now.
-    fn now(&self) -> Timestamp;
-}
-
-/// The machine's clock.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
 }
 
 /// Sees every outcome, redacted. Observers are isolated: one that panics changes nothing.

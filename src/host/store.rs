@@ -1,0 +1,176 @@
+//! What outlives a call and a session: how much of each limit is taken, and what caches hold.
+//!
+//! Nothing of this lies in compiled policies, so it survives every reload; and a host can put it where several processes
+//! share it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Number, Value};
+
+use super::BoxFuture;
+use crate::json::Decimal;
+
+/// What a store answers, in time.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Why a store gave no answer. What that means follows the policy: limits refuse, caches are passed by.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(pub String);
+
+/// How much a call takes of a limit: a decimal number that is not negative, kept exactly in millionths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Amount(u64);
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// Millionths in one.
+    const ONE: u64 = 1_000_000;
+
+    /// A whole number; beyond 18 trillion the largest amount there is.
+    pub const fn whole(number: u64) -> Self {
+        Self(number.saturating_mul(Self::ONE))
+    }
+
+    /// A JSON number. What is finer than a millionth is rounded up, what is larger than the largest amount is that. Nothing
+    /// for a negative number.
+    pub fn of(number: &Number) -> Option<Self> {
+        Decimal::of(number).scaled_up(6).map(Self)
+    }
+
+    /// In millionths.
+    pub const fn millionths(self) -> u64 {
+        self.0
+    }
+
+    /// That many millionths.
+    pub const fn of_millionths(millionths: u64) -> Self {
+        Self(millionths)
+    }
+}
+
+/// What a limit allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// The generic cell rate algorithm: `burst` at once, and `limit` per `per` in the long run. In any span of time no more
+    /// than `burst` and what has flowed back in that time.
+    Gcra {
+        /// What flows back in one `per`.
+        limit: Amount,
+        /// The time that takes.
+        per: Duration,
+        /// What can be taken at once.
+        burst: Amount,
+    },
+    /// No more than `limit` in each window, one following the other from the Unix epoch on.
+    FixedWindow {
+        /// What a window allows.
+        limit: Amount,
+        /// How long it is.
+        per: Duration,
+    },
+    /// No more than `limit` in any span of time as long as `per`.
+    SlidingWindow {
+        /// What any such span allows.
+        limit: Amount,
+        /// How long it is.
+        per: Duration,
+    },
+    /// No more than `limit` altogether. Forgotten when nothing was taken for `keep`.
+    Total {
+        /// What may be taken.
+        limit: Amount,
+        /// How long it is remembered.
+        keep: Duration,
+    },
+    /// No more than `max` at the same time: what is taken is given back with [`StateStore::give_back`].
+    Slots {
+        /// How many.
+        max: u32,
+    },
+}
+
+/// What one call takes of one limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Take {
+    /// Which limit, for whom. The same key always has the same kind of [`Allowance`].
+    pub key: String,
+    /// What the limit allows now; a reload may have changed its numbers.
+    pub allowance: Allowance,
+    /// How much; a slot is one, whatever this says.
+    pub cost: Amount,
+}
+
+/// A limit that has not enough left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which of the takes, by its place.
+    pub index: usize,
+    /// When it may be taken if nobody else takes of it. Nothing for a slot, and for what can never be taken.
+    pub retry_after: Option<Duration>,
+}
+
+/// One space of cached results: those of one policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSpace<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many entries it holds; the one that was used longest ago gives way to a new one.
+    pub max_entries: usize,
+}
+
+/// A result in a cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheEntry {
+    /// The result.
+    pub output: Value,
+    /// When it was written. Its time to live counts from here, however often it is read.
+    pub stored_at: Timestamp,
+    /// From when on it is not given out any more.
+    pub expires_at: Timestamp,
+}
+
+/// What a cache says of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lookup {
+    /// The entry, if there is one that has not expired.
+    pub entry: Option<CacheEntry>,
+    /// How often the space was cleared. [`StateStore::cache_put`] takes it back, so that a result which was on its way while
+    /// the space was cleared is not kept.
+    pub generation: u64,
+}
+
+/// Where the state of policies is kept. Everything is counted exactly, however many callers there are at once.
+pub trait StateStore: Send + Sync {
+    /// Takes from each of these limits, or from none: an empty list says that all was taken, otherwise it names every limit
+    /// that has not enough left. Of a key that appears twice, both are taken.
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
+
+    /// Gives a slot back. A key of which nothing is taken is passed over.
+    fn give_back(&self, key: &str);
+
+    /// Waits until a slot may have been given back since this was called. It may also come back for no reason.
+    fn slot_freed(&self) -> BoxFuture<'_, ()>;
+
+    /// Looks a key up. A hit makes the entry the one used last, and does not prolong its life.
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, Lookup>;
+
+    /// Writes an entry, unless the space was cleared since `generation` was read.
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Drops every entry of a space.
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()>;
+}
