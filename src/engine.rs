@@ -6,10 +6,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::call::{SessionState, ToolCall};
-use crate::host::{Clock, Observer, SystemClock};
+use crate::execution::Services;
+use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Layers};
 use crate::policy::{self, Built, Chains};
 use crate::session::{Session, Shared};
+use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, ToolSet};
 
 /// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
@@ -97,6 +99,8 @@ impl Engine {
             tools: ToolSet::default(),
             clock: Box::new(SystemClock),
             observers: Vec::new(),
+            store: None,
+            seed: None,
         }
     }
 
@@ -128,6 +132,8 @@ pub struct EngineBuilder {
     tools: ToolSet,
     clock: Box<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
+    store: Option<Arc<dyn StateStore>>,
+    seed: Option<u64>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -158,9 +164,28 @@ impl EngineBuilder {
         self
     }
 
+    /// Another store for what outlives a call than this process's memory. Engines that share a store share their limits
+    /// and caches.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn StateStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Makes chance repeatable: the jitter of `retry`, and `random()` in scripts.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers } = self;
-        Engine { shared: Arc::new(Shared { bundle: ArcSwap::new(chains), tools, clock, observers }) }
+        let Self { chains, tools, clock, observers, store, seed } = self;
+        let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
+        let services = Services::new(store, seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed));
+        Engine {
+            shared: Arc::new(Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services }),
+        }
     }
 }

@@ -8,6 +8,7 @@ pub mod diagnostic;
 pub mod json;
 pub mod call;
 pub mod host;
+pub mod state;
 
 // Reading: rules files → trees with places.
 pub mod source;
@@ -29,6 +30,7 @@ pub mod policy;
 
 // Running: one call, one agent run, and the whole for those who embed it.
 pub mod kernel;
+mod execution;
 pub mod session;
 pub mod engine;
 

@@ -7,8 +7,9 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 
 use crate::call::{Outcome, SessionState, ToolCall};
+use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
-use crate::kernel::{Decision, Effect, Execution, Kernel, Layers};
+use crate::kernel::{Decision, Effect, Kernel, Layers};
 use crate::policy::Chains;
 use crate::tools::ToolSet;
 
@@ -18,6 +19,7 @@ pub(crate) struct Shared {
     pub(crate) tools: ToolSet,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) observers: Vec<Box<dyn Observer>>,
+    pub(crate) services: Services,
 }
 
 impl Shared {
@@ -46,6 +48,8 @@ pub struct Session {
     /// The prompt's and the call's policies, in this order.
     lower_layers: Vec<Arc<Chains>>,
     unnamed_calls: u64,
+    /// Its own name among all sessions, whatever the host calls it.
+    unique_name: String,
 }
 
 impl std::fmt::Debug for Session {
@@ -60,6 +64,7 @@ impl std::fmt::Debug for Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
+            unique_name: shared.services.unique_name(),
             shared,
             name: None,
             state: SessionState::default(),
@@ -100,10 +105,11 @@ impl Session {
         let started = Instant::now();
         let call = self.name_call(call);
         let layers = self.layers();
-        let Self { shared, name, state, .. } = self;
+        let Self { shared, name, state, unique_name, .. } = self;
         let kernel = shared.kernel(&layers);
+        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
         let decision = kernel.decide(&call, state);
-        let outcome = run(&kernel, decision, &call, state, executor, started).await;
+        let outcome = execute.run(decision, state, started).await;
         shared.report(name.as_deref(), outcome)
     }
 
@@ -119,8 +125,9 @@ impl Session {
     ) -> Vec<Outcome> {
         let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
         let layers = self.layers();
-        let Self { shared, name, state, .. } = self;
+        let Self { shared, name, state, unique_name, .. } = self;
         let kernel = shared.kernel(&layers);
+        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
         let decisions: Vec<Decision<'_>> = calls.iter().map(|call| kernel.decide(call, state)).collect();
         let mut changed = false;
         if let Some(halting) = decisions.iter().find(|decision| decision.effect() == Effect::Halt) {
@@ -133,7 +140,7 @@ impl Session {
             let overtaken = changed && decision.effect() < Effect::Invalid;
             let decision = if overtaken { strictest(decision, kernel.decide(call, state)) } else { decision };
             changed |= decision.is_permitted();
-            let outcome = run(&kernel, decision, call, state, executor, started).await;
+            let outcome = execute.run(decision, state, started).await;
             outcomes.push(shared.report(name.as_deref(), outcome));
         }
         outcomes
@@ -156,30 +163,4 @@ impl Session {
 /// Of two decisions on one call the stricter; of equal ones the later, which knows more.
 fn strictest<'c>(earlier: Decision<'c>, later: Decision<'c>) -> Decision<'c> {
     if earlier.effect() > later.effect() { earlier } else { later }
-}
-
-/// Executes what is permitted, and settles.
-async fn run(
-    kernel: &Kernel<'_>,
-    decision: Decision<'_>,
-    call: &ToolCall,
-    state: &mut SessionState,
-    executor: &impl ToolExecutor,
-    started: Instant,
-) -> Outcome {
-    match decision.effect() {
-        Effect::Run => {
-            // Counted before it runs: a call that is given up half-way has run all the same.
-            state.count_call(&call.tool);
-            let answer = match decision.changed_call() {
-                Some(changed) => executor.execute(&changed).await,
-                None => executor.execute(call).await,
-            };
-            kernel.settle(decision, Execution::Tool(answer), state, started)
-        }
-        Effect::Answer => kernel.settle(decision, Execution::Answered, state, started),
-        Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
-            kernel.refuse(decision, state, started)
-        }
-    }
 }

@@ -101,6 +101,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads one JSONPath or a list of them.
+    pub fn paths(&mut self, node: &Node) -> Vec<Path> {
+        let nodes = node.items().unwrap_or(std::slice::from_ref(node));
+        nodes.iter().filter_map(|node| self.path(node)).collect()
+    }
+
     /// Reads a list of paths below `$.input`.
     pub fn input_paths(&mut self, node: &Node) -> Vec<Path> {
         let mut paths = Vec::new();

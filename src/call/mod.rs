@@ -1,10 +1,12 @@
 //! A tool call and what becomes of it: plain, serializable data that every later room speaks.
 
+mod amount;
 mod outcome;
 mod record;
 mod session;
 mod view;
 
+pub use amount::Amount;
 pub use outcome::{
     ApprovalRequest, AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code,
 };
@@ -51,6 +53,19 @@ impl ToolCall {
             server: None,
             context: Value::Null,
             options: Value::Null,
+        }
+    }
+
+    /// The same call with other arguments.
+    #[must_use]
+    pub fn with_input(&self, input: Value) -> Self {
+        Self {
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            input,
+            server: self.server.clone(),
+            context: self.context.clone(),
+            options: self.options.clone(),
         }
     }
 

@@ -131,6 +131,18 @@ pub mod reason_code {
     pub const TRANSFORM_FAILED: &str = "transform_failed";
     /// A `respond` policy answered.
     pub const ANSWERED: &str = "answered";
+    /// A `rate_limit` has too little left.
+    pub const RATE_LIMITED: &str = "rate_limited";
+    /// A `concurrency` limit has no slot free.
+    pub const CONCURRENCY_LIMITED: &str = "concurrency_limited";
+    /// The store that counts for a limit did not answer.
+    pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+    /// A cache answered.
+    pub const CACHED: &str = "cached";
+    /// A `timeout` gave the tool up.
+    pub const TIMEOUT: &str = "timeout";
+    /// An `around` script failed.
+    pub const SCRIPT_ERROR: &str = "script_error";
     /// The tool ended in an error.
     pub const TOOL_ERROR: &str = "tool_error";
     /// A `recover` policy turned the tool's error into a message.
@@ -233,6 +245,12 @@ pub struct Outcome {
     /// No tool stood behind the call, so the output says nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry: bool,
+    /// How often the tool was called, where that was more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// For a call that a limit refused: in how many milliseconds it may come again, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     /// The digest of the rules that decided.
     pub revision: String,
     /// Time in Callgate and in the tool, in microseconds.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::Amount;
+
 /// The state of one session: the `$.session` of the call document.
 ///
 /// Labels are only ever added. Facts are kept by name, or by name and key. A label or fact whose own condition could
@@ -13,6 +15,8 @@ pub struct SessionState {
     document: Value,
     unsettled: Vec<String>,
     halted: Option<String>,
+    /// What was taken of limits that count by run.
+    taken: HashMap<String, Amount>,
     /// How often the model was invited to try again, by policy and tool.
     invitations: Vec<((String, String), u64)>,
     /// How often each call id has come, for ids repeat.
@@ -25,6 +29,7 @@ impl Default for SessionState {
             document: json!({ "labels": [], "facts": {}, "calls": {} }),
             unsettled: Vec::new(),
             halted: None,
+            taken: HashMap::new(),
             invitations: Vec::new(),
             occurrences: HashMap::new(),
         }
@@ -105,6 +110,17 @@ impl SessionState {
     /// Why the session was stopped, if it was.
     pub fn halted(&self) -> Option<&str> {
         self.halted.as_deref()
+    }
+
+    /// What was taken of a limit that counts by run.
+    pub fn taken(&self, limit: &str) -> Amount {
+        self.taken.get(limit).copied().unwrap_or_default()
+    }
+
+    /// Takes of a limit that counts by run.
+    pub fn take(&mut self, limit: &str, cost: Amount) {
+        let taken = self.taken.entry(limit.to_owned()).or_default();
+        *taken = taken.plus(cost);
     }
 
     /// Counts a call by its id, and gives it a name that no other call of the session has: the id itself, or for a later

@@ -5,13 +5,14 @@ mod store;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub use store::{
-    Allowance, Amount, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
+    Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };
 
 use std::future::Future;
 
 use serde_json::Value;
 
+pub use crate::call::Amount;
 use crate::call::{Outcome, ToolCall};
 
 /// Why a tool gave no result.

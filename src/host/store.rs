@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::BoxFuture;
-use crate::json::Decimal;
+use crate::call::Amount;
 
 /// What a store answers, in time.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -18,38 +18,6 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);
-
-/// How much a call takes of a limit: a decimal number that is not negative, kept exactly in millionths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Amount(u64);
-
-impl Amount {
-    /// Nothing.
-    pub const ZERO: Self = Self(0);
-    /// Millionths in one.
-    const ONE: u64 = 1_000_000;
-
-    /// A whole number; beyond 18 trillion the largest amount there is.
-    pub const fn whole(number: u64) -> Self {
-        Self(number.saturating_mul(Self::ONE))
-    }
-
-    /// A JSON number. What is finer than a millionth is rounded up, what is larger than the largest amount is that. Nothing
-    /// for a negative number.
-    pub fn of(number: &Number) -> Option<Self> {
-        Decimal::of(number).scaled_up(6).map(Self)
-    }
-
-    /// In millionths.
-    pub const fn millionths(self) -> u64 {
-        self.0
-    }
-
-    /// That many millionths.
-    pub const fn of_millionths(millionths: u64) -> Self {
-        Self(millionths)
-    }
-}
 
 /// What a limit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

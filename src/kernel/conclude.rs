@@ -1,11 +1,12 @@
 //! The end of a call: its audit, its request to a person, and its outcome, all redacted.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 
 use super::settle::Settling;
-use super::shown::{Shown, WITHHELD};
+use super::shown::{Shown, WITHHELD, redaction};
 use super::trace::PolicyRef;
 use super::{Decision, Kernel, gate};
 use crate::call::{
@@ -14,7 +15,7 @@ use crate::call::{
 };
 use crate::json;
 use crate::matcher::Truth;
-use crate::middleware::Kind;
+use crate::middleware::{Kind, Redact};
 use crate::policy::Mode;
 
 impl Kernel<'_> {
@@ -43,10 +44,17 @@ impl Kernel<'_> {
             approval: None,
             audit: Vec::new(),
             dry: false,
+            attempts: None,
+            retry_after_ms: None,
             revision: self.revision(),
             duration_us: micros_since(started),
         }
     }
+}
+
+/// Rounded up: who comes back after this long is not refused for having come too early.
+fn millis_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 fn micros_since(started: Instant) -> u64 {
@@ -67,8 +75,11 @@ impl Settling<'_> {
             let shown = Shown::of(&self.subject, view);
             let message = shown.text(&self.reason.message);
             let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| self.request(kernel.clock.now(), &decision.approvals, &message, &shown, view));
-            (shown.input.clone().into_owned(), message, approval, self.audit(&shown, view))
+                .then(|| self.request(kernel.clock.now(), decision, &message, &shown, view));
+            let mut entries = self.recorded(&shown, view);
+            let (audited, by) = self.audit(&shown, view);
+            entries.extend(audited);
+            (shown.input.clone().into_owned(), message, approval, (entries, by))
         };
         for (reference, open) in audited {
             self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
@@ -86,6 +97,8 @@ impl Settling<'_> {
             approval,
             audit,
             dry: self.dry,
+            attempts: (self.attempts > 1).then_some(self.attempts),
+            retry_after_ms: decision.retry_after.map(millis_up),
             revision: kernel.revision(),
             duration_us: micros_since(started),
         }
@@ -95,20 +108,25 @@ impl Settling<'_> {
     fn request(
         &self,
         now: Timestamp,
-        approvals: &[PolicyRef],
+        decision: &Decision<'_>,
         reason: &str,
         shown: &Shown<'_>,
         view: CallView<'_>,
     ) -> ApprovalRequest {
         let call = self.subject.call;
-        let asking = || approvals.iter().filter_map(|reference| self.subject.policy(*reference));
+        let Decision { approvals, question, .. } = decision;
+        let asking = || {
+            let own = question.as_ref().map(|(reference, _)| reference);
+            approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
+        };
         let lifetimes = asking().filter_map(|policy| match &policy.kind {
             Kind::Approval(approval) => approval.expires,
             _ => None,
         });
         // Where only `defaults.unmatched` asks, there is no question but the reason.
-        let message = match approvals {
-            [] => reason.to_owned(),
+        let message = match (approvals.as_slice(), question) {
+            (_, Some((_, question))) => shown.text(question),
+            ([], None) => reason.to_owned(),
             _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
         };
         ApprovalRequest {
@@ -124,6 +142,23 @@ impl Settling<'_> {
                 .map(|time| time.to_string()),
             input_digest: json::digest(view.input).to_string(),
         }
+    }
+
+    /// What policies around the execution recorded. A result may be in it as well as arguments, and in any place, so all that
+    /// is hidden anywhere of this call is hidden here.
+    fn recorded(&self, shown: &Shown<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
+        let redactions: Vec<&Redact> =
+            self.policies().into_iter().filter_map(|(_, policy)| redaction(policy, &view)).collect();
+        let entry = |(by, fields): &(PolicyRef, Map<String, Value>)| {
+            let mut value = Value::Object(fields.clone());
+            let hidden = redactions.iter().all(|redact| redact.redactor.redact_value(&mut value).is_ok());
+            let fields = match shown.value(value) {
+                Value::Object(fields) if hidden => fields,
+                _ => Map::from_iter([(WITHHELD.to_owned(), Value::Null)]),
+            };
+            Some(AuditEntry { policy: self.subject.policy(*by)?.id.clone(), fields })
+        };
+        self.records.iter().filter_map(entry).collect()
     }
 
     /// What audit policies record, and which they are. Matched on what the call is, recorded from what may be shown of it;

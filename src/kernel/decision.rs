@@ -1,12 +1,16 @@
 //! What gate concludes of a call.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::trace::{self, Layers, PolicyRef, Trace};
-use crate::call::{PolicyTrace, Reason, ToolCall, reason_code};
+use super::limits::Pending;
+use super::trace::{Layers, PolicyRef, Trace};
+use super::wrap::Wrapper;
+use crate::call::{PolicyTrace, Reason, ToolCall, Verdict, reason_code};
+use crate::middleware::Kind;
 
 /// What is to become of a call, in order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,12 +33,19 @@ pub enum Effect {
 /// asked, so that a call which nothing stops costs no allocation.
 #[derive(Debug)]
 pub struct Decision<'c> {
-    pub(super) call: &'c ToolCall,
+    pub(super) call: Cow<'c, ToolCall>,
     pub(super) effect: Effect,
     pub(super) reason: Option<Reason>,
     pub(super) permitted_by: Option<PolicyRef>,
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
     pub(super) answer: Option<PolicyRef>,
+    /// The limits to take of before the call runs.
+    pub(super) limits: SmallVec<[Pending; 2]>,
+    /// What wraps the execution, the outermost first.
+    pub(super) wrappers: SmallVec<[Wrapper; 2]>,
+    /// A question that is no policy's standing one, with the policy that asks it.
+    pub(super) question: Option<(PolicyRef, String)>,
+    pub(super) retry_after: Option<Duration>,
     pub(super) input: Cow<'c, Value>,
     pub(super) trace: Trace,
     pub(super) layers: Layers,
@@ -44,12 +55,16 @@ impl<'c> Decision<'c> {
     /// A refusal that no policy gave.
     pub(super) fn refused(call: &'c ToolCall, effect: Effect, code: &str, message: &str) -> Self {
         Self {
-            call,
+            call: Cow::Borrowed(call),
             effect,
             reason: Some(Reason { policy: None, code: code.to_owned(), message: message.to_owned() }),
             permitted_by: None,
             approvals: SmallVec::new(),
             answer: None,
+            limits: SmallVec::new(),
+            wrappers: SmallVec::new(),
+            question: None,
+            retry_after: None,
             input: Cow::Borrowed(&call.input),
             trace: Trace::default(),
             layers: Layers::new(),
@@ -75,17 +90,83 @@ impl<'c> Decision<'c> {
     pub fn changed_call(&self) -> Option<ToolCall> {
         match &self.input {
             Cow::Borrowed(_) => None,
-            Cow::Owned(input) => {
-                let Self { call, .. } = self;
-                Some(ToolCall {
-                    id: call.id.clone(),
-                    tool: call.tool.clone(),
-                    input: input.clone(),
-                    server: call.server.clone(),
-                    context: call.context.clone(),
-                    options: call.options.clone(),
-                })
-            }
+            Cow::Owned(input) => Some(self.call.with_input(input.clone())),
+        }
+    }
+
+    /// The ids of the limits that still have to be asked, and taken of, before the call runs.
+    pub fn pending(&self) -> impl Iterator<Item = &str> {
+        self.limits.iter().filter_map(|pending| Some(pending.policy.find(&self.layers)?.id.as_str()))
+    }
+
+    /// The call as it was asked for.
+    pub(crate) fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    pub(crate) fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    pub(crate) fn take_limits(&mut self) -> SmallVec<[Pending; 2]> {
+        std::mem::take(&mut self.limits)
+    }
+
+    pub(crate) fn wrappers(&self) -> &[Wrapper] {
+        &self.wrappers
+    }
+
+    pub(crate) fn take_trace(&mut self) -> Trace {
+        std::mem::take(&mut self.trace)
+    }
+
+    pub(crate) fn put_trace(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
+    /// What a policy said turned out otherwise.
+    pub(crate) fn amend(&mut self, policy: PolicyRef, verdict: Verdict) {
+        self.trace.amend(policy, verdict);
+    }
+
+    /// The policy that answers in the tool's place, with its answer.
+    pub(crate) fn answer(&self) -> Option<(PolicyRef, Value)> {
+        let reference = self.answer?;
+        match &reference.find(&self.layers)?.kind {
+            Kind::Respond(respond) => Some((reference, respond.output.clone())),
+            _ => None,
+        }
+    }
+
+    /// Makes the decision stricter.
+    pub(crate) fn refuse(&mut self, effect: Effect, reason: Reason, retry_after: Option<Duration>) {
+        if effect > self.effect {
+            (self.effect, self.reason, self.retry_after) = (effect, Some(reason), retry_after);
+        }
+    }
+
+    /// A person is asked, for a policy, what is no policy's standing question.
+    pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, question: String) {
+        self.refuse(Effect::Suspend, reason, None);
+        self.question = Some((policy, question));
+    }
+
+    /// The same decision with a call and arguments of its own.
+    pub(crate) fn into_owned(self) -> Decision<'static> {
+        Decision {
+            call: Cow::Owned(self.call.into_owned()),
+            input: Cow::Owned(self.input.into_owned()),
+            effect: self.effect,
+            reason: self.reason,
+            permitted_by: self.permitted_by,
+            approvals: self.approvals,
+            answer: self.answer,
+            limits: self.limits,
+            wrappers: self.wrappers,
+            question: self.question,
+            retry_after: self.retry_after,
+            trace: self.trace,
+            layers: self.layers,
         }
     }
 
@@ -94,7 +175,7 @@ impl<'c> Decision<'c> {
         if let Some(reason) = &self.reason {
             return reason.clone();
         }
-        let named = |reference: Option<PolicyRef>| trace::policy(&self.layers, reference?);
+        let named = |reference: Option<PolicyRef>| reference?.find(&self.layers);
         let (answer, permit) = (named(self.answer), named(self.permitted_by));
         let (code, message) = match (answer, permit) {
             (Some(policy), _) => {

@@ -4,12 +4,13 @@ use smallvec::SmallVec;
 
 use super::Subject;
 use super::decision::Effect;
+use super::limits::{self, Pending};
 use super::shown::Shown;
 use super::trace::{PolicyRef, Trace};
 use crate::authoring::Polarity;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::Kind;
+use crate::middleware::{Kind, Limit};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
@@ -20,6 +21,7 @@ pub(super) struct Conclusion {
     pub(super) permitted_by: Option<PolicyRef>,
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
     pub(super) answer: Option<PolicyRef>,
+    pub(super) limits: SmallVec<[Pending; 2]>,
 }
 
 enum Cause {
@@ -31,6 +33,8 @@ enum Cause {
     Unmatched,
     /// A policy stops it; with why it can't be decided, if that is so.
     Policy(PolicyRef, Option<String>),
+    /// A limit has too little left.
+    UsedUp(PolicyRef),
 }
 
 /// Asks the policies of gate. After a failure to normalise only what halts is asked: all else is no stricter.
@@ -60,6 +64,10 @@ pub(super) fn run(
                 _ => continue,
             };
             let reference = PolicyRef { layer, index };
+            if let Some(limit) = policy.kind.as_limit() {
+                conclusion.count(reference, policy, limit, &view, trace, why.is_some());
+                continue;
+            }
             let verdict = verdict(policy);
             // What answers is found here, where it lifts `unmatched`, and acts in the tool's place.
             let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
@@ -95,7 +103,45 @@ impl Conclusion {
             }
             Some(reason) => (Effect::Invalid, Cause::Failure(reason)),
         };
-        Self { effect, cause, permitted_by: None, approvals: SmallVec::new(), answer: None }
+        Self {
+            effect,
+            cause,
+            permitted_by: None,
+            approvals: SmallVec::new(),
+            answer: None,
+            limits: SmallVec::new(),
+        }
+    }
+
+    /// Takes in a limit. What it counts in the session is known; what it counts in the store is asked for later.
+    fn count(
+        &mut self,
+        reference: PolicyRef,
+        policy: &Policy,
+        limit: &Limit,
+        view: &CallView<'_>,
+        trace: &mut Trace,
+        open: bool,
+    ) {
+        let enforced = policy.mode != Mode::Shadow;
+        let (verdict, cause, measure) = match limit.measure(view) {
+            Ok(measure) if limits::is_used_up(limit, &measure, view) => {
+                (refusing(limit), Some(Cause::UsedUp(reference)), Some(measure))
+            }
+            Ok(measure) => (Verdict::Pass, None, Some(measure)),
+            // For whom, or how much, is not known: it may be too much.
+            Err(why) => (refusing(limit), Some(Cause::Policy(reference, Some(why))), None),
+        };
+        trace.note(reference, Phase::Gate, verdict, open || measure.is_none());
+        if let Some(cause) = cause.filter(|_| enforced) {
+            self.tighten(limits::effect(limit.on_exceed), cause);
+        }
+        self.limits.extend(measure.map(|measure| Pending { policy: reference, measure }));
+    }
+
+    /// It can't be decided whether a policy wraps the execution.
+    pub(super) fn undecided(&mut self, reference: PolicyRef, why: String) {
+        self.tighten(Effect::Deny, Cause::Policy(reference, Some(why)));
     }
 
     /// Takes in what a matching policy says. Says whether it lifts `defaults.unmatched`.
@@ -150,6 +196,13 @@ impl Conclusion {
                 };
                 (reason_code::UNMATCHED, None, message)
             }
+            Cause::UsedUp(reference) => {
+                let shown = Shown::of(subject, view);
+                let mut reason =
+                    limits::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
+                reason.message = shown.text(&reason.message);
+                return Some(reason);
+            }
             Cause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;
                 let shown = Shown::of(subject, view);
@@ -171,6 +224,14 @@ impl Conclusion {
         };
         let message = Shown::of(subject, view).text(&message);
         Some(Reason { policy, code: code.to_owned(), message })
+    }
+}
+
+/// What a limit says of a call that it refuses.
+fn refusing(limit: &Limit) -> Verdict {
+    match limits::effect(limit.on_exceed) {
+        Effect::Halt => Verdict::Halt,
+        _ => Verdict::Deny,
     }
 }
 

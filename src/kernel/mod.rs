@@ -6,25 +6,32 @@
 mod conclude;
 mod decision;
 mod gate;
+mod limits;
 mod normalise;
 mod settle;
 mod shown;
 mod trace;
+mod wrap;
 
 pub use decision::{Decision, Effect};
-pub use settle::Execution;
+pub(crate) use limits::{Pending, effect as effect_of};
+pub(crate) use settle::{Ended, Execution};
 pub use trace::Layers;
+pub(crate) use trace::{PolicyRef, Trace};
+pub(crate) use wrap::Wrapper;
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::call::{CallView, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
-use trace::{PolicyRef, Trace};
+use shown::Shown;
 
 /// What decides calls: the layers, each of one revision, the known tools and the time.
 #[derive(Clone, Copy)]
@@ -60,19 +67,78 @@ impl Kernel<'_> {
         let view = subject.view(session);
         let normalised = normalise::run(&subject, &call.input, view, &mut trace);
         let view = CallView { input: &normalised.input, ..view };
-        let conclusion = gate::run(&subject, view, normalised.failure, &mut trace);
+        let mut conclusion = gate::run(&subject, view, normalised.failure, &mut trace);
+        let mut wrappers = SmallVec::new();
+        if matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
+            let mut wrapping = Trace::default();
+            let found = wrap::find(&subject, &view, &mut wrapping);
+            if conclusion.effect == Effect::Run {
+                wrappers = found.inner;
+                trace.append(wrapping);
+            }
+            if let Some((reference, why)) = found.undecided {
+                conclusion.undecided(reference, why);
+            }
+        }
         let reason = conclusion.reason(&subject, view);
         Decision {
-            call,
+            call: Cow::Borrowed(call),
             effect: conclusion.effect,
             reason,
             permitted_by: conclusion.permitted_by,
             approvals: conclusion.approvals,
             answer: conclusion.answer,
+            limits: conclusion.limits,
+            wrappers,
+            question: None,
+            retry_after: None,
             input: normalised.input,
             trace,
             layers: self.layers.clone(),
         }
+    }
+
+    /// A call as policies see it before it runs.
+    pub(crate) fn view<'a>(&'a self, call: &'a ToolCall, session: &'a SessionState) -> CallView<'a> {
+        let annotations = self.tools.get(call).and_then(|tool| tool.annotations.as_ref());
+        CallView { annotations, ..CallView::new(call, session) }
+    }
+
+    /// The caches that a call of this tool makes forget.
+    pub(crate) fn invalidated_by(&self, call: &ToolCall) -> Vec<(PolicyRef, &Policy)> {
+        let subject = self.subject(call);
+        let layers = (0u32..).zip(self.layers.iter().zip(&subject.chains));
+        let caches = layers.flat_map(|(layer, (chains, chain))| {
+            chain
+                .invalidates
+                .iter()
+                .filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))
+        });
+        caches.collect()
+    }
+
+    /// Why a call is refused that found too little left of a limit.
+    pub(crate) fn used_up(
+        &self,
+        decision: &Decision<'_>,
+        session: &SessionState,
+        by: PolicyRef,
+        retry_after: Option<Duration>,
+    ) -> Reason {
+        let subject = self.subject(&decision.call);
+        let view = CallView { input: &decision.input, ..subject.view(session) };
+        let shown = Shown::of(&subject, view);
+        let policy = by.find(self.layers);
+        let reason =
+            policy.and_then(|policy| limits::refusal(&subject, policy, retry_after, &shown.view(view)));
+        let mut reason = reason.unwrap_or_else(Self::failure);
+        reason.message = shown.text(&reason.message);
+        reason
+    }
+
+    /// Why a call is refused on which Callgate itself failed.
+    pub(crate) fn failure() -> Reason {
+        Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
     }
 
     fn subject<'a>(&'a self, call: &'a ToolCall) -> Subject<'a> {
@@ -123,7 +189,7 @@ impl<'a> Subject<'a> {
     }
 
     fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {
-        trace::policy(self.layers, reference)
+        reference.find(self.layers)
     }
 }
 

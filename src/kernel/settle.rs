@@ -1,11 +1,13 @@
 //! Settle: recover, then transform.output, then redact, then label and fact, then audit; and the outcome.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::decision::{Decision, Effect};
+use super::limits::in_words;
 use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
@@ -14,13 +16,38 @@ use crate::matcher::Truth;
 use crate::middleware::{Kind, apply_steps};
 use crate::policy::{Mode, Policy};
 
+/// How the execution of a call ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The tool gave a result.
+    Ran(ToolAnswer),
+    /// The tool ended in an error, or a policy gave it up.
+    Failed(ToolError, Option<PolicyRef>),
+    /// A policy answered in the tool's place.
+    Answered(PolicyRef, Value),
+    /// A cache answered, with what is so old.
+    Cached(PolicyRef, Value, Duration),
+    /// A policy around the execution failed, whether the tool ran to its end or not.
+    Broken(PolicyRef, Reason, OutcomeKind),
+}
+
 /// What came of executing a call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Execution {
-    /// The tool ran.
-    Tool(Result<ToolAnswer, ToolError>),
-    /// A `respond` policy answered.
-    Answered,
+#[derive(Debug)]
+pub(crate) struct Execution {
+    /// How it ended.
+    pub(crate) ended: Ended,
+    /// How often the tool was called.
+    pub(crate) attempts: u32,
+    /// The arguments that the tool ran with last, where a policy around the execution changed them.
+    pub(crate) input: Option<Value>,
+    /// What policies around the execution recorded.
+    pub(crate) records: Vec<(PolicyRef, Map<String, Value>)>,
+}
+
+impl From<Ended> for Execution {
+    fn from(ended: Ended) -> Self {
+        Self { ended, attempts: 0, input: None, records: Vec::new() }
+    }
 }
 
 /// A call on its way to its outcome.
@@ -35,14 +62,23 @@ pub(super) struct Settling<'a> {
     pub(super) dry: bool,
     /// The call's id, with a number where the session has seen it before.
     pub(super) occurrence: String,
+    /// How often the tool was called.
+    pub(super) attempts: u32,
+    /// What policies around the execution recorded.
+    pub(super) records: Vec<(PolicyRef, Map<String, Value>)>,
 }
 
 impl Kernel<'_> {
     /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session.
     ///
     /// A panic in here denies.
-    pub fn refuse(&self, decision: Decision<'_>, session: &mut SessionState, started: Instant) -> Outcome {
-        let (call, halts) = (decision.call, decision.effect == Effect::Halt);
+    pub(crate) fn refuse(
+        &self,
+        decision: Decision<'_>,
+        session: &mut SessionState,
+        started: Instant,
+    ) -> Outcome {
+        let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
         catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, session, started))).unwrap_or_else(
             |_| {
@@ -50,7 +86,7 @@ impl Kernel<'_> {
                 if halts {
                     session.halt(UNDECIDABLE);
                 }
-                self.broken(call, kind, UNDECIDABLE, started)
+                self.broken(&call, kind, UNDECIDABLE, started)
             },
         )
     }
@@ -72,7 +108,7 @@ impl Kernel<'_> {
             session.halt(&reason.message);
         }
         let settling = Settling {
-            subject: self.subject(decision.call),
+            subject: self.subject(&decision.call),
             trace: std::mem::take(&mut decision.trace),
             kind,
             output: None,
@@ -80,6 +116,8 @@ impl Kernel<'_> {
             reason,
             dry: false,
             occurrence: session.name_occurrence(&decision.call.id),
+            attempts: 0,
+            records: Vec::new(),
         };
         settling.finish(self, &decision, session, started)
     }
@@ -87,18 +125,18 @@ impl Kernel<'_> {
     /// The outcome of a call that was executed or answered.
     ///
     /// After a panic in here nothing of the result is shown: what was to be hidden in it may not be hidden yet.
-    pub fn settle(
+    pub(crate) fn settle(
         &self,
         decision: Decision<'_>,
         execution: Execution,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
-        let call = decision.call;
+        let call = decision.call.clone();
         catch_unwind(AssertUnwindSafe(|| self.settle_unguarded(decision, execution, session, started)))
             .unwrap_or_else(|_| {
                 let message = "the call ran, but its result is withheld: Callgate failed to settle it";
-                self.broken(call, OutcomeKind::Failed, message, started)
+                self.broken(&call, OutcomeKind::Failed, message, started)
             })
     }
 
@@ -109,40 +147,52 @@ impl Kernel<'_> {
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
-        let subject = self.subject(decision.call);
-        let mut dry = false;
-        let (kind, output, error) = match execution {
-            Execution::Tool(Ok(answer)) => {
+        let Execution { ended, attempts, input, records } = execution;
+        if let Some(input) = input {
+            decision.input = Cow::Owned(input);
+        }
+        let call = decision.call.clone();
+        let subject = self.subject(&call);
+        let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
+        let (mut dry, mut error) = (false, None);
+        let (kind, output, reason) = match ended {
+            Ended::Ran(answer) => {
                 dry = answer.dry;
-                (OutcomeKind::Executed, Some(answer.output), None)
+                (OutcomeKind::Executed, Some(answer.output), decision.reason())
             }
-            Execution::Tool(Err(error)) => (OutcomeKind::Failed, None, Some(error)),
-            Execution::Answered => {
-                let policy = decision.answer.and_then(|reference| subject.policy(reference));
-                let output = policy.and_then(|policy| match &policy.kind {
-                    Kind::Respond(respond) => Some(respond.output.clone()),
-                    _ => None,
-                });
-                (OutcomeKind::Answered, output, None)
+            Ended::Answered(by, output) => {
+                let policy = id(by);
+                let message =
+                    format!("`{}` answers in the tool's place", policy.as_deref().unwrap_or_default());
+                let code = reason_code::ANSWERED.to_owned();
+                (OutcomeKind::Answered, Some(output), Reason { policy, code, message })
             }
+            Ended::Cached(by, output, age) => {
+                let message = format!("the tool gave this {} ago for the same call", in_words(age));
+                let code = reason_code::CACHED.to_owned();
+                (OutcomeKind::Cached, Some(output), Reason { policy: id(by), code, message })
+            }
+            Ended::Failed(failure, by) => {
+                let code = by.and_then(|_| failure.kind.clone());
+                let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
+                let reason = Reason { policy: by.and_then(id), code, message: failure.message.clone() };
+                error = Some(failure);
+                (OutcomeKind::Failed, None, reason)
+            }
+            Ended::Broken(by, reason, kind) => (kind, None, Reason { policy: id(by), ..reason }),
         };
-        let reason = match &error {
-            Some(error) => Reason {
-                policy: None,
-                code: reason_code::TOOL_ERROR.to_owned(),
-                message: error.message.clone(),
-            },
-            None => decision.reason(),
-        };
+        let failed = output.is_none();
         let mut settling = Settling {
             subject,
             trace: std::mem::take(&mut decision.trace),
             kind,
             output,
-            error: error.as_ref().map(|error| error.message.clone()),
+            error: failed.then(|| reason.message.clone()),
             reason,
             dry,
             occurrence: session.name_occurrence(&decision.call.id),
+            attempts,
+            records,
         };
         if let Some(error) = &error {
             settling.recover(error, &decision.input, session);
@@ -172,7 +222,7 @@ impl<'a> Settling<'a> {
     fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
         for (reference, policy) in self.policies() {
             let Kind::Recover(recover) = &policy.kind else { continue };
-            if !recover.concerns(error) || policy.matcher.eval(&self.view(input, session)) != Truth::Yes {
+            if !recover.on.concern(error) || policy.matcher.eval(&self.view(input, session)) != Truth::Yes {
                 continue;
             }
             let invitations = session.invitations(&policy.id, &self.subject.call.tool);
@@ -269,7 +319,10 @@ impl<'a> Settling<'a> {
         for (reference, policy) in self.policies() {
             let acts = match &policy.kind {
                 Kind::Label(_) => true,
-                Kind::Fact(_) => self.kind == OutcomeKind::Executed && !self.dry,
+                // What a cache gives the tool gave a short while ago.
+                Kind::Fact(_) => {
+                    matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry
+                }
                 _ => false,
             };
             if !acts {

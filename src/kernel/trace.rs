@@ -17,9 +17,16 @@ pub(crate) struct PolicyRef {
     pub(super) index: u32,
 }
 
-/// The policy behind a reference.
-pub(super) fn policy(layers: &Layers, reference: PolicyRef) -> Option<&Policy> {
-    layers.get(reference.layer as usize)?.policy(reference.index)
+impl PolicyRef {
+    /// The policy itself.
+    pub(crate) fn find(self, layers: &Layers) -> Option<&Policy> {
+        layers.get(self.layer as usize)?.policy(self.index)
+    }
+
+    /// The layer that it is in; the bundle is 0.
+    pub(crate) fn layer(self) -> u32 {
+        self.layer
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +39,7 @@ struct Step {
 
 /// What policies said, in order.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
+pub(crate) struct Trace {
     steps: SmallVec<[Step; 8]>,
 }
 
@@ -42,10 +49,22 @@ impl Trace {
         self.steps.push(Step { policy, phase, verdict, undecided });
     }
 
+    /// What a policy said turned out otherwise.
+    pub(crate) fn amend(&mut self, policy: PolicyRef, verdict: Verdict) {
+        if let Some(step) = self.steps.iter_mut().rev().find(|step| step.policy == policy) {
+            step.verdict = verdict;
+        }
+    }
+
+    /// Takes in what another trace of the same call has beyond this one.
+    pub(crate) fn append(&mut self, other: Trace) {
+        self.steps.extend(other.steps);
+    }
+
     /// The trace with the policies' names.
     pub(super) fn named(&self, layers: &Layers) -> Vec<PolicyTrace> {
         let entry = |step: &Step| {
-            let policy = policy(layers, step.policy)?;
+            let policy = step.policy.find(layers)?;
             Some(PolicyTrace {
                 id: policy.id.clone(),
                 kind: policy.kind.entry().name.to_owned(),

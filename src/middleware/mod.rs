@@ -3,26 +3,40 @@
 mod allow;
 mod approval;
 mod audit;
+mod cache;
+mod concurrency;
 mod deny;
+mod errors;
 mod fact;
 mod halt;
 mod label;
+mod limit;
+mod rate_limit;
 mod recover;
 mod redact;
 mod respond;
+mod retry;
+mod scope;
+mod timeout;
 mod transform;
 mod validate;
 
 pub use allow::Allow;
 pub use approval::{Approval, Remember};
 pub use audit::Audit;
+pub use cache::Cache;
 pub use deny::Deny;
+pub use errors::ErrorPatterns;
 pub use fact::Fact;
 pub use halt::Halt;
 pub use label::Label;
+pub use limit::{Cost, Counted, Limit, Measure, OnExceed, Rule};
 pub use recover::Recover;
 pub use redact::Redact;
 pub use respond::Respond;
+pub use retry::Retry;
+pub use scope::Scope;
+pub use timeout::Timeout;
 pub use transform::{Step, Transform, apply as apply_steps};
 pub use validate::Validate;
 
@@ -41,8 +55,18 @@ pub enum Kind {
     Halt(Halt),
     /// `validate`
     Validate(Validate),
+    /// `rate_limit`
+    RateLimit(Limit),
+    /// `concurrency`
+    Concurrency(Limit),
     /// `approval`
     Approval(Approval),
+    /// `cache`
+    Cache(Cache),
+    /// `retry`
+    Retry(Retry),
+    /// `timeout`
+    Timeout(Timeout),
     /// `transform`
     Transform(Transform),
     /// `redact`
@@ -79,14 +103,19 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order of the phases in which they act.
-pub static KINDS: [&KindEntry; 12] = [
+pub static KINDS: [&KindEntry; 17] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
     &allow::KIND,
     &halt::KIND,
+    &rate_limit::KIND,
+    &concurrency::KIND,
     &approval::KIND,
     &respond::KIND,
+    &cache::KIND,
+    &retry::KIND,
+    &timeout::KIND,
     &recover::KIND,
     &redact::KIND,
     &label::KIND,
@@ -102,7 +131,12 @@ impl Kind {
             Self::Allow(_) => &allow::KIND,
             Self::Halt(_) => &halt::KIND,
             Self::Validate(_) => &validate::KIND,
+            Self::RateLimit(_) => &rate_limit::KIND,
+            Self::Concurrency(_) => &concurrency::KIND,
             Self::Approval(_) => &approval::KIND,
+            Self::Cache(_) => &cache::KIND,
+            Self::Retry(_) => &retry::KIND,
+            Self::Timeout(_) => &timeout::KIND,
             Self::Transform(_) => &transform::KIND,
             Self::Redact(_) => &redact::KIND,
             Self::Respond(_) => &respond::KIND,
@@ -123,12 +157,35 @@ impl Kind {
                 Phase::Gate | Phase::Execute => false,
             },
             Self::Validate(_) => phase == Phase::Normalise,
-            Self::Deny(_) | Self::Allow(_) | Self::Halt(_) | Self::Approval(_) | Self::Respond(_) => {
-                phase == Phase::Gate
-            }
+            Self::Deny(_)
+            | Self::Allow(_)
+            | Self::Halt(_)
+            | Self::RateLimit(_)
+            | Self::Concurrency(_)
+            | Self::Approval(_)
+            | Self::Respond(_) => phase == Phase::Gate,
+            Self::Cache(_) | Self::Retry(_) | Self::Timeout(_) => phase == Phase::Execute,
             Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
                 phase == Phase::Settle
             }
+        }
+    }
+
+    /// What a limit is made of, where this is one.
+    pub fn as_limit(&self) -> Option<&Limit> {
+        match self {
+            Self::RateLimit(limit) | Self::Concurrency(limit) => Some(limit),
+            _ => None,
+        }
+    }
+
+    /// Its place around the execution among policies of the same priority, the outermost first.
+    pub fn nesting(&self) -> u8 {
+        match self {
+            Self::Cache(_) => 0,
+            Self::Retry(_) => 2,
+            Self::Timeout(_) => 3,
+            _ => u8::MAX,
         }
     }
 }

@@ -1,9 +1,8 @@
 //! `recover`: turns a tool's error into a message that the model can act on.
 
+use super::errors::{self, ErrorPatterns};
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
-use crate::host::ToolError;
-use crate::matcher::NamePattern;
 use crate::source::Node;
 use crate::template::Template;
 
@@ -15,7 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     after_tool: |_| true,
     needs_matcher: false,
     read: |node, reader| {
-        let on = node.get("on").map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
+        let on = ErrorPatterns::read(node, reader);
         let message = match node.get("message") {
             Some(message) => reader.template(message, &["suggestion"])?,
             None => Template::parse_with("Error: {{ error }} {{ suggestion }}", &["suggestion"]).ok()?,
@@ -29,13 +28,7 @@ static RECORD: Record = Record {
     name: "recover",
     doc: "Which errors, and what the model is told.",
     fields: &[
-        Field::optional(
-            "on",
-            Shape::OneOrMany(&Shape::Text(
-                "an error's kind or text: exact, a glob, or a regular expression such as `/invalid/`",
-            )),
-            "Which errors: the error's kind (such as `timeout`) or its text. Without it: every error.",
-        ),
+        errors::ON,
         Field::optional(
             "message",
             Shape::Text("a template"),
@@ -52,21 +45,10 @@ static RECORD: Record = Record {
 /// A `recover` policy's own part.
 #[derive(Debug)]
 pub struct Recover {
-    /// Which errors; every one if empty.
-    pub on: Vec<NamePattern>,
+    /// Which errors.
+    pub on: ErrorPatterns,
     /// What the model is told.
     pub message: Template,
     /// How often in one session, for each tool.
     pub attempts: u64,
-}
-
-impl Recover {
-    /// Whether this is one of its errors.
-    pub fn concerns(&self, error: &ToolError) -> bool {
-        let kind = error.kind.as_deref();
-        self.on.is_empty()
-            || self.on.iter().any(|pattern| {
-                pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind))
-            })
-    }
 }

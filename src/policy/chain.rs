@@ -1,5 +1,6 @@
 //! Plan → [`Chains`]: immutable, indexed by tool, one revision.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::{Copied, Peekable};
 use std::slice::Iter;
@@ -14,6 +15,7 @@ use super::{Defaults, Plan, Policy};
 use crate::call::{CallView, Phase};
 use crate::json::JsonType;
 use crate::matcher::ScalarKey;
+use crate::middleware::Kind;
 use crate::path::Path;
 
 /// Tool names that are remembered with their chains. Names come from models, so the memory is bounded; when it is full
@@ -83,6 +85,7 @@ pub struct Chains {
     /// For each pattern of the set, the policies that have it.
     by_pattern: Vec<Vec<u32>>,
     for_every_tool: Vec<u32>,
+    caches: Vec<u32>,
     remembered: ArcSwap<Remembered>,
 }
 
@@ -94,9 +97,13 @@ impl Chains {
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_places: HashMap<String, usize> = HashMap::new();
         let mut for_every_tool = Vec::new();
+        let mut caches = Vec::new();
         for (index, policy) in (0u32..).zip(&policies) {
             if policy.matcher.tools.is_empty() {
                 for_every_tool.push(index);
+            }
+            if let Kind::Cache(_) = policy.kind {
+                caches.push(index);
             }
             for pattern in &policy.matcher.tools {
                 match pattern.as_regex() {
@@ -132,6 +139,7 @@ impl Chains {
             patterns,
             by_pattern,
             for_every_tool,
+            caches,
             remembered: ArcSwap::default(),
         }
     }
@@ -184,11 +192,28 @@ impl Chains {
             let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()
         };
+        let mut execute = in_phase(Phase::Execute);
+        execute.sort_by_key(|index| {
+            self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.nesting(), *index))
+        });
         Chain {
             normalise: in_phase(Phase::Normalise).into(),
             gate: Gate::index(in_phase(Phase::Gate), self),
+            execute: execute.into(),
             settle: in_phase(Phase::Settle).into(),
+            invalidates: self.invalidated_by(tool).into(),
         }
+    }
+
+    /// The caches that forget once this tool was called, whichever tools they are for.
+    fn invalidated_by(&self, tool: &str) -> Vec<u32> {
+        let concerned = |index: &u32| {
+            self.policy(*index).is_some_and(|policy| match &policy.kind {
+                Kind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),
+                _ => false,
+            })
+        };
+        self.caches.iter().copied().filter(concerned).collect()
     }
 }
 
@@ -199,8 +224,12 @@ pub struct Chain {
     pub normalise: Box<[u32]>,
     /// Those of gate.
     pub gate: Gate,
+    /// Those around the execution, the outermost first.
+    pub execute: Box<[u32]>,
     /// Those of settle.
     pub settle: Box<[u32]>,
+    /// The caches that a call of the tool makes forget.
+    pub invalidates: Box<[u32]>,
 }
 
 /// The policies of gate, those that demand a certain value in a certain place found by hash.

@@ -209,6 +209,8 @@ fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
         approval: None,
         audit: Vec::new(),
         dry: false,
+        attempts: None,
+        retry_after_ms: None,
         revision,
         duration_us: 0,
     }

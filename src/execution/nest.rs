@@ -1,0 +1,222 @@
+//! The tool in the middle, and around it the policies that wrap its execution, each calling the next one inside.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::Execute;
+use super::admission::Permits;
+use super::flights::{Flight, landed};
+use super::guard::{before, guarded};
+use crate::call::{SessionState, ToolCall, Verdict};
+use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, ToolExecutor};
+use crate::host::{ToolAnswer, ToolError};
+use crate::kernel::{Decision, Ended, Execution, PolicyRef, Trace, Wrapper};
+use crate::middleware::{Cache, Kind, Retry, Timeout};
+use crate::policy::Policy;
+
+/// How an execution ended, or the decision that stopped it half-way: a call that a policy made of this one was refused.
+pub(super) type Nested = Result<Ended, Box<Decision<'static>>>;
+
+/// One call under execution.
+pub(super) struct Nest<'n, E> {
+    execute: &'n Execute<'n, E>,
+    permits: &'n mut Permits,
+    state: &'n mut SessionState,
+    trace: Trace,
+    /// The tool was called this often.
+    attempts: u32,
+    /// The session has counted the call.
+    counted: bool,
+    /// The tool was called, and has not come back: what it changes is not known.
+    outstanding: bool,
+    input: Option<Value>,
+    records: Vec<(PolicyRef, Map<String, Value>)>,
+}
+
+impl<'n, E: ToolExecutor> Nest<'n, E> {
+    pub(super) fn new(
+        execute: &'n Execute<'n, E>,
+        permits: &'n mut Permits,
+        state: &'n mut SessionState,
+    ) -> Self {
+        Self {
+            execute,
+            permits,
+            state,
+            trace: Trace::default(),
+            attempts: 0,
+            counted: false,
+            outstanding: false,
+            input: None,
+            records: Vec::new(),
+        }
+    }
+
+    /// Executes a call that may run.
+    pub(super) async fn run(
+        mut self,
+        decision: &mut Decision<'_>,
+    ) -> Result<Execution, Box<Decision<'static>>> {
+        self.trace = decision.take_trace();
+        let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
+        let wrappers = decision.wrappers();
+        let nested = if wrappers.is_empty() {
+            Ok(self.call_tool(&call).await)
+        } else {
+            self.wrapped(&call, wrappers).await
+        };
+        if self.outstanding {
+            self.forget_changed(&call).await;
+        }
+        let Self { trace, attempts, input, records, .. } = self;
+        decision.put_trace(trace);
+        nested.map(|ended| Execution { ended, attempts, input, records })
+    }
+
+    /// The call inside these wrappers.
+    fn wrapped<'a>(&'a mut self, call: &'a ToolCall, wrappers: &'a [Wrapper]) -> BoxFuture<'a, Nested> {
+        Box::pin(async move {
+            let Some((wrapper, inner)) = wrappers.split_first() else {
+                return Ok(self.call_tool(call).await);
+            };
+            let by = wrapper.policy;
+            let Some(policy) = by.find(self.execute.kernel.layers) else {
+                return self.wrapped(call, inner).await;
+            };
+            match &policy.kind {
+                Kind::Cache(cache) => self.cached(by, policy, cache, call, inner).await,
+                Kind::Retry(retry) => self.retried(retry, call, inner).await,
+                Kind::Timeout(timeout) => self.timed(by, timeout, call, inner).await,
+                _ => self.wrapped(call, inner).await,
+            }
+        })
+    }
+
+    async fn call_tool(&mut self, call: &ToolCall) -> Ended {
+        if !self.counted {
+            // Before it runs: a call that is given up half-way has run all the same.
+            self.state.count_call(&call.tool);
+            self.counted = true;
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        self.outstanding = true;
+        // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is old.
+        self.forget_changed(call).await;
+        let answer = guarded(self.execute.executor.execute(call)).await;
+        self.forget_changed(call).await;
+        self.outstanding = false;
+        match answer {
+            Ok(Ok(answer)) => Ended::Ran(answer),
+            Ok(Err(error)) => Ended::Failed(error, None),
+            Err(_) => Ended::Failed(ToolError::new("the tool panicked").of_kind("panic"), None),
+        }
+    }
+
+    /// Empties the caches of what this tool changes. A store that does not answer keeps what it has until it expires.
+    async fn forget_changed(&self, call: &ToolCall) {
+        let Execute { kernel, services, .. } = self.execute;
+        for (by, policy) in kernel.invalidated_by(call) {
+            if let Kind::Cache(cache) = &policy.kind {
+                let space = space_name(by, policy, cache.identity());
+                let _ = services.ask(kernel.clock, services.store.cache_clear(&space)).await;
+            }
+        }
+    }
+
+    async fn cached(
+        &mut self,
+        by: PolicyRef,
+        policy: &Policy,
+        cache: &Cache,
+        call: &ToolCall,
+        inner: &[Wrapper],
+    ) -> Nested {
+        let Execute { kernel, services, session, .. } = self.execute;
+        let Some(key) = cache.key(&kernel.view(call, self.state), session) else {
+            return self.wrapped(call, inner).await;
+        };
+        let name = space_name(by, policy, cache.identity());
+        let space = CacheSpace { name: &name, max_entries: cache.max_entries };
+        let look_up =
+            || services.ask(kernel.clock, services.store.cache_get(kernel.clock.now(), space, &key));
+        let Ok(mut found) = look_up().await else { return self.wrapped(call, inner).await };
+        if let Some(hit) = self.hit(by, &found) {
+            return Ok(hit);
+        }
+        let flight = services.flights.join(&format!("{name}/{key}"));
+        let lead = match flight {
+            Flight::Lead(lead) => Some(lead),
+            Flight::Follow(landing) => {
+                landed(landing).await;
+                None
+            }
+        };
+        // Whoever led may have brought something by now; if it did not, this call goes itself and does not queue again.
+        match look_up().await {
+            Ok(now) => found = now,
+            Err(_) => return self.wrapped(call, inner).await,
+        }
+        if let Some(hit) = self.hit(by, &found) {
+            return Ok(hit);
+        }
+        let ended = self.wrapped(call, inner).await;
+        if let Ok(Ended::Ran(ToolAnswer { output, dry: false })) = &ended {
+            let stored_at = kernel.clock.now();
+            if let Ok(expires_at) = stored_at.checked_add(cache.ttl) {
+                let entry = CacheEntry { output: output.clone(), stored_at, expires_at };
+                let put = services.store.cache_put(space, &key, entry, found.generation);
+                let _ = services.ask(kernel.clock, put).await;
+            }
+        }
+        drop(lead);
+        ended
+    }
+
+    fn hit(&mut self, by: PolicyRef, found: &Lookup) -> Option<Ended> {
+        let CacheEntry { output, stored_at, .. } = found.entry.as_ref()?;
+        self.trace.amend(by, Verdict::Answer);
+        let age = self.execute.kernel.clock.now().duration_since(*stored_at);
+        Some(Ended::Cached(by, output.clone(), Duration::try_from(age).unwrap_or_default()))
+    }
+
+    async fn retried(&mut self, retry: &Retry, call: &ToolCall, inner: &[Wrapper]) -> Nested {
+        let Execute { kernel, services, .. } = self.execute;
+        let attempts = if retry.is_harmless_for(kernel.tools.get(call)) { retry.attempts } else { 1 };
+        let mut attempt = 1;
+        loop {
+            let nested = self.wrapped(call, inner).await;
+            match &nested {
+                Ok(Ended::Failed(error, _)) if attempt < attempts && retry.on.concern(error) => {}
+                _ => return nested,
+            }
+            kernel.clock.sleep(retry.pause(attempt, services.chance())).await;
+            attempt += 1;
+        }
+    }
+
+    async fn timed(
+        &mut self,
+        by: PolicyRef,
+        timeout: &Timeout,
+        call: &ToolCall,
+        inner: &[Wrapper],
+    ) -> Nested {
+        let clock = self.execute.kernel.clock;
+        if let Some(nested) = before(self.wrapped(call, inner), || clock.sleep(timeout.after)).await {
+            return nested;
+        }
+        self.trace.amend(by, Verdict::Deny);
+        let message = format!(
+            "`{}` took longer than {} and was given up; it may have taken effect all the same",
+            call.tool, timeout.words
+        );
+        Ok(Ended::Failed(ToolError::new(message).of_kind("timeout"), Some(by)))
+    }
+}
+
+/// The name of what a policy keeps in the store.
+fn space_name(by: PolicyRef, policy: &Policy, identity: &str) -> String {
+    format!("{}/{}/{identity}", by.layer(), policy.id)
+}

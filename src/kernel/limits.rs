@@ -1,0 +1,94 @@
+//! Limits as gate sees them: what a call would take of which, and what is said of a call that finds too little left.
+
+use std::time::Duration;
+
+use super::Subject;
+use super::decision::Effect;
+use super::trace::PolicyRef;
+use crate::call::{CallView, Reason, reason_code};
+use crate::middleware::{Kind, Limit, Measure, OnExceed, Rule};
+use crate::policy::Policy;
+
+/// A limit that a call must take of before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) policy: PolicyRef,
+    pub(crate) measure: Measure,
+}
+
+/// What becomes of a call that finds too little left.
+pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
+    match on_exceed {
+        OnExceed::Halt => Effect::Halt,
+        OnExceed::Deny | OnExceed::Wait(_) => Effect::Deny,
+    }
+}
+
+/// Whether a limit that counts by run has too little left. Others are for the store to say.
+pub(super) fn is_used_up(limit: &Limit, measure: &Measure, view: &CallView<'_>) -> bool {
+    match limit.rule {
+        Rule::Run(allowed) => view.session.taken(&measure.key).plus(measure.cost) > allowed,
+        Rule::Store(_) | Rule::Conversation(_) => false,
+    }
+}
+
+/// Why a call is refused that finds too little left.
+pub(super) fn refusal(
+    subject: &Subject<'_>,
+    policy: &Policy,
+    retry_after: Option<Duration>,
+    view: &CallView<'_>,
+) -> Option<Reason> {
+    let limit = policy.kind.as_limit()?;
+    let wait = retry_after.map(in_words);
+    let message = match &limit.message {
+        Some(template) => template.render(view, &[("retry_after", wait.as_deref().unwrap_or("never"))]).text,
+        None => {
+            let again = match (&wait, &policy.kind) {
+                (Some(wait), _) => format!("; it may come again in {wait}"),
+                (None, Kind::Concurrency(_)) => "; it may come again when one of them has ended".to_owned(),
+                (None, _) => String::new(),
+            };
+            format!("`{}` allows `{}` {}{again}", policy.id, subject.call.tool, limit.words)
+        }
+    };
+    let code = match policy.kind {
+        Kind::Concurrency(_) => reason_code::CONCURRENCY_LIMITED,
+        _ => reason_code::RATE_LIMITED,
+    };
+    Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })
+}
+
+/// A span of time for people, never shorter than it is: `250ms`, `12s`, `1m 30s`, `3h 5m`.
+pub(super) fn in_words(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+    if millis < 1000 {
+        return format!("{millis}ms");
+    }
+    let seconds = millis.div_ceil(1000);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    let parts = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds % 60, "s")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_rounded_up() {
+        for (micros, words) in [
+            (1, "1ms"),
+            (999_001, "1s"),
+            (1_000_000, "1s"),
+            (1_000_001, "2s"),
+            (61_000_000, "1m 1s"),
+            (90_061_000_000, "1d 1h 1m 1s"),
+            (3_600_000_000, "1h"),
+        ] {
+            assert_eq!(in_words(Duration::from_micros(micros)), words);
+        }
+    }
+}

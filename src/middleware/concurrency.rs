@@ -1,0 +1,37 @@
+//! `concurrency`: how many calls run at the same time.
+
+use super::limit::{self, Common, Cost, Counted, Rule};
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Record, Shape};
+use crate::host::{Allowance, Amount};
+use crate::source::Node;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "concurrency",
+    doc: "Limits how many matching calls run at the same time, over all sessions.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Restricting,
+    after_tool: |_| false,
+    needs_matcher: false,
+    read: |node, reader| {
+        let max = node.get("max").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let max = max.and_then(|max| u32::try_from(max).ok());
+        let common = Common::read(node, reader)?;
+        let (rule, cost) = (Rule::Store(Allowance::Slots { max: max? }), Cost::Fixed(Amount::whole(1)));
+        let words = format!("{} at the same time", max?);
+        Some(Kind::Concurrency(common.limit(rule, cost, Counted::Executions, "slots", words)))
+    },
+};
+
+static RECORD: Record = Record {
+    name: "concurrency",
+    doc: "How many at the same time, for whom.",
+    fields: &[
+        Field::required("max", Shape::Integer(1, 1_000_000), "How many calls run at the same time."),
+        limit::KEY,
+        limit::ON_EXCEED,
+        limit::MAX_WAIT,
+        limit::MESSAGE,
+        limit::ON_STORE_ERROR,
+    ],
+};

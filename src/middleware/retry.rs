@@ -1,0 +1,179 @@
+//! `retry`: calls a tool that failed once more, where that is harmless.
+
+use std::time::Duration;
+
+use super::errors::{self, ErrorPatterns};
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::diagnostic::{Diagnostic, OUT_OF_RANGE};
+use crate::source::Node;
+use crate::tools::Tool;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "retry",
+    doc: "Calls a tool that failed again, after a pause. Only tools that say of themselves that a repetition is harmless, unless \
+          the policy says so.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Permitting,
+    after_tool: |_| false,
+    needs_matcher: false,
+    read: |node, reader| Retry::read(node, reader).map(Kind::Retry),
+};
+
+static RECORD: Record = Record {
+    name: "retry",
+    doc: "How often, after which pause, on which errors.",
+    fields: &[
+        Field::required("attempts", Shape::Integer(2, 100), "How often the tool is called in all."),
+        Field::optional(
+            "backoff",
+            Shape::Record(&BACKOFF),
+            "The pauses between attempts. Without it: from 200ms, doubled, to 10s.",
+        ),
+        errors::ON,
+        Field::optional(
+            "idempotent",
+            Shape::Bool,
+            "Whether a repetition is harmless. Without it: what the tool's hints say (`idempotentHint`, `readOnlyHint`); a tool \
+             without them is not called again.",
+        ),
+    ],
+};
+
+static BACKOFF: Record = Record {
+    name: "backoff",
+    doc: "The pauses between attempts.",
+    fields: &[
+        Field::optional(
+            "initial",
+            Shape::Text("a span of time such as `200ms`"),
+            "The first pause. Without it: 200ms.",
+        ),
+        Field::optional(
+            "factor",
+            Shape::Number,
+            "By how much each pause is longer than the one before, from 1 to 100. Without it: 2.",
+        ),
+        Field::optional(
+            "max",
+            Shape::Text("a span of time such as `5s`"),
+            "The longest pause. Without it: 10s.",
+        ),
+        Field::optional(
+            "jitter",
+            Shape::Bool,
+            "Whether each pause is cut at random, down to half, so that callers do not come back all at once. Without it: `true`.",
+        ),
+    ],
+};
+
+/// A `retry` policy's own part.
+#[derive(Debug)]
+pub struct Retry {
+    /// How often the tool is called in all.
+    pub attempts: u32,
+    /// Which errors.
+    pub on: ErrorPatterns,
+    backoff: Backoff,
+    idempotent: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Backoff {
+    initial: Duration,
+    factor: f64,
+    max: Duration,
+    jitter: bool,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { initial: Duration::from_millis(200), factor: 2.0, max: Duration::from_secs(10), jitter: true }
+    }
+}
+
+impl Retry {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let reported = reader.reported();
+        let attempts = node.get("attempts").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let on = ErrorPatterns::read(node, reader);
+        let backoff = node.get("backoff").map_or_else(Backoff::default, |node| Backoff::read(node, reader));
+        let idempotent = node.get("idempotent").and_then(Node::as_bool);
+        let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok())?;
+        (reader.reported() == reported).then_some(Self { attempts, on, backoff, idempotent })
+    }
+
+    /// Whether the tool may be called more than once: the policy says so, or else the tool's server.
+    pub fn is_harmless_for(&self, tool: Option<&Tool>) -> bool {
+        let hint = |name: &str| {
+            let annotations = tool.and_then(|tool| tool.annotations.as_ref());
+            annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)
+        };
+        self.idempotent.unwrap_or_else(|| hint("idempotentHint") || hint("readOnlyHint"))
+    }
+
+    /// The pause after an attempt (the first is 1); `random` is from 0 to 1.
+    pub fn pause(&self, attempt: u32, random: f64) -> Duration {
+        let Backoff { initial, factor, max, jitter } = self.backoff;
+        let steps = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
+        let seconds = (initial.as_secs_f64() * factor.powi(steps)).min(max.as_secs_f64());
+        let share = if jitter { 1.0 - random.clamp(0.0, 1.0) / 2.0 } else { 1.0 };
+        Duration::try_from_secs_f64(seconds * share).unwrap_or(max)
+    }
+}
+
+impl Backoff {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
+        let default = Self::default();
+        let initial = node.get("initial").and_then(|node| reader.duration(node)).unwrap_or(default.initial);
+        let max = node.get("max").and_then(|node| reader.duration(node));
+        let factor = node.get("factor").and_then(|node| {
+            let factor = node.as_number()?.as_f64()?;
+            if !(1.0..=100.0).contains(&factor) {
+                reader.report(
+                    Diagnostic::new(
+                        &OUT_OF_RANGE,
+                        node.span,
+                        format!("`factor` is from 1 to 100, this is {factor}"),
+                    )
+                    .help("1 keeps the pause as it is, 2 doubles it each time"),
+                );
+            }
+            Some(factor)
+        });
+        if let (Some(max), Some(said)) = (max, node.get("max"))
+            && max < initial
+        {
+            reader.report(
+                Diagnostic::new(&OUT_OF_RANGE, said.span, "`max` is shorter than the first pause")
+                    .help("make `max` longer, or `initial` shorter"),
+            );
+        }
+        Self {
+            initial,
+            factor: factor.unwrap_or(default.factor),
+            max: max.unwrap_or(default.max.max(initial)),
+            jitter: node.get("jitter").and_then(Node::as_bool).unwrap_or(default.jitter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_jitter_only_shortens_them() {
+        let backoff = Backoff {
+            initial: Duration::from_millis(100),
+            factor: 3.0,
+            max: Duration::from_secs(2),
+            jitter: true,
+        };
+        let retry = Retry { attempts: 9, on: ErrorPatterns::default(), backoff, idempotent: None };
+        let pauses =
+            |random| [1, 2, 3, 4, 100, u32::MAX].map(|attempt| retry.pause(attempt, random).as_millis());
+        assert_eq!(pauses(0.0), [100, 300, 900, 2000, 2000, 2000]);
+        assert_eq!(pauses(1.0), [50, 150, 450, 1000, 1000, 1000]);
+    }
+}
