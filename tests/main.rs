@@ -38,3 +38,7 @@ mod reference;
 mod retail;
 #[cfg(test)]
 mod rules_at_large;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod workshop;

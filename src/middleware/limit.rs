@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::authoring::{Field, Reader, Shape};
 use crate::call::{CallView, Node as Place};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
 use crate::json;
 use crate::path::Path;
@@ -215,18 +215,17 @@ fn amount(place: Place<'_>) -> Option<Amount> {
 /// A number from just above 0 to a trillion. Anything else is reported.
 pub(super) fn read_amount(node: &Node, reader: &mut Reader<'_>) -> Option<Amount> {
     const LARGEST: Amount = Amount::whole(1_000_000_000_000);
-    let found = node.as_number().and_then(Amount::of);
-    match found {
+    let number = node.as_number()?;
+    match Amount::of(number) {
         Some(amount) if amount > Amount::ZERO && amount <= LARGEST => Some(amount),
         _ => {
-            let number = node.as_number().map(Number::to_string).unwrap_or_default();
             reader.report(
                 Diagnostic::new(
-                    &crate::diagnostic::OUT_OF_RANGE,
+                    &OUT_OF_RANGE,
                     node.span,
                     format!("`{number}` is no amount: it must be more than 0 and at most 1000000000000"),
                 )
-                .help("to let no call through, write a `deny` policy"),
+                .help("where nothing may pass, write a `deny` policy; where everything may, leave the limit out"),
             );
             None
         }

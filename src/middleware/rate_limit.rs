@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::limit::{self, Common, Cost, Counted, Limit, Rule, read_amount};
 use super::{Kind, KindEntry};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, OUT_OF_RANGE};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
 use crate::source::{Node, NodeValue};
 
@@ -107,7 +107,18 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
             };
             (rule, word)
         }
-        (node_of_per, _) => {
+        (node_of_per, text) => {
+            if let Some(word) = meant_word(text) {
+                reader.report(
+                    Diagnostic::new(
+                        &INVALID_DURATION,
+                        node_of_per.span,
+                        format!("`{text}` is no span of time"),
+                    )
+                    .help(format!("did you mean `{word}`?")),
+                );
+                return None;
+            }
             let per = reader.duration(node_of_per)?;
             let algorithm = algorithm.unwrap_or("gcra");
             refuse_burst(node, algorithm, reader);
@@ -133,6 +144,15 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
     let words = format!("{} per {}", node.get("limit")?.as_number()?, per?.1);
     let (common, cost) = (common?, cost?);
     (reader.reported() == reported).then(|| common.limit(rule, cost, counted, identity, words))
+}
+
+/// The word that was meant in place of a span of time.
+fn meant_word(text: &str) -> Option<&'static str> {
+    match text {
+        "session" | "agent_run" => Some("run"),
+        "thread" | "chat" => Some("conversation"),
+        _ => meant(text, ["run", "conversation"].into_iter()),
+    }
 }
 
 fn refuse_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {

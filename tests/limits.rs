@@ -1,0 +1,476 @@
+//! `rate_limit` and `concurrency`: what is counted, for whom, and what becomes of a call that finds too little left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callgate::host::{
+    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore,
+    StoreError, StoreFuture, Take,
+};
+use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use serde_json::{Value, json};
+
+use crate::workshop::{Tool, call, ended, noon, policy, rules, run};
+
+const EXECUTED: (&str, &str) = ("executed", "unmatched");
+const LIMITED: (&str, &str) = ("denied", "rate_limited");
+
+/// Calls after so many seconds each, with how they ended.
+fn ends(engine: &Engine, clock: &ManualClock, seconds: &[u64], input: &Value) -> Vec<&'static str> {
+    let (tool, mut session) = (Tool::counting(clock), engine.session());
+    let start = clock.now();
+    let at = |offset: u64| start.checked_add(Duration::from_secs(offset)).unwrap();
+    seconds
+        .iter()
+        .map(|offset| {
+            clock.set(at(*offset));
+            clock.drive(session.execute(call("search", input.clone()), &tool)).outcome.name()
+        })
+        .collect()
+}
+
+#[test]
+fn each_algorithm_lets_through_what_it_says() {
+    let times = [0, 1, 2, 29, 30, 45, 59, 60, 61, 62, 90, 120];
+    for (algorithm, admitted) in [
+        // Three at once; one flows back every 20 s.
+        ("gcra", [true, true, true, true, false, true, false, true, false, false, true, true]),
+        // Noon is the start of a window.
+        ("fixed_window", [true, true, true, false, false, false, false, true, true, true, false, true]),
+        ("sliding_window", [true, true, true, false, false, false, false, true, true, true, false, true]),
+    ] {
+        let (engine, clock) = policy(&format!("rate_limit: {{ limit: 3, per: 1m, algorithm: {algorithm} }}"));
+        let expected = admitted.map(|admitted| if admitted { "executed" } else { "denied" });
+        assert_eq!(ends(&engine, &clock, &times, &json!({})), expected, "{algorithm}");
+    }
+    let (engine, clock) = policy("rate_limit: { limit: 6, per: 1m, burst: 1 }");
+    assert_eq!(
+        ends(&engine, &clock, &[0, 1, 9, 10, 30, 31], &json!({})),
+        ["executed", "denied", "denied", "executed", "executed", "denied"]
+    );
+}
+
+#[test]
+fn a_refused_call_is_told_when_it_may_come_again_and_that_is_true() {
+    for algorithm in ["gcra", "fixed_window", "sliding_window"] {
+        let (engine, clock) = policy(&format!("rate_limit: {{ limit: 2, per: 1m, algorithm: {algorithm} }}"));
+        let (tool, mut session) = (Tool::counting(&clock), engine.session());
+        clock.advance(Duration::from_secs(7));
+        let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({})); 3]);
+        let refused = &outcomes[2];
+        assert_eq!(ended(refused), LIMITED);
+        assert_eq!(refused.reason.policy.as_deref(), Some("p"));
+        let after = refused.retry_after_ms.unwrap();
+        assert!(
+            refused.reason.message.starts_with("`p` allows `search` 2 per 1m; it may come again in "),
+            "{}",
+            refused.reason.message
+        );
+        clock.advance(Duration::from_millis(after - 1));
+        assert_eq!(ended(&run(&clock, &mut session, &tool, &[call("search", json!({}))])[0]), LIMITED);
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(ended(&run(&clock, &mut session, &tool, &[call("search", json!({}))])[0]), EXECUTED);
+    }
+}
+
+#[test]
+fn each_key_has_a_count_of_its_own_and_all_sessions_share_it() {
+    let (engine, clock) = policy("rate_limit: { limit: 1, per: 1m, key: [$.context.principal, $.input.to] }");
+    let tool = Tool::counting(&clock);
+    let ana = |to: Value| call("send", json!({ "to": to })).with_context(json!({ "principal": "ana" }));
+    let nobody = |to: Value| call("send", json!({ "to": to }));
+    for (number, (call, expected)) in [
+        (ana(json!("x")), EXECUTED),
+        (ana(json!("y")), EXECUTED),
+        (ana(json!("x")), LIMITED),
+        (ana(json!(1)), EXECUTED),
+        (ana(json!("1")), EXECUTED),
+        (ana(json!(1.0)), LIMITED),
+        (nobody(json!("x")), EXECUTED),
+        (nobody(json!("x")), LIMITED),
+        (ana(json!(["x", "y"])), EXECUTED),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let outcome = clock.drive(engine.session().execute(call, &tool));
+        assert_eq!(ended(&outcome), expected, "call {number}");
+    }
+}
+
+#[test]
+fn cost_is_counted_exactly_and_one_that_can_not_be_read_is_refused() {
+    let (engine, clock) =
+        policy("rate_limit: { limit: 100, per: 1d, algorithm: fixed_window, cost: $.input.amount }");
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    for (amount, expected) in [
+        (json!(49.99), EXECUTED),
+        (json!(100.01), LIMITED),
+        (json!(50.01), EXECUTED),
+        (json!(0), EXECUTED),
+        (json!(0.000001), LIMITED),
+        (json!(-50), ("denied", "undecided")),
+        (json!("5"), ("denied", "undecided")),
+        (json!(null), ("denied", "undecided")),
+    ] {
+        let outcome = clock.drive(session.execute(call("refund", json!({ "amount": amount })), &tool));
+        assert_eq!(ended(&outcome), expected, "{amount}");
+        assert_eq!(
+            outcome.retry_after_ms.is_none(),
+            expected != LIMITED || amount == json!(100.01),
+            "{amount}"
+        );
+    }
+    assert_eq!(tool.count(), 3);
+}
+
+/// Rule 3 of how policies compose.
+#[test]
+fn a_call_that_something_stricter_stops_takes_nothing_unless_attempts_count() {
+    let stop = "{ id: no, match: { tool: pay, where: { path: $.input.large, eq: true } }, deny: {} },
+                { id: ask, match: { tool: pay, where: { path: $.input.odd, eq: true } }, approval: {} },";
+    let calls = [json!({ "large": true }), json!({ "odd": true }), json!({}), json!({}), json!({})];
+    for (count, expected) in [
+        ("executions", ["denied", "suspended", "executed", "executed", "rate_limited"]),
+        ("attempts", ["denied", "suspended", "rate_limited", "rate_limited", "rate_limited"]),
+    ] {
+        let clock = noon();
+        let text = format!(
+            "policies: [ {stop} {{ id: limit, match: pay, rate_limit: {{ limit: 2, per: 1m, count: {count} }} }} ]"
+        );
+        let engine = rules(&text).clock(clock.clone()).build();
+        let (tool, mut session) = (Tool::counting(&clock), engine.session());
+        let calls = calls.clone().map(|input| call("pay", input));
+        let outcomes = run(&clock, &mut session, &tool, &calls);
+        let ends: Vec<&str> = outcomes
+            .iter()
+            .map(|outcome| match outcome.reason.code.as_str() {
+                code @ "rate_limited" => code,
+                _ => outcome.outcome.name(),
+            })
+            .collect();
+        assert_eq!(ends, expected, "{count}");
+    }
+}
+
+#[test]
+fn of_several_limits_all_are_taken_or_none() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: each, match: search, rate_limit: { limit: 2, per: 1m, key: $.input.who } }
+          - { id: all, match: search, rate_limit: { limit: 3, per: 1m } }",
+    )
+    .clock(clock.clone())
+    .build();
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let calls = ["a", "a", "a", "a", "b", "b", "c"].map(|who| call("search", json!({ "who": who })));
+    let by: Vec<_> =
+        run(&clock, &mut session, &tool, &calls).into_iter().map(|outcome| outcome.reason.policy).collect();
+    // Had the refused calls of `a` counted, nothing would be left for `b`.
+    let (each, all) = (Some("each".to_owned()), Some("all".to_owned()));
+    assert_eq!(by, [None, None, each.clone(), each, None, all.clone(), all]);
+    assert_eq!(tool.count(), 3);
+}
+
+#[test]
+fn halting_is_stricter_than_denying_and_names_the_policy_that_halts() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: slow, match: search, rate_limit: { limit: 1, per: 1m } }
+          - { id: runaway, match: search, rate_limit: { limit: 1, per: 1m, on_exceed: halt, message: 'Stop.' } }",
+    )
+    .clock(clock.clone())
+    .build();
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let calls = vec![call("search", json!({})); 3];
+    let outcomes = run(&clock, &mut session, &tool, &calls);
+    let ends: Vec<_> = outcomes.iter().map(ended).collect();
+    assert_eq!(ends, [EXECUTED, ("halted", "rate_limited"), ("halted", "session_halted")]);
+    assert_eq!(outcomes[1].reason.message, "Stop.");
+    let verdicts: Vec<_> = outcomes[1].policies.iter().map(|policy| policy.verdict).collect();
+    assert_eq!(verdicts, [callgate::call::Verdict::Deny, callgate::call::Verdict::Halt]);
+}
+
+#[test]
+fn waiting_ends_in_time_or_is_not_begun() {
+    let (engine, clock) = policy("rate_limit: { limit: 1, per: 10s, on_exceed: wait, max_wait: 15s }");
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let start = clock.now();
+    let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({})); 3]);
+    assert!(outcomes.iter().all(|outcome| outcome.outcome == OutcomeKind::Executed));
+    assert_eq!(clock.now().duration_since(start).as_secs(), 20, "each waited for its turn");
+    let (engine, clock) = policy("rate_limit: { limit: 1, per: 10s, on_exceed: wait, max_wait: 9s }");
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({})); 2]);
+    assert_eq!(ended(&outcomes[1]), LIMITED);
+    assert_eq!(clock.now(), start, "what can't come in time is not waited for");
+}
+
+#[test]
+fn a_run_and_a_conversation_have_counts_of_their_own() {
+    let text =
+        |per| format!("policies: [ {{ id: p, match: search, rate_limit: {{ limit: 2, per: {per} }} }} ]");
+    let clock = noon();
+    let engine = rules(&text("run")).clock(clock.clone()).build();
+    let tool = Tool::counting(&clock);
+    for _ in 0..2 {
+        let mut session = engine.session();
+        let calls = vec![call("search", json!({})); 3];
+        let ends: Vec<_> =
+            run(&clock, &mut session, &tool, &calls).iter().map(ended).map(|(end, _)| end).collect();
+        assert_eq!(ends, ["executed", "executed", "denied"]);
+        clock.advance(Duration::from_secs(1_000_000));
+        let later = engine.decide(&calls[0], session.state());
+        assert_eq!(later.effect(), Effect::Deny, "what the session knows needs no store");
+    }
+    let engine = rules(&text("conversation")).clock(clock.clone()).build();
+    let in_conversation = |name: Value| {
+        let mut session = engine.session();
+        session.state_mut().set("conversationId", name);
+        ended(&clock.drive(session.execute(call("search", json!({})), &tool)).clone()).0
+    };
+    let names = [json!("a"), json!("a"), json!("b"), json!("a"), json!(null)];
+    assert_eq!(names.map(in_conversation), ["executed", "executed", "executed", "denied", "denied"]);
+}
+
+/// The round is decided whole, and each call once more before it starts.
+#[test]
+fn once_in_a_run_admits_one_of_five_parallel_calls() {
+    for limit in ["rate_limit: { limit: 1, per: run }", "rate_limit: { limit: 1, per: 1h }"] {
+        let (engine, clock) = policy(limit);
+        let (tool, mut session) = (Tool::counting(&clock), engine.session());
+        let round = vec![call("pay", json!({})); 5];
+        let outcomes = clock.drive(session.execute_round(round, &tool));
+        let executed = outcomes.iter().filter(|outcome| outcome.outcome == OutcomeKind::Executed);
+        assert_eq!((executed.count(), tool.count()), (1, 1), "{limit}");
+    }
+}
+
+#[test]
+fn a_shadow_counts_for_itself_and_refuses_nothing() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: trial, mode: shadow, match: search, rate_limit: { limit: 1, per: 1m } }
+          - { id: real, match: search, rate_limit: { limit: 2, per: 1m } }",
+    )
+    .clock(clock.clone())
+    .build();
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({})); 3]);
+    let verdicts = |number: usize| -> Vec<String> {
+        outcomes[number].policies.iter().map(|policy| format!("{} {:?}", policy.id, policy.verdict)).collect()
+    };
+    assert_eq!(verdicts(0), ["trial Pass", "real Pass"]);
+    assert_eq!(verdicts(1), ["trial Deny", "real Pass"]);
+    assert_eq!(outcomes[1].outcome, OutcomeKind::Executed);
+    assert_eq!(outcomes[2].reason.policy.as_deref(), Some("real"));
+}
+
+#[test]
+fn deciding_names_what_the_store_must_be_asked_and_asks_nothing() {
+    let (engine, _) = policy("rate_limit: { limit: 1, per: 1h }");
+    let call = call("search", json!({}));
+    for _ in 0..3 {
+        let decision = engine.decide(&call, &SessionState::default());
+        assert_eq!(decision.effect(), Effect::Run);
+        assert_eq!(decision.pending().collect::<Vec<_>>(), ["p"]);
+    }
+}
+
+#[test]
+fn an_undecided_condition_counts_and_a_limit_lifts_no_default() {
+    let clock = noon();
+    let engine = rules(
+        "policies: [ { id: p, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, rate_limit: { limit: 1, per: 1h } } ]",
+    )
+    .clock(clock.clone())
+    .build();
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let calls = [json!(5), json!("500"), json!("500"), json!(5)]
+        .map(|amount| call("pay", json!({ "amount": amount })));
+    let ends: Vec<_> =
+        run(&clock, &mut session, &tool, &calls).iter().map(ended).map(|(end, _)| end).collect();
+    assert_eq!(ends, ["executed", "executed", "denied", "executed"]);
+    let engine = rules("{ defaults: { unmatched: deny }, policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1h } } ] }").build();
+    assert_eq!(engine.decide(&calls[0], &SessionState::default()).effect(), Effect::Deny);
+}
+
+/// Takes until it is told to go on, and knows how many are in it at once.
+#[derive(Clone, Default)]
+struct Busy {
+    inside: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl ToolExecutor for Busy {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(inside, Ordering::SeqCst);
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+        Ok(Value::Null.into())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_more_run_at_the_same_time_than_may_and_those_who_wait_all_come_through() {
+    let engine =
+        rules("policies: [ { id: p, match: job, concurrency: { max: 3, on_exceed: wait, max_wait: 5m } } ]")
+            .build();
+    let busy = Busy::default();
+    let tasks: Vec<_> = (0..60)
+        .map(|_| {
+            let (engine, busy) = (engine.clone(), busy.clone());
+            tokio::spawn(async move { engine.session().execute(call("job", json!({})), &busy).await })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap().outcome, OutcomeKind::Executed);
+    }
+    assert_eq!(busy.most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_slot_is_given_back_however_the_call_ends() {
+    struct Ending;
+    impl ToolExecutor for Ending {
+        async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+            match call.input["how"].as_str() {
+                Some("fails") => Err(ToolError::new("no")),
+                Some("panics") => panic!("a mistake in the tool"),
+                Some("hangs") => std::future::pending().await,
+                _ => Ok(Value::Null.into()),
+            }
+        }
+    }
+    let engine = rules("policies: [ { id: p, match: job, concurrency: { max: 1 } } ]").build();
+    for (how, end) in [("fails", "failed"), ("panics", "failed"), ("works", "executed")] {
+        let outcome = engine.session().execute(call("job", json!({ "how": how })), &Ending).await;
+        assert_eq!(outcome.outcome.name(), end);
+    }
+    let mut session = engine.session();
+    {
+        let mut hanging = std::pin::pin!(session.execute(call("job", json!({ "how": "hangs" })), &Ending));
+        tokio::select! {
+            biased;
+            _ = &mut hanging => panic!("it hangs"),
+            () = tokio::task::yield_now() => {}
+        }
+        let meanwhile = engine.session().execute(call("job", json!({})), &Ending).await;
+        assert_eq!(ended(&meanwhile), ("denied", "concurrency_limited"));
+    }
+    let after = engine.session().execute(call("job", json!({})), &Ending).await;
+    assert_eq!(after.outcome, OutcomeKind::Executed);
+}
+
+/// N callers on one key never get more than the limit, and not less.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_callers_get_exactly_the_limit() {
+    for algorithm in ["gcra", "fixed_window", "sliding_window"] {
+        let clock = noon();
+        let text = format!(
+            "policies:
+              - {{ id: all, match: job, rate_limit: {{ limit: 50, per: 1h, algorithm: {algorithm} }} }}
+              - {{ id: each, match: job, rate_limit: {{ limit: 7, per: 1h, key: $.input.key, algorithm: {algorithm} }} }}"
+        );
+        let engine = rules(&text).clock(clock).build();
+        let tasks: Vec<_> = (0..400)
+            .map(|number| {
+                let engine = engine.clone();
+                tokio::spawn(async move {
+                    let call = call("job", json!({ "key": number % 10 }));
+                    engine.session().execute(call, &Busy::default()).await.outcome == OutcomeKind::Executed
+                })
+            })
+            .collect();
+        let mut executed = [0; 10];
+        for (number, task) in tasks.into_iter().enumerate() {
+            executed[number % 10] += usize::from(task.await.unwrap());
+        }
+        assert_eq!(executed.iter().sum::<usize>(), 50, "{algorithm}: {executed:?}");
+        assert!(executed.iter().all(|count| *count <= 7), "{algorithm}: {executed:?}");
+    }
+}
+
+/// A store that is down, in one of the ways in which it can be.
+#[derive(Clone, Copy)]
+enum Broken {
+    Errors,
+    Panics,
+    Hangs,
+}
+
+impl Broken {
+    fn answer<'a, T: Send + 'a>(self) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            match self {
+                Self::Errors => Err(StoreError("connection refused".to_owned())),
+                Self::Panics => panic!("a mistake in the store"),
+                Self::Hangs => std::future::pending().await,
+            }
+        })
+    }
+}
+
+impl StateStore for Broken {
+    fn take<'a>(&'a self, _: jiff::Timestamp, _: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        self.answer()
+    }
+    fn give_back(&self, _: &str) {}
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn cache_get<'a>(&'a self, _: jiff::Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
+        self.answer()
+    }
+    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
+        self.answer()
+    }
+    fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+        self.answer()
+    }
+}
+
+#[test]
+fn without_its_store_a_limit_denies_unless_it_says_otherwise_and_a_cache_is_passed_by() {
+    for store in [Broken::Errors, Broken::Panics, Broken::Hangs] {
+        for (policy, expected) in [
+            ("rate_limit: { limit: 5, per: 1m }", ("denied", "store_unavailable")),
+            ("concurrency: { max: 5 }", ("denied", "store_unavailable")),
+            ("rate_limit: { limit: 5, per: 1m, on_store_error: allow }", EXECUTED),
+            ("rate_limit: { limit: 5, per: run }", EXECUTED),
+            ("cache: { ttl: 1m, invalidate_on: search }", EXECUTED),
+        ] {
+            let clock = noon();
+            let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
+            let engine = rules(&text).clock(clock.clone()).store(Arc::new(store)).build();
+            let tool = Tool::counting(&clock);
+            let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+            assert_eq!(ended(&outcome), expected, "{policy}");
+            assert_eq!(tool.count(), usize::from(expected == EXECUTED));
+        }
+    }
+}
+
+#[test]
+fn counts_survive_a_reload_unless_what_they_count_changed() {
+    let text = |limit: &str| format!("policies: [ {{ id: p, match: search, rate_limit: {{ {limit} }} }} ]");
+    let clock = noon();
+    let engine = rules(&text("limit: 3, per: 1h")).clock(clock.clone()).build();
+    let (tool, mut session) = (Tool::counting(&clock), engine.session());
+    let mut one = |limit: &str| {
+        engine.replace(callgate::engine::load_text(&text(limit)).unwrap());
+        clock.drive(session.execute(call("search", json!({ "q": 1 })), &tool)).outcome.name()
+    };
+    assert_eq!([one("limit: 3, per: 1h"), one("limit: 3, per: 1h")], ["executed", "executed"]);
+    assert_eq!(one("limit: 2, per: 1h, message: no"), "denied", "the numbers changed, not the count");
+    assert_eq!(one("limit: 4, per: 1h"), "executed");
+    assert_eq!(one("limit: 2, per: 1h, key: $.input.q"), "executed", "another key: it starts anew");
+    assert_eq!(one("limit: 2, per: 1h, key: $.input.q, algorithm: fixed_window"), "executed");
+}

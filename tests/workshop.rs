@@ -1,0 +1,103 @@
+//! What tests of the execution share: a clock that is moved by hand, and tools that do what a test says.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callgate::call::Outcome;
+use callgate::host::{Clock, ManualClock};
+use callgate::{Engine, EngineBuilder, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use serde_json::{Value, json};
+
+/// Noon of a day, on a clock that stands still.
+pub fn noon() -> ManualClock {
+    ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())
+}
+
+pub fn rules(text: &str) -> EngineBuilder {
+    Engine::builder(engine::load_text(text).unwrap_or_else(|error| panic!("{error}"))).seed(1)
+}
+
+/// An engine over one policy, which concerns every tool, with the clock that drives it.
+pub fn policy(text: &str) -> (Engine, ManualClock) {
+    let clock = noon();
+    let engine = rules(&format!("policies: [ {{ id: p, {text} }} ]")).clock(clock.clone()).build();
+    (engine, clock)
+}
+
+pub fn call(tool: &str, input: Value) -> ToolCall {
+    ToolCall::new("", tool, input)
+}
+
+/// How an outcome ended, and the code of its reason.
+pub fn ended(outcome: &Outcome) -> (&'static str, &str) {
+    (outcome.outcome.name(), outcome.reason.code.as_str())
+}
+
+type Script = VecDeque<(Duration, Result<Value, ToolError>)>;
+
+/// A tool that gives what it was told to, one thing after the other and then the last for ever, and remembers how it was
+/// called. Clones are the same tool.
+#[derive(Clone)]
+pub struct Tool {
+    clock: ManualClock,
+    script: Arc<Mutex<Script>>,
+    calls: Arc<Mutex<Vec<ToolCall>>>,
+}
+
+impl Tool {
+    /// Gives the number of the call.
+    pub fn counting(clock: &ManualClock) -> Self {
+        Self::scripted(clock, [])
+    }
+
+    /// Takes so long, and then gives this.
+    pub fn scripted(
+        clock: &ManualClock,
+        script: impl IntoIterator<Item = (Duration, Result<Value, ToolError>)>,
+    ) -> Self {
+        Self {
+            clock: clock.clone(),
+            script: Arc::new(Mutex::new(script.into_iter().collect())),
+            calls: Arc::default(),
+        }
+    }
+
+    pub fn calls(&self) -> Vec<ToolCall> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// The arguments that it was called with.
+    pub fn inputs(&self) -> Vec<Value> {
+        self.calls().into_iter().map(|call| call.input).collect()
+    }
+
+    pub fn count(&self) -> usize {
+        self.calls.lock().unwrap().len()
+    }
+}
+
+impl ToolExecutor for Tool {
+    fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolAnswer, ToolError>> + Send {
+        let mut calls = self.calls.lock().unwrap();
+        calls.push(call.clone());
+        let mut script = self.script.lock().unwrap();
+        let (takes, gives) = match script.len() {
+            0 => (Duration::ZERO, Ok(json!(calls.len()))),
+            1 => script[0].clone(),
+            _ => script.pop_front().unwrap(),
+        };
+        async move {
+            if !takes.is_zero() {
+                self.clock.sleep(takes).await;
+            }
+            gives.map(ToolAnswer::from)
+        }
+    }
+}
+
+/// Puts one call after the other through a session, and says how each ended.
+pub fn run(clock: &ManualClock, session: &mut Session, tool: &Tool, calls: &[ToolCall]) -> Vec<Outcome> {
+    calls.iter().map(|call| clock.drive(session.execute(call.clone(), tool))).collect()
+}
