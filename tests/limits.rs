@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore,
-    StoreError, StoreFuture, Take,
+    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore, StoreError,
+    StoreFuture, Take,
 };
 use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@ mod broken_rules;
 #[cfg(test)]
 mod broken_yaml;
 #[cfg(test)]
+mod caching;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod cli;
@@ -23,6 +25,8 @@ mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod pii;
@@ -35,10 +39,10 @@ mod readme;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod repeating;
+#[cfg(test)]
 mod retail;
 #[cfg(test)]
 mod rules_at_large;
-#[cfg(test)]
-mod limits;
 #[cfg(test)]
 mod workshop;

@@ -1,0 +1,373 @@
+//! `cache`: what is kept, for whom, how long, and what makes it forget.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callgate::host::{Clock, ManualClock};
+use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::workshop::{Tool, call, ended, noon, policy, rules, run};
+
+const CACHED: (&str, &str) = ("cached", "cached");
+
+fn outcomes(engine: &Engine, clock: &ManualClock, tool: &Tool, calls: &[ToolCall]) -> Vec<&'static str> {
+    calls
+        .iter()
+        .map(|call| clock.drive(engine.session().execute(call.clone(), tool)).outcome.name())
+        .collect()
+}
+
+#[test]
+fn a_hit_is_told_as_one_and_is_what_the_tool_gave() {
+    let (engine, clock) = policy("cache: { ttl: 1m }");
+    let tool = Tool::counting(&clock);
+    let mut session = engine.session();
+    let first = clock.drive(session.execute(call("search", json!({ "a": 1, "b": [2] })), &tool));
+    clock.advance(Duration::from_secs(12));
+    // The order of keys and the spelling of a number are no difference.
+    let second = clock.drive(session.execute(call("search", json!({ "b": [2.0], "a": 1e0 })), &tool));
+    assert_eq!((first.outcome, second.output), (OutcomeKind::Executed, first.output));
+    assert_eq!(second.outcome.name(), "cached");
+    assert_eq!(second.reason.code, "cached");
+    assert_eq!(second.reason.policy.as_deref(), Some("p"));
+    assert_eq!(second.reason.message, "the tool gave this 12s ago for the same call");
+    assert_eq!(second.policies[0].verdict, callgate::call::Verdict::Answer);
+    assert_eq!(tool.count(), 1);
+    assert_eq!(session.state().document()["calls"], json!({ "search": 1 }), "a hit runs nothing");
+    for other in [json!({ "a": 1 }), json!({ "a": 1, "b": ["2"] }), json!({ "a": "1", "b": [2] })] {
+        assert_eq!(outcomes(&engine, &clock, &tool, &[call("search", other)]), ["executed"]);
+    }
+    let elsewhere = call("search", json!({ "a": 1, "b": [2] })).on_server("other");
+    assert_eq!(outcomes(&engine, &clock, &tool, &[elsewhere]), ["executed"]);
+}
+
+/// The TTL of its model slides: called every 4 s, a result of 5 s was given out for ever.
+#[test]
+fn the_time_to_live_counts_from_the_write_however_often_it_is_read() {
+    let (engine, clock) = policy("cache: { ttl: 5s }");
+    let tool = Tool::counting(&clock);
+    let mut ends = Vec::new();
+    for _ in 0..6 {
+        ends.extend(outcomes(&engine, &clock, &tool, &[call("search", json!({}))]));
+        clock.advance(Duration::from_secs(2));
+    }
+    assert_eq!(ends, ["executed", "cached", "cached", "executed", "cached", "cached"]);
+}
+
+#[test]
+fn only_what_a_tool_really_gave_is_kept() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: c, match: '*', cache: { ttl: 1h } }
+          - { id: answer, match: { tool: search, where: { path: $.context.demo, eq: true } }, respond: { output: demo } }
+          - { id: trial, mode: shadow, match: lookup, cache: { ttl: 1h } }
+          - { id: mend, match: broken, recover: { message: 'try again' } }",
+    )
+    .clock(clock.clone())
+    .build();
+    let tool = Tool::counting(&clock);
+    let search = call("search", json!({}));
+    let demo = search.clone().with_context(json!({ "demo": true }));
+    assert_eq!(
+        outcomes(&engine, &clock, &tool, &[demo.clone(), search.clone(), search, demo]),
+        ["answered", "executed", "cached", "answered"]
+    );
+    let failing = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]);
+    assert_eq!(outcomes(&engine, &clock, &failing, &vec![call("other", json!({})); 2]), ["failed", "failed"]);
+    assert_eq!(
+        outcomes(&engine, &clock, &failing, &vec![call("broken", json!({})); 2]),
+        ["recovered", "recovered"]
+    );
+    struct Dry;
+    impl ToolExecutor for Dry {
+        async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+            Ok(ToolAnswer { output: Value::Null, dry: true })
+        }
+    }
+    for _ in 0..2 {
+        let outcome = clock.drive(engine.session().execute(call("dry", json!({})), &Dry));
+        assert_eq!((outcome.outcome, outcome.dry), (OutcomeKind::Executed, true));
+    }
+    let engine = rules("policies: [ { id: trial, mode: shadow, match: '*', cache: { ttl: 1h } } ]")
+        .clock(clock.clone())
+        .build();
+    assert_eq!(
+        outcomes(&engine, &clock, &tool, &vec![call("search", json!({})); 2]),
+        ["executed", "executed"]
+    );
+}
+
+#[test]
+fn gate_comes_before_a_hit_and_settle_after_it() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: c, match: search, cache: { ttl: 1h, scope: shared } }
+          - { id: no, match: { tool: search, where: { path: $.context.guest, eq: true } }, deny: {} }
+          - { id: trim, match: search, transform: { input: [ { path: $.input.q, trim: true } ], output: [ { path: $.output.secret, remove: true } ] } }
+          - { id: hide, match: search, redact: { in: [output], detect: [email] } }
+          - { id: seen, match: search, label: { add: [found] } }
+          - { id: fact, match: search, fact: { name: result, value: $.output } }",
+    )
+    .clock(clock.clone())
+    .build();
+    let gives = json!({ "secret": 1, "mail": "ana@example.com" });
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(gives))]);
+    let input = |q: &str| call("search", json!({ "q": q }));
+    let guest = input("x").with_context(json!({ "guest": true }));
+    assert_eq!(outcomes(&engine, &clock, &tool, &[input(" x"), guest]), ["executed", "denied"]);
+    let mut session = engine.session();
+    let hit = clock.drive(session.execute(input("x  "), &tool));
+    assert_eq!(ended(&hit), CACHED, "the key is of the final arguments");
+    assert_eq!(hit.output, Some(json!({ "mail": "[email]" })));
+    assert_eq!(session.state().document()["labels"], json!(["found"]));
+    assert_eq!(session.state().document()["facts"]["result"], json!({ "mail": "[email]" }));
+}
+
+#[test]
+fn who_shares_a_result_is_said() {
+    let ana = json!({ "tenant": "t1", "principal": "ana" });
+    let bob = json!({ "tenant": "t1", "principal": "bob" });
+    let other_ana = json!({ "tenant": "t2", "principal": "ana" });
+    let without_tenant = json!({ "principal": "ana" });
+    let nobody = json!(null);
+    let contexts = [&ana, &ana, &bob, &other_ana, &without_tenant, &without_tenant, &nobody, &nobody];
+    let (hit, miss) = ("cached", "executed");
+    for (scope, expected) in [
+        ("", [miss, hit, miss, miss, miss, hit, miss, hit]),
+        (", scope: principal", [miss, hit, miss, miss, miss, hit, miss, miss]),
+        (", scope: tenant", [miss, hit, hit, miss, miss, miss, miss, miss]),
+        (", scope: session", [miss, miss, miss, miss, miss, miss, miss, miss]),
+        (", scope: shared", [miss, hit, hit, hit, hit, hit, hit, hit]),
+    ] {
+        let (engine, clock) = policy(&format!("cache: {{ ttl: 1h{scope} }}"));
+        let tool = Tool::counting(&clock);
+        let calls = contexts.map(|context| call("search", json!({})).with_context(context.clone()));
+        assert_eq!(outcomes(&engine, &clock, &tool, &calls), expected, "scope {scope}");
+        if scope.contains("session") {
+            let ends = run(&clock, &mut engine.session().named("s"), &tool, &calls[..3]);
+            assert!(ends[1..].iter().all(|outcome| ended(outcome) == CACHED));
+            let ends = run(&clock, &mut engine.session().named("s"), &tool, &calls[..1]);
+            assert_eq!(ends[0].outcome.name(), "executed", "a session is one run, whatever it is called");
+        }
+    }
+}
+
+#[test]
+fn a_key_chooses_what_makes_calls_the_same() {
+    let (engine, clock) = policy("cache: { ttl: 1h, key: [$.input.query, '$.input.tags[*]'] }");
+    let tool = Tool::counting(&clock);
+    let calls = [
+        json!({ "query": "x", "page": 1 }),
+        json!({ "query": "x", "page": 2 }),
+        json!({ "query": "x", "tags": ["a", "b"] }),
+        json!({ "query": "x", "tags": ["ab"] }),
+        json!({ "query": null }),
+        json!({}),
+        // Nothing can be found below a text: such a call goes past the cache.
+        json!({ "query": "x", "tags": "a" }),
+        json!({ "query": "x", "tags": "a" }),
+    ]
+    .map(|input| call("search", input));
+    let (hit, miss) = ("cached", "executed");
+    assert_eq!(outcomes(&engine, &clock, &tool, &calls), [miss, hit, miss, miss, miss, miss, miss, miss]);
+}
+
+#[test]
+fn the_bound_holds_and_a_hit_makes_an_entry_the_last_to_go() {
+    for (max_entries, expected) in [
+        (1, ["executed", "executed", "executed", "executed", "executed", "executed"]),
+        (2, ["executed", "executed", "cached", "executed", "cached", "executed"]),
+        (3, ["executed", "executed", "cached", "executed", "cached", "cached"]),
+    ] {
+        let (engine, clock) = policy(&format!("cache: {{ ttl: 1h, max_entries: {max_entries} }}"));
+        let tool = Tool::counting(&clock);
+        let calls = ["a", "b", "a", "c", "a", "b"].map(|q| call("search", json!({ "q": q })));
+        assert_eq!(outcomes(&engine, &clock, &tool, &calls), expected, "{max_entries}");
+    }
+}
+
+#[test]
+fn a_tool_that_changes_what_is_kept_makes_it_forget_whatever_comes_of_it() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: c, match: get_customer, cache: { ttl: 1h, invalidate_on: ['update_*', delete_customer] } }
+          - { id: slow, match: update_customer, timeout: 1s }
+          - { id: no, match: delete_customer, deny: {} }",
+    )
+    .clock(clock.clone())
+    .build();
+    let tool = Tool::counting(&clock);
+    let get = || call("get_customer", json!({}));
+    let failing = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("half done")))]);
+    let hanging = Tool::scripted(&clock, [(Duration::from_secs(60), Ok(json!({})))]);
+    for (name, changing, change, after) in [
+        ("another tool", &tool, call("search", json!({})), "cached"),
+        ("a change", &tool, call("update_order", json!({})), "executed"),
+        ("a change that fails", &failing, call("update_order", json!({})), "executed"),
+        ("a change that is given up", &hanging, call("update_customer", json!({})), "executed"),
+        ("a change that is denied", &tool, call("delete_customer", json!({})), "cached"),
+    ] {
+        outcomes(&engine, &clock, &tool, &[get()]);
+        outcomes(&engine, &clock, changing, &[change]);
+        assert_eq!(outcomes(&engine, &clock, &tool, &[get()]), [after], "{name}");
+    }
+}
+
+/// Each call waits until the test lets it go.
+#[derive(Clone, Default)]
+struct Held {
+    started: Arc<AtomicUsize>,
+    go: Arc<Notify>,
+}
+
+impl ToolExecutor for Held {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
+        if call.input.get("at_once").is_none() {
+            self.go.notified().await;
+        }
+        match call.input.get("fails") {
+            Some(_) => Err(ToolError::new("down")),
+            None => Ok(json!(number).into()),
+        }
+    }
+}
+
+async fn settled() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn of_calls_that_miss_at_once_one_goes_to_the_tool() {
+    let engine = rules("policies: [ { id: c, match: search, cache: { ttl: 1h } } ]").build();
+    let held = Held::default();
+    let spawn = |input: Value| {
+        let (engine, held) = (engine.clone(), held.clone());
+        tokio::spawn(async move { engine.session().execute(call("search", input), &held).await })
+    };
+    let tasks: Vec<_> = (0..20).map(|_| spawn(json!({}))).collect();
+    settled().await;
+    assert_eq!(held.started.load(Ordering::SeqCst), 1);
+    let other = spawn(json!({ "q": "another key", "at_once": true })).await.unwrap();
+    assert_eq!(other.outcome, OutcomeKind::Executed, "other keys do not wait");
+    held.go.notify_waiters();
+    let mut ends = Vec::new();
+    for task in tasks {
+        let outcome = task.await.unwrap();
+        assert_eq!(outcome.output, Some(json!(1)));
+        ends.push(outcome.outcome);
+    }
+    assert_eq!(ends.iter().filter(|end| **end == OutcomeKind::Executed).count(), 1);
+    assert_eq!(ends.iter().filter(|end| **end == OutcomeKind::Cached).count(), 19);
+}
+
+#[tokio::test]
+async fn where_the_one_that_went_brings_nothing_the_others_go_themselves() {
+    for gives_up in [false, true] {
+        let engine = rules("policies: [ { id: c, match: search, cache: { ttl: 1h } } ]").build();
+        let held = Held::default();
+        let spawn = || {
+            let (engine, held) = (engine.clone(), held.clone());
+            tokio::spawn(async move {
+                engine.session().execute(call("search", json!({ "fails": true })), &held).await
+            })
+        };
+        let first = spawn();
+        settled().await;
+        let others: Vec<_> = (0..5).map(|_| spawn()).collect();
+        settled().await;
+        assert_eq!(held.started.load(Ordering::SeqCst), 1);
+        if gives_up {
+            first.abort();
+        } else {
+            held.go.notify_waiters();
+        }
+        settled().await;
+        assert_eq!(held.started.load(Ordering::SeqCst), 6, "none waits a second time");
+        held.go.notify_waiters();
+        for other in others {
+            assert_eq!(other.await.unwrap().outcome, OutcomeKind::Failed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_change_is_not_kept_after_it() {
+    let engine = rules("policies: [ { id: c, match: get, cache: { ttl: 1h, invalidate_on: set } } ]").build();
+    let held = Held::default();
+    let reading = {
+        let (engine, held) = (engine.clone(), held.clone());
+        tokio::spawn(async move { engine.session().execute(call("get", json!({})), &held).await })
+    };
+    settled().await;
+    engine.session().execute(call("set", json!({ "at_once": true })), &held).await;
+    held.go.notify_waiters();
+    assert_eq!(reading.await.unwrap().outcome, OutcomeKind::Executed);
+    let again = {
+        let (engine, held) = (engine.clone(), held.clone());
+        tokio::spawn(async move { engine.session().execute(call("get", json!({})), &held).await })
+    };
+    settled().await;
+    held.go.notify_waiters();
+    assert_eq!(again.await.unwrap().outcome, OutcomeKind::Executed, "the tool is asked again");
+}
+
+#[test]
+fn entries_survive_a_reload_unless_their_key_or_scope_changed() {
+    let text = |cache: &str| format!("policies: [ {{ id: c, match: search, cache: {{ {cache} }} }} ]");
+    let clock = noon();
+    let engine = rules(&text("ttl: 1h")).clock(clock.clone()).build();
+    let tool = Tool::counting(&clock);
+    let one = |cache: &str| {
+        engine.replace(callgate::engine::load_text(&text(cache)).unwrap());
+        outcomes(&engine, &clock, &tool, &[call("search", json!({ "q": 1 }))])[0]
+    };
+    assert_eq!(one("ttl: 1h"), "executed");
+    assert_eq!(one("ttl: 2h, max_entries: 7"), "cached");
+    assert_eq!(one("ttl: 2h, key: $.input.q"), "executed");
+    assert_eq!(one("ttl: 2h, scope: shared"), "executed");
+    assert_eq!(one("ttl: 1h"), "cached");
+}
+
+proptest! {
+    /// Against a model that keeps everything: what is given out is what the tool gave last for the same call, not longer ago
+    /// than the time to live, and not from before a change.
+    #[test]
+    fn a_cache_is_never_stale(steps in prop::collection::vec((0u8..8, 0u64..40), 1..60)) {
+        let (ttl, clock) = (60, noon());
+        let engine = rules("policies: [ { id: c, match: get, cache: { ttl: 60s, max_entries: 3, invalidate_on: set } } ]")
+            .clock(clock.clone()).build();
+        let tool = Tool::counting(&clock);
+        let mut given: Vec<(u8, i64, Value)> = Vec::new();
+        let mut changed = i64::MIN;
+        for (what, pause) in steps {
+            clock.advance(Duration::from_secs(pause));
+            let now = clock.now().as_second();
+            if what == 7 {
+                clock.drive(engine.session().execute(call("set", json!({})), &tool));
+                (changed, given) = (now, Vec::new());
+                continue;
+            }
+            let outcome = clock.drive(engine.session().execute(call("get", json!({ "q": what })), &tool));
+            let output = outcome.output.unwrap();
+            let last = given.iter().rev().find(|(q, ..)| *q == what);
+            match outcome.outcome {
+                OutcomeKind::Executed => given.push((what, now, output)),
+                _ => {
+                    let (_, at, gave) = last.expect("given out without having been given");
+                    prop_assert_eq!(&output, gave);
+                    prop_assert!(now - at < ttl && *at >= changed);
+                }
+            }
+        }
+    }
+}
