@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::Amount;
+use crate::json;
 
 /// The state of one session: the `$.session` of the call document.
 ///
@@ -17,6 +18,8 @@ pub struct SessionState {
     halted: Option<String>,
     /// What was taken of limits that count by run.
     taken: HashMap<String, Amount>,
+    /// The last arguments with which a tool worked, by tool, the newest last.
+    worked: HashMap<String, Vec<Value>>,
     /// How often the model was invited to try again, by policy and tool.
     invitations: Vec<((String, String), u64)>,
     /// How often each call id has come, for ids repeat.
@@ -30,6 +33,7 @@ impl Default for SessionState {
             unsettled: Vec::new(),
             halted: None,
             taken: HashMap::new(),
+            worked: HashMap::new(),
             invitations: Vec::new(),
             occurrences: HashMap::new(),
         }
@@ -142,6 +146,29 @@ impl SessionState {
         self.occurrences.insert(id.to_owned(), count);
         self.occurrences.insert(name.clone(), 1);
         name
+    }
+
+    /// The last few arguments with which a tool worked, the newest last.
+    pub fn worked(&self, tool: &str) -> &[Value] {
+        self.worked.get(tool).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Keeps arguments with which a tool worked, as far as they may be shown. Of more than a few, and of large ones, it keeps
+    /// none.
+    pub fn note_worked(&mut self, tool: &str, input: Value) {
+        const KEPT: usize = 8;
+        const LARGEST: usize = 4 << 10;
+        const TOOLS: usize = 256;
+        if json::canonical(&input).len() > LARGEST
+            || self.worked.len() == TOOLS && !self.worked.contains_key(tool)
+        {
+            return;
+        }
+        let worked = self.worked.entry(tool.to_owned()).or_default();
+        worked.retain(|known| !json::equal(known, &input));
+        worked.push(input);
+        let surplus = worked.len().saturating_sub(KEPT);
+        worked.drain(..surplus);
     }
 
     /// How often a policy has invited the model to try a tool again.

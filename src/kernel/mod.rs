@@ -10,6 +10,7 @@ mod limits;
 mod normalise;
 mod settle;
 mod shown;
+mod suggest;
 mod trace;
 mod wrap;
 

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use super::decision::{Decision, Effect};
 use super::limits::in_words;
+use super::shown::Shown;
+use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
@@ -200,6 +202,7 @@ impl Kernel<'_> {
         settling.transform(&decision.input, session);
         settling.redact(&decision.input, session);
         settling.remember(&decision.input, session);
+        settling.learn(&decision.input, session);
         settling.finish(self, &decision, session, started)
     }
 }
@@ -234,12 +237,11 @@ impl<'a> Settling<'a> {
                 continue;
             }
             let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
-            let suggestion = schema.and_then(|schema| schema.suggest(input)).unwrap_or_default();
-            let message =
-                recover.message.render(&self.view(input, session), &[("suggestion", &suggestion)]).text;
+            let suggestion = suggestion(schema, input, session.worked(&self.subject.call.tool));
+            let message = recover.tell(&error.message, &suggestion, &self.view(input, session));
             session.invite(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
-            self.output = Some(Value::from(message.trim_end()));
+            self.output = Some(Value::from(message));
             self.error = None;
             self.reason = Reason {
                 policy: Some(policy.id.clone()),
@@ -312,6 +314,19 @@ impl<'a> Settling<'a> {
             code: reason_code::OUTPUT_WITHHELD.to_owned(),
             message,
         };
+    }
+
+    /// Keeps arguments that worked, as far as they may be shown, where a policy may come to suggest them.
+    fn learn(&self, input: &Value, session: &mut SessionState) {
+        let suggests = || {
+            self.policies()
+                .iter()
+                .any(|(_, policy)| policy.mode != Mode::Shadow && matches!(policy.kind, Kind::Recover(_)))
+        };
+        if self.kind == OutcomeKind::Executed && !self.dry && suggests() {
+            let shown = Shown::of(&self.subject, self.view(input, session)).input.into_owned();
+            session.note_worked(&self.subject.call.tool, shown);
+        }
     }
 
     /// Labels of calls that ran, facts of calls that succeeded.

@@ -3,6 +3,7 @@
 use super::errors::{self, ErrorPatterns};
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
+use crate::call::CallView;
 use crate::source::Node;
 use crate::template::Template;
 
@@ -16,8 +17,8 @@ pub(super) static KIND: KindEntry = KindEntry {
     read: |node, reader| {
         let on = ErrorPatterns::read(node, reader);
         let message = match node.get("message") {
-            Some(message) => reader.template(message, &["suggestion"])?,
-            None => Template::parse_with("Error: {{ error }} {{ suggestion }}", &["suggestion"]).ok()?,
+            Some(message) => Some(reader.template(message, &["suggestion"])?),
+            None => None,
         };
         let attempts = node.get("attempts").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
         Some(Kind::Recover(Recover { on, message, attempts: attempts.unwrap_or(3) }))
@@ -32,7 +33,8 @@ static RECORD: Record = Record {
         Field::optional(
             "message",
             Shape::Text("a template"),
-            "What the model is told; `{{ error }}` is the tool's error, `{{ suggestion }}` what may have been meant.",
+            "What the model is told; `{{ error }}` is the tool's error, `{{ suggestion }}` what may have been meant: values that the \
+             tool's schema knows, and those that worked before in the session. Without it: the error, and that.",
         ),
         Field::optional(
             "attempts",
@@ -47,8 +49,22 @@ static RECORD: Record = Record {
 pub struct Recover {
     /// Which errors.
     pub on: ErrorPatterns,
-    /// What the model is told.
-    pub message: Template,
+    /// What the model is told; without it, the error and what may have been meant.
+    message: Option<Template>,
     /// How often in one session, for each tool.
     pub attempts: u64,
+}
+
+impl Recover {
+    /// What the model is told of an error; `suggestion` may be empty.
+    pub fn tell(&self, error: &str, suggestion: &str, view: &CallView<'_>) -> String {
+        if let Some(message) = &self.message {
+            return message.render(view, &[("suggestion", suggestion)]).text.trim_end().to_owned();
+        }
+        let end = if error.ends_with(['.', '!', '?']) { "" } else { "." };
+        match suggestion {
+            "" => format!("Error: {error}{end} Please try again."),
+            suggestion => format!("Error: {error}{end} Did you mean to {suggestion}? Please try again."),
+        }
+    }
 }
