@@ -109,21 +109,112 @@ pub fn fits(key: &str, output: &Value) -> bool {
 
 /// What is left of so much room beside a value as JSON. Nothing if it has no room, or is nested too deeply.
 fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
-    // A comma or a bracket comes with every value.
+    // The comma after it, or the bracket that closes what it is in.
     let room = room.checked_sub(1)?;
     match value {
-        Value::Null | Value::Bool(_) => room.checked_sub(4),
+        Value::Null | Value::Bool(_) => room.checked_sub(5),
         Value::Number(number) => room.checked_sub(number.as_str().len()),
         Value::String(text) => room.checked_sub(text.len() + 2),
         Value::Array(items) => {
-            let depth = depth.checked_sub(1)?;
+            let (room, depth) = (room.checked_sub(1)?, depth.checked_sub(1)?);
             items.iter().try_fold(room, |room, item| room_beside(item, room, depth))
         }
         Value::Object(entries) => {
-            let depth = depth.checked_sub(1)?;
+            let (room, depth) = (room.checked_sub(1)?, depth.checked_sub(1)?);
             entries.iter().try_fold(room, |room, (key, value)| {
                 room_beside(value, room.checked_sub(key.len() + 3)?, depth)
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn here(name: &str) -> CacheSpace<'_> {
+        CacheSpace { name, max_entries: 10 }
+    }
+
+    fn entry() -> Option<Arc<CacheEntry>> {
+        let (stored_at, expires_at) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
+        Some(Arc::new(CacheEntry { output: json!(1), stored_at, expires_at }))
+    }
+
+    fn put(caches: &mut Caches, name: &str) {
+        let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here(name), "k");
+        caches.put(here(name), "k", entry(), generation);
+    }
+
+    fn holds(caches: &mut Caches, name: &str) -> bool {
+        caches.get(Timestamp::UNIX_EPOCH, here(name), "k").0.is_some()
+    }
+
+    #[test]
+    fn sizes_are_near_those_of_the_text() {
+        for value in [
+            json!(null),
+            json!([true, false, 1, -2.5e10, "text", {"key": {"other": []}}]),
+            json!(vec!["0123456789"; 500]),
+            json!((0..500).map(|key| (key.to_string(), json!(key))).collect::<serde_json::Map<_, _>>()),
+        ] {
+            let text = value.to_string().len();
+            let size = LARGEST_ENTRY - room_beside(&value, LARGEST_ENTRY, MAX_DEPTH).unwrap();
+            assert!(size >= text && size <= text + text / 10 + 8, "{size} for {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_too_deep_does_not_fit() {
+        let half = "x".repeat(LARGEST_ENTRY / 2);
+        assert!(fits("k", &json!({"a": half})));
+        assert!(!fits("k", &json!({"a": half, "b": half})));
+        assert!(!fits(&half, &json!(half)));
+        assert!(!fits("k", &json!(vec![0; LARGEST_ENTRY])));
+        let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
+        assert!(fits("k", &nested(MAX_DEPTH)));
+        assert!(!fits("k", &nested(MAX_DEPTH + 1)));
+    }
+
+    #[test]
+    fn what_does_not_fit_leaves_nothing_in_its_place() {
+        let mut caches = Caches::default();
+        put(&mut caches, "s");
+        assert!(holds(&mut caches, "s"));
+        let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("s"), "k");
+        caches.put(here("s"), "k", None, generation);
+        assert!(!holds(&mut caches, "s"));
+    }
+
+    #[test]
+    fn too_many_spaces_let_go_the_one_used_longest_ago() {
+        let mut caches = Caches::default();
+        let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("late"), "k");
+        put(&mut caches, "first");
+        for number in 0..SPACES {
+            assert!(holds(&mut caches, "first"));
+            put(&mut caches, &format!("s{number}"));
+        }
+        assert_eq!(caches.spaces.len(), SPACES);
+        assert!(!holds(&mut caches, "s0"));
+        assert!(holds(&mut caches, "first"));
+        // What was told before the space was let go is not believed: it may have been cleared since.
+        caches.put(here("late"), "k", entry(), generation);
+        assert!(!holds(&mut caches, "late"));
+        put(&mut caches, "late");
+        assert!(holds(&mut caches, "late"));
+    }
+
+    #[test]
+    fn a_space_without_entries_is_not_made() {
+        let mut caches = Caches::default();
+        assert!(!holds(&mut caches, "read"));
+        caches.clear("cleared");
+        let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("large"), "k");
+        caches.put(here("large"), "k", None, generation);
+        caches.put(CacheSpace { name: "none", max_entries: 0 }, "k", entry(), generation);
+        assert_eq!(caches.spaces.len(), 0);
     }
 }

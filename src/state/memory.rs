@@ -120,3 +120,25 @@ fn micros(time: Timestamp) -> Micros {
     // No timestamp is further from the epoch than 2^59 microseconds.
     Micros::try_from(time.as_nanosecond().div_euclid(1000)).unwrap_or(Micros::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_span_added_to_a_time_is_added_to_its_microseconds() {
+        for start in [Timestamp::UNIX_EPOCH, Timestamp::MIN, "1969-12-31T23:59:59.9999995Z".parse().unwrap()]
+        {
+            let later = start.checked_add(Duration::from_micros(7)).unwrap();
+            assert_eq!(micros(later), micros(start) + 7, "{start}");
+        }
+        assert!(micros(Timestamp::MIN) > -(1 << 59) && micros(Timestamp::MAX) < 1 << 59);
+    }
+
+    #[test]
+    fn what_it_holds_is_not_shown() {
+        assert_eq!(format!("{:?}", MemoryStore::default()), "MemoryStore { .. }");
+    }
+}
