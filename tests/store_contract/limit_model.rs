@@ -39,7 +39,7 @@ pub fn admits(events: &Events, allowance: Allowance, now: u64, cost: u64) -> boo
             let since = gap.map_or(0, |pair| pair[1]);
             sum(&|time| time >= since) <= wide(limit)
         }
-        Allowance::Slots { .. } => unreachable!("slots are not counted in time"),
+        Allowance::Slots { .. } => panic!("slots are not counted in time"),
     }
 }
 
@@ -122,11 +122,14 @@ pub fn admits_what_a_recount_admits(new: &New) {
     TestRunner::new(config(400)).run(&(any_allowance(1..25_u64), steps), property).unwrap();
 }
 
+/// Of which limit how much is taken.
+type Batch = Vec<(usize, u64)>;
+
 pub fn batches_leave_nothing_half_taken(new: &New) {
     let batches =
         prop::collection::vec((0..30_u64, prop::collection::vec((0..3_usize, 0..6_u64), 1..5)), 1..40);
     let allowances = prop::collection::vec(any_allowance(1..25_u64), 3);
-    let property = |(allowances, batches): (Vec<Allowance>, Vec<(u64, Vec<(usize, u64)>)>)| {
+    let property = |(allowances, batches): (Vec<Allowance>, Vec<(u64, Batch)>)| {
         let store = new();
         let mut now = 0;
         let mut events = vec![Events::new(); 3];

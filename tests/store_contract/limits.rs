@@ -2,9 +2,11 @@
 
 use super::*;
 
-/// Takes one after the other of one limit: at which second, how much, and the answer (`Ok`, seconds until it is free, or
-/// never).
-fn play(new: &New, allowance: Allowance, steps: &[(u64, u64, Result<(), Option<u64>>)]) {
+/// At which second how much is taken, and the answer: `Ok`, seconds until it is free, or never.
+type Step = (u64, u64, Result<(), Option<u64>>);
+
+/// Takes one after the other of one limit.
+fn play(new: &New, allowance: Allowance, steps: &[Step]) {
     let store = new();
     for (now, cost, expected) in steps {
         let answer = take_one(&*store, seconds(*now), take("k", allowance, *cost));
