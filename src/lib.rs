@@ -8,6 +8,7 @@ pub mod diagnostic;
 pub mod json;
 pub mod call;
 pub mod host;
+pub mod state;
 
 // Reading: rules files → trees with places.
 pub mod source;

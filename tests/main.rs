@@ -45,4 +45,6 @@ mod retail;
 #[cfg(test)]
 mod rules_at_large;
 #[cfg(test)]
+mod store_contract;
+#[cfg(test)]
 mod workshop;

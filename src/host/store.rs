@@ -19,7 +19,8 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 #[error("{0}")]
 pub struct StoreError(pub String);
 
-/// What a limit allows.
+/// What a limit allows. A window or a span is without its end: what was taken at 0 s of 10 s is free again at 10 s. Spans count
+/// in microseconds, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// The generic cell rate algorithm: `burst` at once, and `limit` per `per` in the long run. In any span of time no more
@@ -60,12 +61,13 @@ pub enum Allowance {
     },
 }
 
-/// What one call takes of one limit.
+/// What one call takes of one limit. A cost of nothing is always admitted, and takes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
-    /// Which limit, for whom. The same key always has the same kind of [`Allowance`].
+    /// Which limit, for whom.
     pub key: String,
-    /// What the limit allows now; a reload may have changed its numbers.
+    /// What the limit allows now. A reload may have changed its numbers: what was taken stays taken, and is measured by the
+    /// new ones. With another kind of allowance than before, the limit starts anew.
     pub allowance: Allowance,
     /// How much; a slot is one, whatever this says.
     pub cost: Amount,
@@ -76,7 +78,8 @@ pub struct Take {
 pub struct Refusal {
     /// Which of the takes, by its place.
     pub index: usize,
-    /// When it may be taken if nobody else takes of it. Nothing for a slot, and for what can never be taken.
+    /// After how long it may be taken if nobody else takes of it, and not a microsecond before. Of a key that appears more
+    /// than once, this one together with those before it. Nothing for a slot, and for what can never be taken.
     pub retry_after: Option<Duration>,
 }
 
@@ -111,15 +114,37 @@ pub struct Lookup {
 }
 
 /// Where the state of policies is kept. Everything is counted exactly, however many callers there are at once.
+///
+/// The times that callers pass in may step back. Then what was taken stays taken, and is free again no later than the
+/// limit's own period after the step, give or take the second by which callers may come out of order; a cache gives out
+/// nothing that was written in the future.
 pub trait StateStore: Send + Sync {
     /// Takes from each of these limits, or from none: an empty list says that all was taken, otherwise it names every limit
-    /// that has not enough left. Of a key that appears twice, both are taken.
+    /// that has not enough left. Of a key that appears twice, both are taken; they must be by the same allowance.
+    ///
+    /// # Errors
+    /// When it can't be known whether there is enough, or there is no room to remember what is taken. Nothing is taken then.
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
 
     /// Gives a slot back. A key of which nothing is taken is passed over.
     fn give_back(&self, key: &str);
 
-    /// Waits until a slot may have been given back since this was called. It may also come back for no reason.
+    /// Waits until a slot may have been given back since this was called, not since it was first polled. It may also come
+    /// back for no reason. To miss nothing, call it before [`take`](Self::take) and await it after a refusal:
+    ///
+    /// ```
+    /// # use callgate::host::{Refusal, StateStore, StoreError, Take};
+    /// # use jiff::Timestamp;
+    /// # async fn slot(store: &dyn StateStore, now: Timestamp, take: &[Take]) -> Result<(), StoreError> {
+    /// loop {
+    ///     let freed = store.slot_freed();
+    ///     if store.take(now, take).await?.is_empty() {
+    ///         return Ok(());
+    ///     }
+    ///     freed.await;
+    /// }
+    /// # }
+    /// ```
     fn slot_freed(&self) -> BoxFuture<'_, ()>;
 
     /// Looks a key up. A hit makes the entry the one used last, and does not prolong its life.
@@ -130,7 +155,8 @@ pub trait StateStore: Send + Sync {
         key: &'a str,
     ) -> StoreFuture<'a, Lookup>;
 
-    /// Writes an entry, unless the space was cleared since `generation` was read.
+    /// Writes an entry, unless the space was cleared since `generation` was read. A store may also not keep it, as one too
+    /// large; what it held under that key is gone then too.
     fn cache_put<'a>(
         &'a self,
         space: CacheSpace<'a>,

@@ -1,0 +1,90 @@
+//! A window that ends now: every take is remembered with its time, and so counted exactly.
+
+use std::collections::VecDeque;
+
+use super::{Answer, Micros};
+use crate::host::Amount;
+
+/// More different times than this are not kept apart.
+const LONGEST_LOG: usize = 65_536;
+
+/// What was taken when, the oldest first, each time once.
+#[derive(Debug, Default)]
+pub struct Sliding {
+    log: VecDeque<(Micros, u64)>,
+    sum: u64,
+}
+
+impl Sliding {
+    /// Forgets what lies a `per` back. With a longer `per` than before all that is remembered counts for longer.
+    pub fn settle(&mut self, now: Micros, per: Micros) {
+        while let Some((_, amount)) = self.log.pop_front_if(|(time, _)| *time + per <= now) {
+            self.sum = self.sum.saturating_sub(amount);
+        }
+    }
+
+    pub fn answer(&self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
+        let limit = u128::from(limit.millionths());
+        let over = (u128::from(self.sum) + cost).saturating_sub(limit);
+        if over == 0 {
+            return Answer::Admitted;
+        }
+        if cost > limit {
+            return Answer::Never;
+        }
+        let mut freed = 0;
+        for (time, amount) in &self.log {
+            freed += u128::from(*amount);
+            if freed >= over {
+                return Answer::After(time + per - now);
+            }
+        }
+        Answer::Never
+    }
+
+    pub fn take(&mut self, now: Micros, cost: u64) {
+        self.sum = self.sum.saturating_add(cost);
+        self.remember(now, cost);
+        if self.log.len() > LONGEST_LOG {
+            self.shorten();
+        }
+    }
+
+    fn remember(&mut self, time: Micros, amount: u64) {
+        match self.log.back_mut() {
+            Some((last, sum)) if *last == time => *sum = sum.saturating_add(amount),
+            _ => self.log.push_back((time, amount)),
+        }
+    }
+
+    /// Joins neighbours at the later of their times: they count for longer than they must, never shorter.
+    fn shorten(&mut self) {
+        let mut log = VecDeque::with_capacity(self.log.len().div_ceil(2));
+        while let Some((time, amount)) = self.log.pop_front() {
+            match self.log.pop_front() {
+                Some((later, more)) => log.push_back((later, amount.saturating_add(more))),
+                None => log.push_back((time, amount)),
+            }
+        }
+        self.log = log;
+    }
+
+    pub fn not_after(&mut self, now: Micros) {
+        let mut later = 0_u64;
+        while let Some((_, amount)) = self.log.pop_back_if(|(time, _)| *time > now) {
+            later = later.saturating_add(amount);
+        }
+        if later > 0 {
+            self.remember(now, later);
+        }
+    }
+
+    /// When something was taken last, far in the past if all is forgotten.
+    pub fn last(&self) -> Micros {
+        self.log.back().map_or(Micros::MIN, |(time, _)| *time)
+    }
+
+    pub fn len(&self) -> usize {
+        self.log.len()
+    }
+}

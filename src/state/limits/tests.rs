@@ -1,0 +1,182 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const PER: Duration = Duration::from_micros(10);
+
+fn gcra(limit: u64, burst: u64) -> Allowance {
+    Allowance::Gcra { limit: Amount::of_millionths(limit), per: PER, burst: Amount::of_millionths(burst) }
+}
+
+fn fixed(limit: u64) -> Allowance {
+    Allowance::FixedWindow { limit: Amount::of_millionths(limit), per: PER }
+}
+
+fn sliding(limit: u64) -> Allowance {
+    Allowance::SlidingWindow { limit: Amount::of_millionths(limit), per: PER }
+}
+
+fn total(limit: u64) -> Allowance {
+    Allowance::Total { limit: Amount::of_millionths(limit), keep: PER }
+}
+
+/// Takes if it is admitted.
+fn take(spent: &mut Spent, allowance: &Allowance, now: Micros, cost: u64) -> Answer {
+    let answer = spent.peek(allowance, now, u128::from(cost));
+    if answer == Answer::Admitted {
+        spent.take(now, cost);
+    }
+    answer
+}
+
+#[test]
+fn waits_are_rounded_up_only_when_told() {
+    // 3 in 10 µs: what flows back in 3.33 µs is there after 4, and nothing is lost by having asked before.
+    let allowance = gcra(3, 3);
+    let mut spent = Spent::new(&allowance, 0);
+    assert_eq!(take(&mut spent, &allowance, 0, 3), Answer::Admitted);
+    for (now, answer) in [
+        (0, Answer::After(4)),
+        (3, Answer::After(1)),
+        (4, Answer::Admitted),
+        (5, Answer::After(2)),
+        (7, Answer::Admitted),
+        (9, Answer::After(1)),
+        (10, Answer::Admitted),
+    ] {
+        assert_eq!(take(&mut spent, &allowance, now, 1), answer, "{now}");
+    }
+}
+
+#[test]
+fn windows_before_the_epoch_are_whole_too() {
+    let allowance = fixed(1);
+    let mut spent = Spent::new(&allowance, -11);
+    for (now, answer) in [
+        (-11, Answer::Admitted),
+        (-11, Answer::After(1)),
+        (-10, Answer::Admitted),
+        (-1, Answer::After(1)),
+        (0, Answer::Admitted),
+        (9, Answer::After(1)),
+    ] {
+        assert_eq!(take(&mut spent, &allowance, now, 1), answer, "{now}");
+    }
+}
+
+#[test]
+fn spans_are_rounded_up_and_never_nothing() {
+    for (span, expected) in [
+        (Duration::ZERO, 1),
+        (Duration::from_nanos(1), 1),
+        (Duration::from_nanos(1001), 2),
+        (Duration::from_secs(1), 1_000_000),
+        (Duration::MAX, 1 << 61),
+    ] {
+        assert_eq!(micros(span), expected, "{span:?}");
+    }
+}
+
+#[test]
+fn a_limit_is_fresh_when_all_of_it_can_be_taken_again() {
+    for allowance in [gcra(3, 6), fixed(6), sliding(6), total(6)] {
+        let mut spent = Spent::new(&allowance, 0);
+        assert_eq!(take(&mut spent, &allowance, 0, 2), Answer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 5, 4), Answer::Admitted);
+        let fresh_at = spent.fresh_at(&allowance).unwrap();
+        assert_eq!(spent.peek(&allowance, fresh_at, 6), Answer::Admitted, "{allowance:?}");
+    }
+    for (allowance, cost) in [(gcra(0, 6), 1), (Allowance::Slots { max: 1 }, 1)] {
+        let mut spent = Spent::new(&allowance, 0);
+        assert_eq!(take(&mut spent, &allowance, 0, cost), Answer::Admitted);
+        assert_eq!(spent.fresh_at(&allowance), None, "{allowance:?}");
+    }
+}
+
+#[test]
+fn after_a_step_back_all_counts_as_taken_then() {
+    for (allowance, wait) in [(gcra(3, 3), 4), (fixed(3), 8), (sliding(3), 10), (total(3), 10)] {
+        let mut spent = Spent::new(&allowance, 1_000_000);
+        assert_eq!(take(&mut spent, &allowance, 1_000_000, 1), Answer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 1_000_001, 2), Answer::Admitted);
+        // What flowed back before the step has flowed back.
+        let wait = if matches!(allowance, Allowance::Gcra { .. }) { wait - 1 } else { wait };
+        assert_eq!(spent.peek(&allowance, 502, 1), Answer::After(wait), "{allowance:?}");
+        assert_eq!(spent.peek(&allowance, 502 + wait, 1), Answer::Admitted, "{allowance:?}");
+    }
+}
+
+#[test]
+fn a_log_that_is_too_long_is_stricter_and_not_longer() {
+    const TAKES: i64 = 150_000;
+    let per = Duration::from_micros(200_000);
+    let allowance = Allowance::SlidingWindow { limit: Amount::of_millionths(150_000), per };
+    let mut spent = Spent::new(&allowance, 0);
+    for now in 0..TAKES {
+        assert_eq!(take(&mut spent, &allowance, now, 1), Answer::Admitted);
+        assert!(spent.size() <= 65_536);
+    }
+    assert_eq!(spent.peek(&allowance, TAKES, 1), Answer::After(50_007), "the first eight count as one");
+    for now in (200_000..350_000).step_by(1000) {
+        let free = u128::from((now - 200_000_u64) + 1);
+        let now = i64::try_from(now).unwrap();
+        assert_ne!(spent.peek(&allowance, now, free + 1), Answer::Admitted, "{now}");
+        assert_eq!(spent.peek(&allowance, now, free.saturating_sub(8)), Answer::Admitted, "{now}");
+    }
+}
+
+fn any_number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..10_u64, Just(u64::MAX), (u64::MAX - 9)..u64::MAX, any::<u64>()]
+}
+
+fn any_span() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        Just(Duration::MAX),
+        (0..100_u64).prop_map(Duration::from_micros),
+        any::<u64>().prop_map(Duration::from_micros),
+        any::<u64>().prop_map(Duration::from_nanos),
+    ]
+}
+
+fn any_allowance() -> impl Strategy<Value = Allowance> {
+    (0..5, any_number(), any_span(), any_number()).prop_map(|(kind, limit, per, burst)| {
+        let (limit, burst) = (Amount::of_millionths(limit), Amount::of_millionths(burst));
+        match kind {
+            0 => Allowance::Gcra { limit, per, burst },
+            1 => Allowance::FixedWindow { limit, per },
+            2 => Allowance::SlidingWindow { limit, per },
+            3 => Allowance::Total { limit, keep: per },
+            _ => Allowance::Slots { max: u32::MAX },
+        }
+    })
+}
+
+/// Any time that a timestamp can tell.
+fn any_time() -> impl Strategy<Value = Micros> {
+    const FURTHEST: Micros = 1 << 59;
+    prop_oneof![0..100_i64, Just(-FURTHEST), Just(FURTHEST), -FURTHEST..FURTHEST]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    /// Nothing overflows, whatever the numbers, the times and the reloads; and what waits has something to wait for.
+    #[test]
+    fn no_number_is_too_large(
+        steps in prop::collection::vec((any_allowance(), any_time(), any_number(), 1..4_usize), 1..12),
+    ) {
+        let mut spent = Spent::new(&fixed(1), 0);
+        for (allowance, now, cost, times) in steps {
+            for _ in 0..times {
+                let answer = take(&mut spent, &allowance, now, cost);
+                let fresh_at = spent.fresh_at(&allowance);
+                match answer {
+                    Answer::After(wait) => prop_assert!(wait > 0),
+                    Answer::Admitted if cost > 0 => prop_assert!(fresh_at.is_none_or(|fresh_at| fresh_at > now)),
+                    Answer::Admitted | Answer::Never => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The store itself: what is tracked and what is cached, each behind its lock.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+use super::cache::{self, Caches};
+use super::limits::Micros;
+use super::tracked::Limits;
+use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreFuture, Take};
+
+/// The state of policies in memory, for one process. It is empty when made, and every engine that is given it shares it.
+///
+/// Limits are exact, however many threads take at once: a batch is checked and taken under one lock. Its futures are ready
+/// at once.
+///
+/// Memory is bounded. A key leaves when it is as good as new; while [`LIMITS`](Self::LIMITS) of them are in use, taking of a
+/// further one is an error, for forgetting one would admit what its limit forbids. Caches keep 1,024 spaces, the ones used
+/// last, and no entry larger than 1 MiB of JSON.
+///
+/// A clock that steps back leaves taken what was taken, as if it had been taken just then, so that nobody waits longer than
+/// the limit's own period. A step of up to a second can't be told from callers that come out of order, so it is waited out.
+pub struct MemoryStore {
+    limits: Mutex<Limits>,
+    caches: Mutex<Caches>,
+    freed: Notify,
+}
+
+impl MemoryStore {
+    /// How many limits are tracked at once, unless it is chosen.
+    pub const LIMITS: usize = 1_000_000;
+
+    /// A store that tracks at most so many limits at once, each for one value of its key. A sliding window counts once for
+    /// each time that it remembers.
+    pub fn tracking(limits: usize) -> Self {
+        Self {
+            limits: Mutex::new(Limits::new(limits)),
+            caches: Mutex::new(Caches::default()),
+            freed: Notify::new(),
+        }
+    }
+
+    // What a panic leaves behind is at worst taken and not admitted, or not kept: nothing that would admit more.
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn caches(&self) -> MutexGuard<'_, Caches> {
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::tracking(Self::LIMITS)
+    }
+}
+
+/// Without what it holds, which may be secret.
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+impl StateStore for MemoryStore {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        Box::pin(async move { self.limits().take(micros(now), takes) })
+    }
+
+    fn give_back(&self, key: &str) {
+        self.limits().give_back(key);
+        self.freed.notify_waiters();
+    }
+
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        // Made here and not when first polled: from now on no waking is missed.
+        Box::pin(self.freed.notified())
+    }
+
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, Lookup> {
+        Box::pin(async move {
+            let (entry, generation) = self.caches().get(now, space, key);
+            // Copied when the lock is free again.
+            Ok(Lookup { entry: entry.map(Arc::unwrap_or_clone), generation })
+        })
+    }
+
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let entry = cache::fits(key, &entry.output).then(|| Arc::new(entry));
+            self.caches().put(space, key, entry, generation);
+            Ok(())
+        })
+    }
+
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.caches().clear(space);
+            Ok(())
+        })
+    }
+}
+
+/// Whole microseconds since the epoch, rounded down also before it, so that adding some to a time adds as many here.
+fn micros(time: Timestamp) -> Micros {
+    // No timestamp is further from the epoch than 2^59 microseconds.
+    Micros::try_from(time.as_nanosecond().div_euclid(1000)).unwrap_or(Micros::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_span_added_to_a_time_is_added_to_its_microseconds() {
+        for start in [Timestamp::UNIX_EPOCH, Timestamp::MIN, "1969-12-31T23:59:59.9999995Z".parse().unwrap()]
+        {
+            let later = start.checked_add(Duration::from_micros(7)).unwrap();
+            assert_eq!(micros(later), micros(start) + 7, "{start}");
+        }
+        assert!(micros(Timestamp::MIN) > -(1 << 59) && micros(Timestamp::MAX) < 1 << 59);
+    }
+
+    #[test]
+    fn what_it_holds_is_not_shown() {
+        assert_eq!(format!("{:?}", MemoryStore::default()), "MemoryStore { .. }");
+    }
+}

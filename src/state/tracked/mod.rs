@@ -1,0 +1,221 @@
+//! The limits of a store by their keys: batches that take all or nothing, and keys that leave when they are as good as new.
+
+use std::collections::{BTreeSet, HashMap};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::host::{Allowance, Refusal, StoreError, Take};
+use crate::state::limits::{Answer, Micros, Spent, cost};
+
+/// Callers read the clock before they stand in line, so a time that lies back no further than this is taken for a late
+/// caller's, who gets the latest time there was. Were it taken for a step of the clock, the time in between would flow
+/// back twice. Also a step of the clock is waited out this long.
+const LATE: Micros = 1_000_000;
+
+/// How many keys a take looks at to see whether they can leave, so that they leave as steadily as they come.
+const LOOKED_AT: usize = 4;
+
+/// Every limit of which something is taken.
+#[derive(Debug)]
+pub struct Limits {
+    keys: HashMap<Arc<str>, Tracked>,
+    /// When to look whether a key can leave: its [`Tracked::due`].
+    due: BTreeSet<(Micros, Arc<str>)>,
+    /// The sum of [`Spent::size`].
+    size: usize,
+    capacity: usize,
+    /// The time that counts.
+    now: Micros,
+}
+
+#[derive(Debug)]
+struct Tracked {
+    spent: Spent,
+    /// By which it was last asked for.
+    allowance: Allowance,
+    /// Its place in what is due. Nothing if time does not make it as good as new. It stays when that moves to later, so
+    /// that a take seldom changes the order of all.
+    due: Option<Micros>,
+}
+
+/// What a batch wants of a key so far.
+struct Asked<'a> {
+    allowance: &'a Allowance,
+    cost: u128,
+}
+
+impl Limits {
+    /// Room for so many keys; a sliding window takes one more for each further time that it remembers.
+    pub fn new(capacity: usize) -> Self {
+        Self { keys: HashMap::new(), due: BTreeSet::new(), size: 0, capacity, now: Micros::MIN }
+    }
+
+    /// Takes all or nothing, and names what has not enough.
+    pub fn take(&mut self, time: Micros, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
+        self.reach(time);
+        self.let_some_go();
+        let takes = || takes.iter().enumerate().filter(|(_, take)| cost(&take.allowance, take.cost) > 0);
+
+        let mut asked: HashMap<&str, Asked> = HashMap::new();
+        let mut refusals = Vec::new();
+        for (index, take) in takes() {
+            let key = take.key.as_str();
+            let wanted = asked.entry(key).or_insert(Asked { allowance: &take.allowance, cost: 0 });
+            if *wanted.allowance != take.allowance {
+                return Err(StoreError(format!(
+                    "take {index} of a batch is of an earlier one's limit by other numbers"
+                )));
+            }
+            wanted.cost += u128::from(cost(&take.allowance, take.cost));
+            let retry_after = match self.peek(key, &take.allowance, wanted.cost) {
+                Answer::Admitted => continue,
+                // The caller counts from the time it knows.
+                Answer::After(wait) => Some(span(wait.saturating_add(self.now - time))),
+                Answer::Never => None,
+            };
+            refusals.push(Refusal { index, retry_after });
+        }
+        if !refusals.is_empty() {
+            return Ok(refusals);
+        }
+
+        self.make_room(&asked)?;
+        for (_, take) in takes() {
+            self.take_one(&take.key, &take.allowance, cost(&take.allowance, take.cost));
+        }
+        Ok(Vec::new())
+    }
+
+    /// Gives a slot back.
+    pub fn give_back(&mut self, key: &str) {
+        let Some(Tracked { spent: Spent::Slots(held), .. }) = self.keys.get_mut(key) else { return };
+        *held = held.saturating_sub(1);
+        if *held == 0 {
+            self.remove(key);
+        }
+    }
+
+    /// Moves the time that counts. When the clock steps back, so do all times there are.
+    fn reach(&mut self, time: Micros) {
+        if time >= self.now.saturating_sub(LATE) {
+            self.now = self.now.max(time);
+            return;
+        }
+        let before = mem::replace(&mut self.now, time);
+        self.due.clear();
+        self.size = 0;
+        for (key, tracked) in &mut self.keys {
+            // What was free again before the step is not taken again by it.
+            tracked.spent.peek(&tracked.allowance, before, 0);
+            tracked.spent.not_after(time);
+            self.size += tracked.spent.size();
+            tracked.due = tracked.spent.fresh_at(&tracked.allowance);
+            self.due.extend(tracked.due.map(|due| (due, Arc::clone(key))));
+        }
+    }
+
+    fn peek(&mut self, key: &str, allowance: &Allowance, cost: u128) -> Answer {
+        let now = self.now;
+        let tracked = self.change(key, |tracked| {
+            tracked.allowance = *allowance;
+            tracked.spent.peek(allowance, now, cost)
+        });
+        tracked.unwrap_or_else(|| Spent::new(allowance, now).peek(allowance, now, cost))
+    }
+
+    fn take_one(&mut self, key: &str, allowance: &Allowance, cost: u64) {
+        let now = self.now;
+        if !self.keys.contains_key(key) {
+            let spent = Spent::new(allowance, now);
+            self.size += spent.size();
+            self.keys.insert(Arc::from(key), Tracked { spent, allowance: *allowance, due: None });
+        }
+        self.change(key, |tracked| tracked.spent.take(now, cost));
+    }
+
+    /// Changes what is tracked, and keeps the size and what is due in step with it.
+    fn change<T>(&mut self, key: &str, change: impl FnOnce(&mut Tracked) -> T) -> Option<T> {
+        let tracked = self.keys.get_mut(key)?;
+        let size = tracked.spent.size();
+        let answer = change(tracked);
+        self.size = self.size - size + tracked.spent.size();
+        let fresh_at = tracked.spent.fresh_at(&tracked.allowance);
+        if fresh_at.is_some_and(|fresh_at| tracked.due.is_none_or(|due| fresh_at < due)) {
+            self.schedule(key, fresh_at);
+        }
+        Some(answer)
+    }
+
+    fn schedule(&mut self, key: &str, due: Option<Micros>) {
+        let Some((key, _)) = self.keys.get_key_value(key) else { return };
+        let key = Arc::clone(key);
+        let Some(tracked) = self.keys.get_mut(&key) else { return };
+        if let Some(before) = mem::replace(&mut tracked.due, due) {
+            self.due.remove(&(before, Arc::clone(&key)));
+        }
+        self.due.extend(due.map(|due| (due, key)));
+    }
+
+    fn let_some_go(&mut self) {
+        for _ in 0..LOOKED_AT {
+            let Some(key) = self.next_due() else { return };
+            self.let_go(&key);
+        }
+    }
+
+    /// Makes room for what these keys will need more, or says that there is none. What is tracked is never forgotten for it.
+    fn make_room(&mut self, asked: &HashMap<&str, Asked>) -> Result<(), StoreError> {
+        let grows = |keys: &HashMap<Arc<str>, Tracked>, key: &str| {
+            keys.get(key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)))
+        };
+        let mut needed = asked.keys().filter(|key| grows(&self.keys, key)).count();
+        while self.size + needed > self.capacity {
+            let Some(key) = self.next_due() else {
+                return Err(StoreError(format!(
+                    "the store is full: it tracks {} limits, and none of them can be forgotten yet",
+                    self.capacity
+                )));
+            };
+            let grew = grows(&self.keys, &key);
+            if self.let_go(&key) && !grew && asked.contains_key(&*key) {
+                needed += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first key that is due.
+    fn next_due(&self) -> Option<Arc<str>> {
+        self.due.first().filter(|(due, _)| *due <= self.now).map(|(_, key)| Arc::clone(key))
+    }
+
+    /// Removes a key that is as good as new, and looks at any other when it will be.
+    fn let_go(&mut self, key: &str) -> bool {
+        let fresh_at = self.keys.get(key).and_then(|tracked| tracked.spent.fresh_at(&tracked.allowance));
+        let fresh = fresh_at.is_some_and(|fresh_at| fresh_at <= self.now);
+        if fresh {
+            self.remove(key)
+        } else {
+            self.schedule(key, fresh_at)
+        }
+        fresh
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some((key, tracked)) = self.keys.remove_entry(key) {
+            self.size -= tracked.spent.size();
+            if let Some(due) = tracked.due {
+                self.due.remove(&(due, key));
+            }
+        }
+    }
+}
+
+/// A span that is not negative.
+fn span(micros: Micros) -> Duration {
+    Duration::from_micros(micros.max(0).unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::host::Amount;
+
+const PER: Duration = Duration::from_micros(100);
+
+fn gcra(limit: u64) -> Allowance {
+    let limit = Amount::of_millionths(limit);
+    Allowance::Gcra { limit, per: PER, burst: limit }
+}
+
+fn sliding(limit: u64) -> Allowance {
+    Allowance::SlidingWindow { limit: Amount::of_millionths(limit), per: PER }
+}
+
+fn one(key: impl ToString, allowance: Allowance) -> Take {
+    Take { key: key.to_string(), allowance, cost: Amount::of_millionths(1) }
+}
+
+/// What is kept beside the keys says the same as they do.
+fn assert_in_step(limits: &Limits) {
+    let size: usize = limits.keys.values().map(|tracked| tracked.spent.size()).sum();
+    assert_eq!(limits.size, size);
+    assert!(limits.size <= limits.capacity);
+    let due: BTreeSet<_> =
+        limits.keys.iter().filter_map(|(key, tracked)| Some((tracked.due?, Arc::clone(key)))).collect();
+    assert_eq!(limits.due, due);
+    for (key, tracked) in &limits.keys {
+        let fresh_at = tracked.spent.fresh_at(&tracked.allowance);
+        assert!(fresh_at.is_none() || tracked.due.is_some(), "`{key}` would never leave");
+    }
+}
+
+#[test]
+fn a_new_limit_waits_for_one_that_is_as_good_as_new() {
+    let mut limits = Limits::new(2);
+    assert_eq!(limits.take(0, &[one("a", gcra(1)), one("b", gcra(2))]), Ok(Vec::new()));
+    assert!(limits.take(49, &[one("c", gcra(1))]).is_err(), "all are in use");
+    assert_eq!(limits.take(49, &[one("b", gcra(2))]), Ok(Vec::new()), "a tracked one is counted on");
+    assert_eq!(limits.take(49, &[one("a", gcra(1))]).unwrap().len(), 1, "and refused");
+    assert_eq!(limits.take(100, &[one("c", gcra(1))]), Ok(Vec::new()));
+    assert_in_step(&limits);
+}
+
+#[test]
+fn a_batch_that_finds_no_room_takes_nothing() {
+    let mut limits = Limits::new(2);
+    let batch = [one("a", gcra(1)), one("b", gcra(1)), one("c", gcra(1))];
+    assert!(limits.take(0, &batch).is_err());
+    assert_eq!(limits.take(0, &batch[..2]), Ok(Vec::new()));
+    assert_eq!(limits.take(0, &[Take { cost: Amount::ZERO, ..one("c", gcra(1)) }]), Ok(Vec::new()));
+}
+
+#[test]
+fn each_time_that_a_sliding_window_remembers_takes_room() {
+    let mut limits = Limits::new(3);
+    for now in [0, 1, 1, 2] {
+        assert_eq!(limits.take(now, &[one("a", sliding(9))]), Ok(Vec::new()));
+    }
+    assert!(limits.take(3, &[one("a", sliding(9))]).is_err());
+    assert!(limits.take(3, &[one("b", gcra(9))]).is_err());
+    assert_eq!(limits.take(100, &[one("a", sliding(9))]), Ok(Vec::new()));
+    assert_in_step(&limits);
+}
+
+#[test]
+fn many_limits_that_were_taken_once_do_not_stay() {
+    let mut limits = Limits::new(1_000);
+    for key in 0..20_000 {
+        assert_eq!(limits.take(key, &[one(key, gcra(1))]), Ok(Vec::new()));
+        assert!(limits.keys.len() <= 101);
+    }
+    assert_in_step(&limits);
+}
+
+#[test]
+fn a_slot_given_back_leaves_nothing() {
+    let slots = Allowance::Slots { max: 1 };
+    let mut limits = Limits::new(1);
+    for key in 0..10 {
+        assert_eq!(limits.take(0, &[one(key, slots)]), Ok(Vec::new()));
+        limits.give_back(&key.to_string());
+    }
+    assert!(limits.keys.is_empty() && limits.due.is_empty() && limits.size == 0);
+}
+
+#[test]
+fn after_a_step_back_keys_leave_in_time() {
+    let mut limits = Limits::new(1);
+    assert_eq!(limits.take(1 << 40, &[one("a", gcra(1))]), Ok(Vec::new()));
+    assert!(limits.take(0, &[one("b", gcra(1))]).is_err());
+    assert_eq!(limits.take(100, &[one("b", gcra(1))]), Ok(Vec::new()));
+}
+
+fn any_allowance() -> impl Strategy<Value = Allowance> {
+    (0..6, 0..5_u64, prop_oneof![Just(PER), Just(PER * 3)]).prop_map(|(kind, number, per)| {
+        let limit = Amount::of_millionths(number);
+        match kind {
+            0 => Allowance::Gcra { limit, per, burst: limit },
+            1 => Allowance::Gcra { limit: Amount::ZERO, per, burst: limit },
+            2 => Allowance::FixedWindow { limit, per },
+            3 => Allowance::SlidingWindow { limit, per },
+            4 => Allowance::Total { limit, keep: per },
+            _ => Allowance::Slots { max: number as u32 },
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+    /// With little room there are errors, but no other answers than with much.
+    #[test]
+    fn nothing_is_forgotten_for_want_of_room(
+        steps in prop::collection::vec(
+            (prop_oneof![9 => 0..60_i64, 1 => -5_000_000..0_i64], prop::collection::vec(0..12_usize, 1..4)),
+            1..80,
+        ),
+        allowances in prop::collection::vec(any_allowance(), 12),
+    ) {
+        let (mut small, mut large) = (Limits::new(6), Limits::new(10_000));
+        let mut now = 0;
+        for (wait, batch) in steps {
+            now += wait;
+            let batch: Vec<Take> = batch.into_iter().map(|key| one(key, allowances[key])).collect();
+            if let Ok(answer) = small.take(now, &batch) {
+                prop_assert_eq!(large.take(now, &batch), Ok(answer));
+            } else {
+                large.reach(now);
+            }
+            assert_in_step(&small);
+            assert_in_step(&large);
+        }
+    }
+
+    /// Reloads that change everything keep the books in step.
+    #[test]
+    fn reloads_keep_what_is_due_in_step(
+        steps in prop::collection::vec((0..60_i64, 0..4_usize, any_allowance(), any::<bool>()), 1..80),
+    ) {
+        let mut limits = Limits::new(8);
+        let mut now = 0;
+        for (wait, key, allowance, give_back) in steps {
+            now += wait;
+            let refused = one("refuses", gcra(0));
+            let _ = limits.take(now, &[one(key, allowance), refused]);
+            assert_in_step(&limits);
+            let _ = limits.take(now, &[one(key, allowance)]);
+            assert_in_step(&limits);
+            if give_back {
+                limits.give_back(&key.to_string());
+                assert_in_step(&limits);
+            }
+        }
+    }
+}

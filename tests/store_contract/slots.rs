@@ -1,0 +1,85 @@
+//! Slots: held, given back, and waited for.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use super::*;
+
+pub fn slots_are_given_back(new: &New) {
+    let store = new();
+    assert!(slot(&*store, "k", 2) && slot(&*store, "k", 2));
+    assert_eq!(take_one(&*store, seconds(0), take("k", Allowance::Slots { max: 2 }, 1)), Err(None));
+    assert!(slot(&*store, "other", 2));
+    store.give_back("k");
+    assert!(slot(&*store, "k", 2));
+    assert!(!slot(&*store, "k", 2));
+    assert!(!slot(&*store, "none", 0));
+}
+
+pub fn fewer_slots_wait_for_those_in_use(new: &New) {
+    let store = new();
+    assert!(slot(&*store, "k", 3) && slot(&*store, "k", 3) && slot(&*store, "k", 3));
+    assert!(!slot(&*store, "k", 1));
+    store.give_back("k");
+    store.give_back("k");
+    assert!(!slot(&*store, "k", 1), "one is still held");
+    store.give_back("k");
+    assert!(slot(&*store, "k", 1));
+}
+
+pub fn giving_back_what_nobody_holds_frees_nothing(new: &New) {
+    let store = new();
+    store.give_back("k");
+    assert!(slot(&*store, "k", 1));
+    assert!(!slot(&*store, "k", 1));
+    assert_eq!(take_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)), Ok(()));
+    store.give_back("limit");
+    assert!(take_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)).is_err());
+}
+
+pub fn a_slot_freed_before_the_wait_is_not_missed(new: &New) {
+    let store = new();
+    assert!(slot(&*store, "k", 1));
+    let freed = store.slot_freed();
+    assert!(!slot(&*store, "k", 1));
+    store.give_back("k");
+    run(freed);
+    assert!(slot(&*store, "k", 1));
+}
+
+pub fn waiters_all_get_their_slot(new: &New) {
+    const MAX: u32 = 2;
+    let store = new();
+    let (held, most) = (AtomicU32::new(0), AtomicU32::new(0));
+    // With a lost waking this never ends.
+    thread::scope(|scope| {
+        for thread in 0..6 {
+            let (store, held, most) = (&store, &held, &most);
+            scope.spawn(move || {
+                run(async {
+                    for round in 0..300 {
+                        let key = if (thread + round) % 3 == 0 { "a" } else { "b" };
+                        let takes = [
+                            take(key, Allowance::Slots { max: 1 }, 0),
+                            take("all", Allowance::Slots { max: MAX }, 0),
+                        ];
+                        loop {
+                            let freed = store.slot_freed();
+                            if store.take(at(seconds(0)), &takes).await.unwrap().is_empty() {
+                                break;
+                            }
+                            freed.await;
+                        }
+                        most.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::yield_now();
+                        held.fetch_sub(1, Ordering::SeqCst);
+                        store.give_back(key);
+                        store.give_back("all");
+                    }
+                });
+            });
+        }
+    });
+    assert!(most.into_inner() <= MAX);
+    assert!(slot(&*store, "all", 1), "all were given back");
+}
