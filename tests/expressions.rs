@@ -196,7 +196,7 @@ fn refuses_what_expressions_may_not_say_and_points_at_it() {
         ("tool ==\n  to_lowr(tool)", 10, "unknown function `to_lowr`", "did you mean `to_lower(text)`?"),
         ("len(input.a, 1) == 1", 0, "takes 1 values, this call gives 2", "len(text, array or object)"),
         ("input.a.len(1) == 1", 8, "takes 1 values", "len(text, array or object)"),
-        ("input.a.all(|x| y > x)", 16, "unknown variable `y`", "`input`"),
+        ("input.a.all(|x| y > x)", 16, "unknown variable `y`", "did you mean `x`?"),
         ("input.a.all(|x| foo(x))", 16, "unknown function `foo`", ""),
         ("input.a.all(true)", 12, "takes a closure", "all(array, |x| …)"),
         ("input.a.all(|x, y| x == y)", 12, "one parameter", ""),

@@ -148,7 +148,12 @@ impl Around {
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = lower(text, &ast, Language::Script)?;
         let digest = Digest::of(format!("around 1\n{text}").as_bytes());
-        Ok(Self { program: compiled.program, reads: compiled.reads, reads_options: compiled.reads_options, digest })
+        Ok(Self {
+            program: compiled.program,
+            reads: compiled.reads,
+            reads_options: compiled.reads_options,
+            digest,
+        })
     }
 
     /// The digest of the script: journals are bound to it.
@@ -165,9 +170,7 @@ impl Around {
     /// executor), and of the session and the annotations what the script reads. Errors: an input that is no object, and a
     /// part of the session that could not be decided.
     pub fn begin(&self, view: &CallView<'_>, options: &Value) -> Result<ScriptCall, ScriptFailure> {
-        self.reads
-            .refuse_unsettled(view.session)
-            .map_err(|message| ScriptFailure::new(message, None))?;
+        self.reads.refuse_unsettled(view.session).map_err(|message| ScriptFailure::new(message, None))?;
         let reads_session = self.reads.roots.contains(&Root::Session);
         self.seen(view, options, reads_session.then(|| self.reads.of_session(view.session.document())))
     }
@@ -210,7 +213,9 @@ impl Around {
             return Err(JournalError::OtherScript);
         }
         if self.reads.roots.contains(&Root::Session) != stored.session.is_some() {
-            return Err(JournalError::Malformed("what the script reads of the session is missing".to_owned()));
+            return Err(JournalError::Malformed(
+                "what the script reads of the session is missing".to_owned(),
+            ));
         }
         let call = self
             .seen(view, options, stored.session.take())
@@ -233,8 +238,9 @@ impl Around {
             let message = "the journal is of another script or call";
             return Replay::Failed(ScriptFailure::mismatch(message, None));
         }
-        guarded(|| self.run(&call.0, journal))
-            .unwrap_or_else(|_| Replay::Failed(ScriptFailure::new("the script made its evaluation fail", None)))
+        guarded(|| self.run(&call.0, journal)).unwrap_or_else(|_| {
+            Replay::Failed(ScriptFailure::new("the script made its evaluation fail", None))
+        })
     }
 
     fn run(&self, call: &Seen, journal: &Journal) -> Replay {
@@ -271,9 +277,14 @@ impl ScriptCall {
         *self.0.digest.get_or_init(|| {
             let call = &self.0;
             let names = json!([call.tool, call.server, call.id]);
-            let values = [&call.input, &call.context, &call.options, call.annotations.as_ref().unwrap_or(&Value::Null)]
-                .map(canonical)
-                .join(",");
+            let values = [
+                &call.input,
+                &call.context,
+                &call.options,
+                call.annotations.as_ref().unwrap_or(&Value::Null),
+            ]
+            .map(canonical)
+            .join(",");
             Digest::of(format!("[{},{values}]", canonical(&names)).as_bytes())
         })
     }
@@ -340,7 +351,8 @@ impl<'r> Outside<'r> {
     fn done(&self, value: &Val<'r>, work: &Work) -> Replay {
         match self.shared(value, work) {
             Ok(output) => {
-                let is_output = |answer: &Answer| matches!(answer, Answer::Value(value) if Arc::ptr_eq(value, &output));
+                let is_output =
+                    |answer: &Answer| matches!(answer, Answer::Value(value) if Arc::ptr_eq(value, &output));
                 let from = self.journal.entries.iter().position(|entry| is_output(&entry.answer));
                 Replay::Done { output, from }
             }

@@ -113,7 +113,9 @@ impl Effect {
             ) => same(key, other_key) && same(value, other_value) && ttl == other_ttl,
             (Self::Audit { fields }, Self::Audit { fields: others }) => {
                 fields.len() == others.len()
-                    && fields.iter().all(|(key, field)| others.get(key).is_some_and(|other| equal(field, other)))
+                    && fields
+                        .iter()
+                        .all(|(key, field)| others.get(key).is_some_and(|other| equal(field, other)))
             }
             _ => false,
         }

@@ -2,8 +2,8 @@
 
 use super::functions::{Change, Each, EffectKind, Run};
 use super::operators::{is_in_member, negate, not};
-use super::program::{Body, Closure, Code, For, Member, Node, Place, Program, Spot, Step};
 use super::place::{Target, assign, changed, element, inside, property};
+use super::program::{Body, Closure, Code, For, Member, Node, Place, Program, Spot, Step};
 use super::value::{Kind, MemberMap, Val, key_value};
 use super::work::{Fault, Limits, Work};
 use crate::json::JsonType;
@@ -118,9 +118,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Boolean(value) => Ok(Val::Boolean(*value)),
             Code::Number(number) => Ok(Val::Number(*number)),
             Code::Text(text) => Ok(Val::Borrowed(text)),
-            Code::Member(member) => {
-                self.world.member(*member).map_err(|message| Stop::Wrong(message, spot))
-            }
+            Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
             Code::List(items) => {
                 let items = self.nodes(items)?;
@@ -199,7 +197,11 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 Ok(Val::Null)
             }
             Code::If(condition, then, otherwise) => {
-                if self.boolean(condition)? { self.node(then) } else { self.node(otherwise) }
+                if self.boolean(condition)? {
+                    self.node(then)
+                } else {
+                    self.node(otherwise)
+                }
             }
             Code::While(condition, body) => self.repeat(condition.as_deref(), body),
             Code::For(parts) => self.each_of(parts),
@@ -318,7 +320,8 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         let list = match value.kind() {
             Ok(Kind::List(list)) => list,
             _ => {
-                let message = format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
+                let message =
+                    format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
                 return Err(Stop::Wrong(message, spot));
             }
         };
@@ -374,7 +377,8 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Ok(Kind::Object(object)) => object.sorted_keys().into_iter().map(key_value).collect(),
             _ => {
                 let found = over.json_type();
-                let message = format!("`for` goes over an array or the keys of an object, this is of type {found}");
+                let message =
+                    format!("`for` goes over an array or the keys of an object, this is of type {found}");
                 return Err(Stop::Wrong(message, parts.over.spot));
             }
         };

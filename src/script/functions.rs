@@ -104,11 +104,21 @@ impl Function {
         self.parameters.iter().filter(|parameter| !parameter.ends_with('?')).count()
     }
 
-    const fn new(name: &'static str, parameters: &'static [&'static str], about: &'static str, run: Run) -> Self {
+    const fn new(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        about: &'static str,
+        run: Run,
+    ) -> Self {
         Self { name, parameters, about, run, place: Place::Everywhere }
     }
 
-    const fn scripts(name: &'static str, parameters: &'static [&'static str], about: &'static str, run: Run) -> Self {
+    const fn scripts(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        about: &'static str,
+        run: Run,
+    ) -> Self {
         Self { name, parameters, about, run, place: Place::Scripts }
     }
 }
@@ -121,7 +131,12 @@ pub(super) fn by_name(name: &str) -> Option<&'static Function> {
 /// Every function: those of expressions, those that scripts have beside them, and the effects.
 pub const FUNCTIONS: &[Function] = &[
     Function::new("abs", &["number"], "the number without its sign", Run::One(lib::abs)),
-    Function::new("all", &["array", "|x| …"], "whether the closure is true of every element", Run::Each(Each::All)),
+    Function::new(
+        "all",
+        &["array", "|x| …"],
+        "whether the closure is true of every element",
+        Run::Each(Each::All),
+    ),
     Function::new(
         "at",
         &["array or object", "index or key"],
@@ -134,7 +149,12 @@ pub const FUNCTIONS: &[Function] = &[
         "whether a string has this part, or an array this element",
         Run::Two(lib::contains),
     ),
-    Function::new("count", &["array", "value"], "how many elements of an array equal a value", Run::Two(lib::count)),
+    Function::new(
+        "count",
+        &["array", "value"],
+        "how many elements of an array equal a value",
+        Run::Two(lib::count),
+    ),
     Function::new("ends_with", &["text", "end"], "whether a string ends so", Run::Two(lib::ends_with)),
     Function::new(
         "filter",
@@ -143,7 +163,12 @@ pub const FUNCTIONS: &[Function] = &[
         Run::Each(Each::Filter),
     ),
     Function::new("has", &["object", "key"], "whether an object has a key", Run::Two(lib::has)),
-    Function::new("index_of", &["array", "value"], "the first index of a value, or -1", Run::Two(lib::index_of)),
+    Function::new(
+        "index_of",
+        &["array", "value"],
+        "the first index of a value, or -1",
+        Run::Two(lib::index_of),
+    ),
     Function::new(
         "indices",
         &["array"],
@@ -164,8 +189,18 @@ pub const FUNCTIONS: &[Function] = &[
         "how many characters, elements or keys it has",
         Run::One(lib::len),
     ),
-    Function::new("map", &["array", "|x| …"], "what the closure gives for each element", Run::Each(Each::Map)),
-    Function::new("matches", &["text", "\"regex\""], "whether a regex matches anywhere in a string", Run::Matches),
+    Function::new(
+        "map",
+        &["array", "|x| …"],
+        "what the closure gives for each element",
+        Run::Each(Each::Map),
+    ),
+    Function::new(
+        "matches",
+        &["text", "\"regex\""],
+        "whether a regex matches anywhere in a string",
+        Run::Matches,
+    ),
     Function::new("max", &["a", "b"], "the larger of two numbers or strings", Run::Two(lib::max)),
     Function::new("min", &["a", "b"], "the smaller of two numbers or strings", Run::Two(lib::min)),
     Function::new(
@@ -175,7 +210,12 @@ pub const FUNCTIONS: &[Function] = &[
         Run::Each(Each::Some),
     ),
     Function::new("split", &["text", "separator"], "the pieces of a string", Run::Two(lib::split)),
-    Function::new("starts_with", &["text", "start"], "whether a string starts so", Run::Two(lib::starts_with)),
+    Function::new(
+        "starts_with",
+        &["text", "start"],
+        "whether a string starts so",
+        Run::Two(lib::starts_with),
+    ),
     Function::new("sum", &["array"], "the sum of an array of numbers", Run::One(lib::sum)),
     Function::new("to_lower", &["text"], "the string in lower case", Run::One(lib::to_lower)),
     Function::new("to_upper", &["text"], "the string in upper case", Run::One(lib::to_upper)),
@@ -186,7 +226,12 @@ pub const FUNCTIONS: &[Function] = &[
         "`null`, `boolean`, `number`, `string`, `array` or `object`",
         Run::One(lib::type_of),
     ),
-    Function::new("values", &["object"], "the values of an object, in the order of its keys", Run::One(lib::values)),
+    Function::new(
+        "values",
+        &["object"],
+        "the values of an object, in the order of its keys",
+        Run::One(lib::values),
+    ),
     Function::scripts(
         "join",
         &["array", "separator"],
@@ -199,7 +244,12 @@ pub const FUNCTIONS: &[Function] = &[
         "an object with the members of both; where both have a key, with the other's",
         Run::Two(lib::merge),
     ),
-    Function::scripts("pop", &["array"], "takes the last element out of an array, and gives it", Run::Change(Change::Pop)),
+    Function::scripts(
+        "pop",
+        &["array"],
+        "takes the last element out of an array, and gives it",
+        Run::Change(Change::Pop),
+    ),
     Function::scripts(
         "push",
         &["array", "value"],
@@ -270,5 +320,10 @@ pub const FUNCTIONS: &[Function] = &[
         "keeps a value under a key for a span of time such as `\"60s\"`",
         Run::Effect(EffectKind::CacheSet),
     ),
-    Function::scripts("audit", &["object"], "adds fields to the audit record", Run::Effect(EffectKind::Audit)),
+    Function::scripts(
+        "audit",
+        &["object"],
+        "adds fields to the audit record",
+        Run::Effect(EffectKind::Audit),
+    ),
 ];

@@ -35,7 +35,10 @@ pub(super) struct Entry {
 enum Asked {
     Here(Effect),
     /// Read from a journal that was kept: what it was asked with is known by its digest.
-    Kept { effect: String, arguments: String },
+    Kept {
+        effect: String,
+        arguments: String,
+    },
 }
 
 /// Why a kept journal is not for this script and call.

@@ -217,7 +217,9 @@ pub(super) fn merge<'r>(work: &Work, value: &Val<'r>, other: &Val<'r>) -> Given<
             Object::Json(json) => {
                 members.extend(json.iter().map(|(key, member)| (Cow::from(key.as_str()), Val::Json(member))));
             }
-            Object::Made(made) => members.extend(made.iter().map(|(key, member)| (key.clone(), member.clone()))),
+            Object::Made(made) => {
+                members.extend(made.iter().map(|(key, member)| (key.clone(), member.clone())))
+            }
         }
     }
     Val::object(work, members)
@@ -281,8 +283,9 @@ pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
 
 pub(super) fn to_number<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
     let text = text("to_number", value)?;
-    let number: serde_json::Number =
-        text.parse().map_err(|_| Fault::from(format!("`{}` is no number", crate::text::inert(&crate::text::cut(text)))))?;
+    let number: serde_json::Number = text.parse().map_err(|_| {
+        Fault::from(format!("`{}` is no number", crate::text::inert(&crate::text::cut(text))))
+    })?;
     Ok(Val::Number(Number::of_json(&number)?))
 }
 

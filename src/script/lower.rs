@@ -17,6 +17,9 @@ use super::span_of_time;
 use crate::call::Root;
 use crate::diagnostic::nearest;
 
+/// Links that may follow one another in `a.b[c].d()`.
+const MAX_LINKS: usize = 48;
+
 /// Names that other languages, and plain Rhai, have for functions of ours.
 const ALIASES: &[(&str, &str)] = &[
     ("lower", "to_lower"),
@@ -152,7 +155,9 @@ impl<'a> Lowering<'a> {
     /// Brings a variable into scope. Errors: it has the name of a member of the call.
     pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> Lowered<usize> {
         if self.member(name).is_some() || name == "input" {
-            return Err(self.error(position, format!("`{name}` is a member of the call, choose another name")));
+            return Err(
+                self.error(position, format!("`{name}` is a member of the call, choose another name"))
+            );
         }
         self.names.push(Name { name: name.to_owned(), constant });
         self.slots = self.slots.max(self.names.len());
@@ -191,7 +196,9 @@ impl<'a> Lowering<'a> {
                 let number = Number::of_float(**value);
                 Code::Number(number.map_err(|message| self.error(position, message))?)
             }
-            Expr::FloatConstant(..) => return Err(self.error(position, "this number is too large to be exact")),
+            Expr::FloatConstant(..) => {
+                return Err(self.error(position, "this number is too large to be exact"));
+            }
             Expr::StringConstant(text, _) => Code::Text(text.to_string()),
             Expr::CharConstant(..) => {
                 return Err(self
@@ -304,7 +311,10 @@ impl<'a> Lowering<'a> {
         }
         let Some(function) = by_name(name) else { return Err(self.unknown_function(name, call, position)) };
         if function.scripts_only() && !self.is_script() {
-            return Err(self.error(position, format!("`{name}` is for `around` scripts, an expression has no use for it")));
+            return Err(self.error(
+                position,
+                format!("`{name}` is for `around` scripts, an expression has no use for it"),
+            ));
         }
         if given < function.least() || given > function.parameters.len() {
             return Err(self.wrong_number(function, given, position));
@@ -319,13 +329,17 @@ impl<'a> Lowering<'a> {
         };
         let code = match function.run {
             Run::Change(how) => {
-                let Some(argument) = arguments.next() else { return Err(self.wrong_number(function, given, position)) };
+                let Some(argument) = arguments.next() else {
+                    return Err(self.wrong_number(function, given, position));
+                };
                 let place = self.place_of(argument)?;
                 Code::Change(how, place, self.expressions(arguments.as_slice())?)
             }
             Run::Each(how) => {
                 let list = first(self, &mut arguments)?;
-                let Some(closure) = arguments.next() else { return Err(self.wrong_number(function, given, position)) };
+                let Some(closure) = arguments.next() else {
+                    return Err(self.wrong_number(function, given, position));
+                };
                 Code::Each(how, Box::new(list), Box::new(self.closure(closure, function)?))
             }
             Run::Matches => {
@@ -412,7 +426,13 @@ impl<'a> Lowering<'a> {
         if call.op_token.is_some() {
             let symbols: Vec<_> = BINARY.iter().map(|(symbol, _)| *symbol).collect();
             return self
-                .error(position, format!("`{name}` is no operator of {}s", self.here().trim_start_matches("an ").trim_start_matches("a ")))
+                .error(
+                    position,
+                    format!(
+                        "`{name}` is no operator of {}s",
+                        self.here().trim_start_matches("an ").trim_start_matches("a ")
+                    ),
+                )
                 .help(format!("there are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
         }
         let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.scripts_only());
@@ -472,6 +492,11 @@ impl<'a> Lowering<'a> {
 
     fn chain(&mut self, expression: &Expr) -> Lowered<Node> {
         let (base, links) = links(expression);
+        if links.len() > MAX_LINKS {
+            return Err(
+                self.error(base.start_position(), format!("more than {MAX_LINKS} `.` or `[…]` in a row"))
+            );
+        }
         let mut node = match base {
             Expr::Variable(variable, _, _) if variable.2.is_empty() => {
                 let keys = links.iter().map_while(|link| match link {
@@ -493,16 +518,18 @@ impl<'a> Lowering<'a> {
                 Link::Index(index, position) => {
                     Self::node(*position, Code::Index(Box::new([node, self.expression(index)?])))
                 }
-                Link::Method(call, position) => match by_name(&call.name).map(|function| (function, function.run)) {
-                    Some((function, Run::Change(how))) if self.is_script() => {
-                        if call.args.len() + 1 != function.parameters.len() {
-                            return Err(self.wrong_number(function, call.args.len() + 1, *position));
+                Link::Method(call, position) => {
+                    match by_name(&call.name).map(|function| (function, function.run)) {
+                        Some((function, Run::Change(how))) if self.is_script() => {
+                            if call.args.len() + 1 != function.parameters.len() {
+                                return Err(self.wrong_number(function, call.args.len() + 1, *position));
+                            }
+                            let place = self.place(base, links.get(..number).unwrap_or_default())?;
+                            Self::node(*position, Code::Change(how, place, self.expressions(&call.args)?))
                         }
-                        let place = self.place(base, links.get(..number).unwrap_or_default())?;
-                        Self::node(*position, Code::Change(how, place, self.expressions(&call.args)?))
+                        _ => self.call(call, *position, Some(node))?,
                     }
-                    _ => self.call(call, *position, Some(node))?,
-                },
+                }
                 Link::Optional(position) => {
                     return Err(self
                         .no_place(*position, "`?.` and `?[`")
@@ -527,6 +554,9 @@ impl<'a> Lowering<'a> {
 
     fn place(&mut self, base: &Expr, links: &[Link<'_>]) -> Lowered<Place> {
         let position = base.start_position();
+        if links.len() > MAX_LINKS {
+            return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
+        }
         let Expr::Variable(variable, _, _) = base else {
             return Err(self.error(position, "only variables, and places in them, can be changed"));
         };

@@ -23,8 +23,9 @@ impl Number {
         if let Some(whole) = number.as_i64() {
             return Ok(Self::Whole(whole));
         }
-        let lost =
-            || format!("the number {} is too large or too fine to be read exactly", shortened(number.as_str()));
+        let lost = || {
+            format!("the number {} is too large or too fine to be read exactly", shortened(number.as_str()))
+        };
         let float: f64 = number.as_str().parse().map_err(|_| lost())?;
         let value = Self::of_float(float).map_err(|_| lost())?;
         let exact_needed = float.abs() >= EXACT_FLOATS || float == 0.0;

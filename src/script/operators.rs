@@ -54,13 +54,16 @@ fn is_in<'r>(work: &Work, wanted: &Val<'r>, container: &Val<'r>) -> Result<Val<'
     match container.kind()? {
         Kind::List(list) => Ok(Val::Boolean(position(work, list, wanted)?.is_some())),
         Kind::Object(_) => Err(
-            "`in` looks for an element of an array, this is an object: `has(object, key)` looks for a key".into(),
+            "`in` looks for an element of an array, this is an object: `has(object, key)` looks for a key"
+                .into(),
         ),
         Kind::Text(_) => Err(
-            "`in` looks for an element of an array, this is a string: `contains(text, part)` looks into one".into(),
+            "`in` looks for an element of an array, this is a string: `contains(text, part)` looks into one"
+                .into(),
         ),
         other => {
-            Err(format!("`in` looks for an element of an array, this is of type {}", other.json_type()).into())
+            Err(format!("`in` looks for an element of an array, this is of type {}", other.json_type())
+                .into())
         }
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
-use rhai::{AST, ASTFlags, ASTNode, Engine, Expr, FnCallExpr, FnPtr, ImmutableString, OptimizationLevel, Position, Stmt};
+use rhai::{
+    AST, ASTFlags, ASTNode, Engine, Expr, FnCallExpr, FnPtr, ImmutableString, OptimizationLevel, Position,
+    Stmt,
+};
 
 use super::ScriptError;
 use super::program::Spot;
@@ -91,7 +94,8 @@ pub(super) fn routines(ast: &AST) -> BTreeMap<(String, usize), Routine> {
         let parameters: Vec<_> = definition.params.iter().cloned().collect();
         let key = (definition.name.to_string(), parameters.len());
         // Rhai shows a body only to a walk, in which each statement is a path of its own.
-        let alone = ast.clone_functions_only_filtered(|_, _, _, name, arity| name == key.0 && arity == key.1);
+        let mut alone = ast.clone_functions_only();
+        alone.retain_functions(|_, _, name, arity| name == key.0 && arity == key.1);
         let routine = Routine {
             parameters,
             body: statements(&alone),
@@ -168,5 +172,76 @@ pub(super) fn closure_name(expression: &Expr) -> Option<(String, usize)> {
             _ => None,
         },
         _ => None,
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rhai names closures by a hash of what they say: two that say different things must not share a name.
+    #[test]
+    fn different_closures_have_bodies_of_their_own() {
+        let bodies = [
+            "x > 1",
+            "x > 2",
+            "x > 1.5",
+            "x > 2.5",
+            "x > \"a\"",
+            "x > \"b\"",
+            "x.a",
+            "x.b",
+            "x[0]",
+            "x[1]",
+            "x[\"a\"]",
+            "[x].all(|y| y > 1)",
+            "[x].all(|y| y > 2)",
+            "[x].all(|y| x > 2)",
+            "[x].all(|y| y > n)",
+            "#{a: x}",
+            "#{b: x}",
+            "x && true",
+            "x && false",
+            "x || true",
+            "x ?? 1",
+            "x ?? 2",
+            "-x",
+            "!x",
+            "x.f(1)",
+            "x.f(2)",
+            "f(x)",
+            "g(x)",
+            "()",
+            "tool",
+            "id",
+            "x in n",
+            "n in x",
+            "x - n",
+            "x + n",
+            "[x, 1]",
+            "[x, 2]",
+            "x.a.b",
+            "x[\"a\"].b",
+            "x.a == 1 && x.b == 1",
+            "x.b == 1 && x.a == 1",
+            "x.matches(\"a\")",
+            "x.matches(\"b\")",
+        ];
+        for first in bodies {
+            for second in bodies.iter().filter(|second| **second != first) {
+                let text = format!("f(|x| {first}, |x| {second})");
+                let ast = ENGINE.compile(&text).unwrap();
+                let arguments = match ast.statements().first() {
+                    Some(Stmt::FnCall(call, _)) => &call.args,
+                    Some(Stmt::Expr(expression)) => match expression.as_ref() {
+                        Expr::FnCall(call, _) => &call.args,
+                        other => panic!("{text}: {other:?}"),
+                    },
+                    other => panic!("{text}: {other:?}"),
+                };
+                let names: Vec<_> = arguments.iter().filter_map(closure_name).collect();
+                let [(a, _), (b, _)] = names.as_slice() else { panic!("{text}") };
+                assert_ne!(a, b, "{text}");
+            }
+        }
     }
 }

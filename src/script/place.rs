@@ -152,7 +152,12 @@ fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'
     items.holds(inner)
 }
 
-pub(super) fn changed<'r>(how: Change, target: &mut Val<'r>, argument: Option<&Val<'r>>, work: &Work) -> Result<Val<'r>, Fault> {
+pub(super) fn changed<'r>(
+    how: Change,
+    target: &mut Val<'r>,
+    argument: Option<&Val<'r>>,
+    work: &Work,
+) -> Result<Val<'r>, Fault> {
     let found = target.json_type();
     match how {
         Change::Push => {
@@ -169,7 +174,10 @@ pub(super) fn changed<'r>(how: Change, target: &mut Val<'r>, argument: Option<&V
             let Some(items) = target.items_mut(work)? else {
                 return Err(format!("`pop` takes an array, this is of type {found}").into());
             };
-            items.inside.pop().ok_or_else(|| "`pop` takes an element out of an array, this one is empty".into())
+            items
+                .inside
+                .pop()
+                .ok_or_else(|| "`pop` takes an element out of an array, this one is empty".into())
         }
         Change::Remove => {
             let key = match argument.map(Val::kind) {

@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn copies_of_the_session_what_is_read() {
-        let document = json!({"facts": {"order": {"o1": {"a": 1}, "o2": 2}, "n": 3}, "labels": ["x"], "calls": {}});
+        let document =
+            json!({"facts": {"order": {"o1": {"a": 1}, "o2": 2}, "n": 3}, "labels": ["x"], "calls": {}});
         for (places, copied) in [
             (vec!["facts.order.o1"], json!({"facts": {"order": {"o1": {"a": 1}}}})),
             (vec!["facts.n.x", "labels"], json!({"facts": {"n": 3}, "labels": ["x"]})),
@@ -85,7 +86,10 @@ mod tests {
         ] {
             let mut reads = Reads::default();
             for place in places {
-                reads.add(Root::Session, place.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect());
+                reads.add(
+                    Root::Session,
+                    place.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
+                );
             }
             assert_eq!(reads.of_session(&document), copied);
         }

@@ -12,7 +12,9 @@ impl Lowering<'_> {
         let scope = self.names.len();
         let mut nodes = Vec::with_capacity(statements.len());
         for statement in statements {
-            if !self.is_script() && (nodes.len() == 1 || !matches!(statement, Stmt::Expr(_) | Stmt::FnCall(..))) {
+            if !self.is_script()
+                && (nodes.len() == 1 || !matches!(statement, Stmt::Expr(_) | Stmt::FnCall(..)))
+            {
                 return Err(self.statements_refused(statement.position()));
             }
             nodes.push(self.statement(statement)?);
@@ -93,7 +95,9 @@ impl Lowering<'_> {
             }
             Stmt::BreakLoop(..) => Code::Continue,
             Stmt::Switch(..) => return Err(self.refused(position, "`switch`", "write `if … else if …`")),
-            Stmt::Do(..) => return Err(self.refused(position, "`do`", "write `loop { …; if … { break; } }`")),
+            Stmt::Do(..) => {
+                return Err(self.refused(position, "`do`", "write `loop { …; if … { break; } }`"));
+            }
             Stmt::Import(..) | Stmt::Export(..) => {
                 return Err(self.refused(position, "a module", "write what is needed into the script"));
             }
@@ -119,7 +123,13 @@ impl Lowering<'_> {
             None => None,
             Some((_, _, _, written, _, symbol)) => match operator(symbol) {
                 Some(operator) => Some(operator),
-                None => return Err(self.refused(position, &format!("`{written}`"), "there are `=`, `+=`, `-=`, `*=`, `/=` and `%=`")),
+                None => {
+                    return Err(self.refused(
+                        position,
+                        &format!("`{written}`"),
+                        "there are `=`, `+=`, `-=`, `*=`, `/=` and `%=`",
+                    ));
+                }
             },
         };
         let value = self.expression(&sides.rhs)?;

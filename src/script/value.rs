@@ -187,9 +187,12 @@ impl<'r> Val<'r> {
                 work.handed_out(text.len())?;
                 Value::from(text.as_str())
             }
-            Self::Json(Value::Array(items)) => {
-                Value::Array(items.iter().map(|item| Val::Json(item).json_below(work, depth + 1)).collect::<Result<_, _>>()?)
-            }
+            Self::Json(Value::Array(items)) => Value::Array(
+                items
+                    .iter()
+                    .map(|item| Val::Json(item).json_below(work, depth + 1))
+                    .collect::<Result<_, _>>()?,
+            ),
             Self::Json(Value::Object(members)) => {
                 let mut object = serde_json::Map::with_capacity(members.len());
                 for (key, member) in members {

@@ -94,8 +94,9 @@ impl Work {
         if bytes > 4 << 10 && Instant::now() > self.deadline {
             return Err(Fault::Limit(format!("{} takes too many steps or too long", self.limits.who)));
         }
-        count(&self.texts, bytes, self.limits.texts)
-            .map_err(|most| Fault::Limit(format!("{} makes more than {most} bytes of strings", self.limits.who)))
+        count(&self.texts, bytes, self.limits.texts).map_err(|most| {
+            Fault::Limit(format!("{} makes more than {most} bytes of strings", self.limits.who))
+        })
     }
 
     /// Counts elements or members that are made.
