@@ -1,15 +1,49 @@
-//! Rhai, and the only room that names it: expressions over one call (`expr:`), in a sandbox that neither loops, nor
-//! reaches outside, nor takes two values of different types for merely unequal.
+//! The scripting language, and the only room that names Rhai, which parses it: expressions over one call (`expr:`), and
+//! scripts around an execution (`around:`), in a sandbox that reaches outside only by effects, and takes no two values of
+//! different types for merely unequal.
 
+mod number;
+mod work;
 mod value;
-mod convert;
-mod arithmetic;
+mod operators;
+mod library;
 mod functions;
-mod engine;
+mod effect;
+mod program;
+mod parse;
 mod reads;
-mod syntax;
-mod check;
+mod lower;
+mod statements;
+mod place;
+mod evaluate;
 mod predicate;
+mod journal;
+mod around;
 
+pub use around::{Around, MAX_SCRIPT, Replay, SCRIPT_LIMITS, ScriptCall, ScriptFailure, Thrown};
+pub use effect::{Answer, Effect};
 pub use functions::{FUNCTIONS, Function};
-pub use predicate::{Predicate, PredicateError, ScriptError};
+pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
+pub use predicate::{Predicate, PredicateError};
+pub use work::Limits;
+
+use effect::span_of_time;
+
+/// Why a text is no expression or script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ScriptError {
+    /// What is wrong.
+    pub message: String,
+    /// Where, in bytes from the start of the text.
+    pub offset: Option<usize>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl ScriptError {
+    fn help(mut self, help: String) -> Self {
+        self.help = Some(help);
+        self
+    }
+}

@@ -1,39 +1,39 @@
 //! An expression that is true or false of a call.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use rhai::{AST, Dynamic, EvalAltResult, Position, Scope};
+use serde_json::{Map, Value};
 
-use super::check::check;
-use super::engine::{ENGINE, Regexes, run};
+use super::ScriptError;
+use super::evaluate::{Evaluation, Halt, Stop, World};
+use super::functions::EffectKind;
+use super::lower::lower;
+use super::parse::{Language, guarded, parse};
+use super::program::{Member, Program};
 use super::reads::Reads;
-use super::syntax::offset;
-use crate::call::{CallView, Root};
-use crate::json::JsonType;
+use super::value::Val;
+use super::work::{Fault, Limits, Work};
+use crate::call::{CallView, Node, Root};
 
 /// An expression longer than this, in bytes, is refused.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// Why a text is no expression.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ScriptError {
-    /// What is wrong.
-    pub message: String,
-    /// Where, in bytes from the start of the text.
-    pub offset: Option<usize>,
-    /// What to do.
-    pub help: Option<String>,
-}
+static LIMITS: Limits = Limits {
+    who: "the expression",
+    steps: 1_000_000,
+    time: Duration::from_millis(250),
+    text: 64 << 10,
+    texts: 16 << 20,
+    values: 100_000,
+    output: 0,
+    depth: 160,
+    calls: 1,
+};
 
-impl ScriptError {
-    pub(super) fn help(mut self, help: String) -> Self {
-        self.help = Some(help);
-        self
-    }
-}
+/// What the call has no context of.
+pub(super) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
 
 /// Why an expression is neither true nor false of a call: the test that it stands for is undecided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,18 +46,17 @@ pub struct PredicateError {
 /// A compiled expression. It can be evaluated on several threads at once.
 #[derive(Debug)]
 pub struct Predicate {
-    ast: AST,
+    program: Program,
     reads: Reads,
-    regexes: Regexes,
 }
 
 impl Predicate {
     /// Compiles a Rhai expression over the members of the call document: `input.amount > 100 && tool != "ping"`.
     ///
-    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % in !in` it may call [`FUNCTIONS`](super::FUNCTIONS).
-    /// Nothing is converted: each operator and function takes values of its own types and raises at others; `x in y` looks
-    /// for an element of an array, or for a key of `input`, `context` or `session`. Whole numbers are exact, decimals are
-    /// the nearest float, `7 / 2` is 3.5, and 1 and 1.0 are the same. An index that is reckoned needs `at(array, index)`.
+    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % in !in` it may call [`FUNCTIONS`](super::FUNCTIONS),
+    /// but for those of scripts. Nothing is converted: each operator and function takes values of its own types and
+    /// raises at others; `x in y` looks for an element of an array, or for a key of `input`, `context` or `session`.
+    /// Whole numbers are exact, decimals are the nearest float, `7 / 2` is 3.5, and 1 and 1.0 are the same.
     ///
     /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
     /// whatever else of Rhai an expression has no use for.
@@ -74,24 +73,14 @@ impl Predicate {
     /// assert!(predicate.eval(&CallView::new(&call, &session)).is_err());
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptError> {
-        if text.len() > MAX_LENGTH {
-            let message = format!("the expression is longer than {MAX_LENGTH} bytes");
-            return Err(ScriptError { message, offset: None, help: None });
-        }
-        let ast = guarded(|| ENGINE.compile_expression(text))
-            .map_err(|message| ScriptError { message, offset: None, help: None })?
-            .map_err(|error| ScriptError {
-                message: first_letter_lowered(error.err_type().to_string()),
-                offset: offset(text, error.position()),
-                help: None,
-            })?;
-        let checked = check(text, &ast)?;
-        Ok(Self { ast, reads: checked.reads, regexes: Arc::new(checked.regexes) })
+        let ast = parse(text, Language::Expression, MAX_LENGTH)?;
+        let compiled = lower(text, &ast, Language::Expression)?;
+        Ok(Self { program: compiled.program, reads: compiled.reads })
     }
 
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
-        self.reads.roots().collect()
+        self.reads.roots.clone()
     }
 
     /// Whether the expression is true of a call. Errors: anything but a boolean, a comparison of values of different
@@ -104,58 +93,41 @@ impl Predicate {
     }
 
     fn evaluate(&self, view: &CallView<'_>) -> Result<bool, String> {
-        let copied = self.reads.copy(view)?;
-        let value: Dynamic = run(copied.roots, Arc::clone(&self.regexes), || {
-            ENGINE.eval_ast_with_scope(&mut Scope::new(), &self.ast)
-        })
-        .map_err(|error| explained(*error))?;
-        value.as_bool().map_err(|_| {
-            format!("the expression gives a value of type {}, not a boolean", type_name(value.type_name()))
-        })
-    }
-}
-
-/// A panic, wherever it comes from, is an error like any other.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| "the expression made its evaluation fail".to_owned())
-}
-
-fn explained(error: EvalAltResult) -> String {
-    match error {
-        EvalAltResult::ErrorPropertyNotFound(name, _) => format!("there is no `{name}`"),
-        EvalAltResult::ErrorIndexNotFound(index, _) => format!("there is no element {index}"),
-        EvalAltResult::ErrorArrayBounds(_, index, _) => format!("the array has no element {index}"),
-        EvalAltResult::ErrorTooManyOperations(_) | EvalAltResult::ErrorTerminated(..) => {
-            "the expression takes too many steps or too long".to_owned()
+        if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
+            return Err("the input is no JSON object".to_owned());
         }
-        EvalAltResult::ErrorMismatchDataType(wanted, found, _) => {
-            format!("a value of type {} stands where a {} is needed", type_name(&found), type_name(&wanted))
-        }
-        EvalAltResult::ErrorDotExpr(message, _) => match message.split('\'').nth(1) {
-            Some(property) => format!("`{property}` is read from a value that is no object"),
-            None => first_letter_lowered(message),
-        },
-        EvalAltResult::ErrorRuntime(message, _) => message.to_string(),
-        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) => explained(*inner),
-        mut other => {
-            other.set_position(Position::NONE);
-            first_letter_lowered(other.to_string())
+        self.reads.refuse_unsettled(view.session)?;
+        let mut evaluation = Evaluation::new(&self.program, Seen(*view), &LIMITS);
+        match evaluation.run(Vec::new()) {
+            Ok(Val::Boolean(value)) => Ok(value),
+            Ok(Val::Json(Value::Bool(value))) => Ok(*value),
+            Ok(other) => {
+                Err(format!("the expression gives a value of type {}, not a boolean", other.json_type()))
+            }
+            Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
+            Err(_) => Err("the expression gives no value".to_owned()),
         }
     }
 }
 
-/// Rhai's name of a type, in terms of JSON.
-fn type_name(name: &str) -> &str {
-    match name {
-        "i64" | "f64" => JsonType::Number.name(),
-        "bool" => JsonType::Boolean.name(),
-        "()" => JsonType::Null.name(),
-        "map" => JsonType::Object.name(),
-        other => other,
-    }
-}
+/// The call that an expression sees.
+struct Seen<'a>(CallView<'a>);
 
-fn first_letter_lowered(text: String) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+impl<'a> World<'a> for Seen<'a> {
+    fn member(&self, member: Member) -> Result<Val<'a>, String> {
+        let Member::Root(root) = member else { return Err("an expression has no options".to_owned()) };
+        match self.0.root(root) {
+            Some(Node::Json(value)) => Ok(Val::Json(value)),
+            Some(Node::Text(text)) => Ok(Val::Borrowed(text)),
+            None if root == Root::Context => Ok(Val::Json(&EMPTY)),
+            None if root.settle_only() => {
+                Err(format!("`{}` is there only once the call has settled", root.name()))
+            }
+            None => Err(format!("the call has no `{}`", root.name())),
+        }
+    }
+
+    fn effect(&mut self, _: EffectKind, _: Vec<Val<'a>>, _: &Work) -> Result<Val<'a>, Halt<'a>> {
+        Err(Halt::Fault(Fault::Limit("an expression has no effects".to_owned())))
+    }
 }

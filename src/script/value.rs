@@ -1,64 +1,245 @@
-//! Values in an expression, and the one strict way to compare them: a comparison across JSON types is an error, for an
-//! answer of `false` would let a call slip past a `deny`.
+//! Values of an expression or a script, and the one strict way to compare them: a comparison across JSON types is an
+//! error, for an answer of `false` would let a call slip past a `deny`.
+//!
+//! What comes from the call stays where it is and is only pointed at; what is made is shared until it is changed.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
-use rhai::{Array, Dynamic, DynamicReadLock, ImmutableString, Map};
+use indexmap::IndexMap;
+use serde_json::Value;
 
-use crate::json::JsonType;
+use super::number::Number;
+use super::work::{Fault, Work};
+use crate::json::{JsonType, MAX_DEPTH};
 
-/// What a value of the engine is in terms of JSON.
-pub(super) enum Kind<'a> {
+/// A value made by an expression or script nests no deeper than this, not counting what it holds of the call.
+pub(super) const MAX_NESTING: usize = 64;
+
+/// The members of an object, in order.
+pub(super) type MemberMap<'r> = IndexMap<Cow<'r, str>, Val<'r>>;
+
+/// A value. `'r` is what it may point at: the call, the answers to effects, the program's own constants.
+#[derive(Clone, Debug)]
+pub(super) enum Val<'r> {
     Null,
     Boolean(bool),
     Number(Number),
-    Text(DynamicReadLock<'a, ImmutableString>),
-    List(DynamicReadLock<'a, Array>),
-    Object(DynamicReadLock<'a, Map>),
+    Borrowed(&'r str),
+    Text(Rc<str>),
+    List(Rc<Nest<Vec<Val<'r>>>>),
+    Object(Rc<Nest<MemberMap<'r>>>),
+    /// JSON as it came.
+    Json(&'r Value),
 }
 
-/// A number: whole where its value is a whole number that fits, however it was spelled.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    Whole(i64),
-    Decimal(f64),
+/// A container that was made, with how deep it nests: deeper than [`MAX_NESTING`] it could not even be dropped safely.
+#[derive(Clone, Debug)]
+pub(super) struct Nest<T> {
+    pub(super) inside: T,
+    depth: usize,
 }
 
-/// Every whole number below this has a float of its own.
-pub(super) const EXACT_FLOATS: f64 = 9_007_199_254_740_992.0;
+/// What a value is in terms of JSON.
+pub(super) enum Kind<'v, 'r> {
+    Null,
+    Boolean(bool),
+    Number(Number),
+    Text(&'v str),
+    List(List<'v, 'r>),
+    Object(Object<'v, 'r>),
+}
 
-impl<'a> Kind<'a> {
-    /// The kind of a value. Errors: what JSON has no type for, such as the single character that Rhai yields for an
-    /// index into a text.
-    pub(super) fn of(value: &'a Dynamic) -> Result<Self, String> {
-        if value.is_unit() {
-            return Ok(Self::Null);
+/// An array, wherever it lies.
+#[derive(Clone, Copy)]
+pub(super) enum List<'v, 'r> {
+    Json(&'r [Value]),
+    Made(&'v [Val<'r>]),
+}
+
+/// An object, wherever it lies.
+#[derive(Clone, Copy)]
+pub(super) enum Object<'v, 'r> {
+    Json(&'r serde_json::Map<String, Value>),
+    Made(&'v MemberMap<'r>),
+}
+
+impl<'r> Val<'r> {
+    pub(super) fn whole(number: usize) -> Self {
+        Self::Number(Number::Whole(i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+
+    /// A new text. Errors: longer than a text may be, or more text than one evaluation may make.
+    pub(super) fn text(work: &Work, text: &str) -> Result<Self, Fault> {
+        work.text(text.len())?;
+        Ok(Self::Text(text.into()))
+    }
+
+    /// A new array. Errors: more values than one evaluation may make, or nested too deeply.
+    pub(super) fn list(work: &Work, items: Vec<Self>) -> Result<Self, Fault> {
+        work.values(items.len())?;
+        let depth = nested(items.iter().map(Self::depth).max())?;
+        Ok(Self::List(Rc::new(Nest { inside: items, depth })))
+    }
+
+    /// A new object. Errors: as for an array.
+    pub(super) fn object(work: &Work, members: MemberMap<'r>) -> Result<Self, Fault> {
+        work.values(members.len())?;
+        let depth = nested(members.values().map(Self::depth).max())?;
+        Ok(Self::Object(Rc::new(Nest { inside: members, depth })))
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Self::List(list) => list.depth,
+            Self::Object(object) => object.depth,
+            _ => 0,
         }
-        if let Ok(value) = value.as_bool() {
-            return Ok(Self::Boolean(value));
+    }
+
+    /// The text of a value that only points at one, which lives as long as the evaluation.
+    pub(super) fn borrowed(&self) -> Option<&'r str> {
+        match self {
+            Self::Borrowed(text) => Some(text),
+            Self::Json(Value::String(text)) => Some(text),
+            _ => None,
         }
-        if let Ok(value) = value.as_int() {
-            return Ok(Self::Number(Number::Whole(value)));
+    }
+
+    pub(super) fn json_type(&self) -> JsonType {
+        match self {
+            Self::Null => JsonType::Null,
+            Self::Boolean(_) => JsonType::Boolean,
+            Self::Number(_) => JsonType::Number,
+            Self::Borrowed(_) | Self::Text(_) => JsonType::String,
+            Self::List(_) => JsonType::Array,
+            Self::Object(_) => JsonType::Object,
+            Self::Json(value) => JsonType::of(value),
         }
-        if let Ok(value) = value.as_float() {
-            return Ok(Self::Number(Number::Decimal(value)));
-        }
-        if let Some(value) = value.read_lock::<ImmutableString>() {
-            return Ok(Self::Text(value));
-        }
-        if let Some(value) = value.read_lock::<Array>() {
-            return Ok(Self::List(value));
-        }
-        if let Some(value) = value.read_lock::<Map>() {
-            return Ok(Self::Object(value));
-        }
-        Err(if value.is_char() {
-            "an index reads from arrays, this is a string".to_owned()
-        } else {
-            "a closure is no value here".to_owned()
+    }
+
+    /// What the value is. Errors: a number that would lose digits.
+    pub(super) fn kind<'v>(&'v self) -> Result<Kind<'v, 'r>, String> {
+        Ok(match self {
+            Self::Null | Self::Json(Value::Null) => Kind::Null,
+            Self::Boolean(value) | Self::Json(Value::Bool(value)) => Kind::Boolean(*value),
+            Self::Number(number) => Kind::Number(*number),
+            Self::Json(Value::Number(number)) => Kind::Number(Number::of_json(number)?),
+            Self::Borrowed(text) => Kind::Text(text),
+            Self::Text(text) => Kind::Text(text),
+            Self::Json(Value::String(text)) => Kind::Text(text),
+            Self::List(list) => Kind::List(List::Made(&list.inside)),
+            Self::Json(Value::Array(items)) => Kind::List(List::Json(items)),
+            Self::Object(object) => Kind::Object(Object::Made(&object.inside)),
+            Self::Json(Value::Object(members)) => Kind::Object(Object::Json(members)),
         })
     }
 
+    /// The elements, to be changed. Errors: no array, or the limit on values where they have to be copied first.
+    pub(super) fn items_mut(&mut self, work: &Work) -> Result<Option<&mut Nest<Vec<Self>>>, Fault> {
+        if let Self::Json(Value::Array(items)) = self {
+            *self = Self::list(work, items.iter().map(Self::Json).collect())?;
+        }
+        let Self::List(list) = self else { return Ok(None) };
+        if Rc::strong_count(list) > 1 {
+            work.values(list.inside.len())?;
+        }
+        Ok(Some(Rc::make_mut(list)))
+    }
+
+    /// The members, to be changed. Errors: as for the elements.
+    pub(super) fn members_mut(&mut self, work: &Work) -> Result<Option<&mut Nest<MemberMap<'r>>>, Fault> {
+        if let Self::Json(Value::Object(members)) = self {
+            let members = members.iter().map(|(key, member)| (Cow::from(key.as_str()), Self::Json(member)));
+            *self = Self::object(work, members.collect())?;
+        }
+        let Self::Object(object) = self else { return Ok(None) };
+        if Rc::strong_count(object) > 1 {
+            work.values(object.inside.len())?;
+        }
+        Ok(Some(Rc::make_mut(object)))
+    }
+
+    /// A copy as JSON. Errors: more than one evaluation may hand out, or nested too deeply.
+    pub(super) fn to_json(&self, work: &Work) -> Result<Value, Fault> {
+        self.json_below(work, 0)
+    }
+
+    fn json_below(&self, work: &Work, depth: usize) -> Result<Value, Fault> {
+        work.handed_out(1)?;
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        Ok(match self {
+            Self::Null => Value::Null,
+            Self::Boolean(value) => Value::Bool(*value),
+            Self::Number(number) => number.to_json(),
+            Self::Borrowed(text) => {
+                work.handed_out(text.len())?;
+                Value::from(*text)
+            }
+            Self::Text(text) => {
+                work.handed_out(text.len())?;
+                Value::from(&**text)
+            }
+            Self::Json(Value::String(text)) => {
+                work.handed_out(text.len())?;
+                Value::from(text.as_str())
+            }
+            Self::Json(Value::Array(items)) => Value::Array(
+                items
+                    .iter()
+                    .map(|item| Val::Json(item).json_below(work, depth + 1))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Self::Json(Value::Object(members)) => {
+                let mut object = serde_json::Map::with_capacity(members.len());
+                for (key, member) in members {
+                    work.handed_out(key.len())?;
+                    object.insert(key.clone(), Val::Json(member).json_below(work, depth + 1)?);
+                }
+                Value::Object(object)
+            }
+            Self::Json(other) => (*other).clone(),
+            Self::List(list) => Value::Array(
+                list.inside.iter().map(|item| item.json_below(work, depth + 1)).collect::<Result<_, _>>()?,
+            ),
+            Self::Object(object) => {
+                let mut members = serde_json::Map::with_capacity(object.inside.len());
+                for (key, member) in &object.inside {
+                    work.handed_out(key.len())?;
+                    members.insert(key.clone().into_owned(), member.json_below(work, depth + 1)?);
+                }
+                Value::Object(members)
+            }
+        })
+    }
+}
+
+impl<T> Nest<T> {
+    /// Notes that a value now lies inside of this one. Errors: it nests too deeply.
+    pub(super) fn holds(&mut self, value_depth: usize) -> Result<(), Fault> {
+        self.depth = self.depth.max(nested(Some(value_depth))?);
+        Ok(())
+    }
+}
+
+/// How deep a value nests, for [`Nest::holds`].
+pub(super) fn depth(value: &Val<'_>) -> usize {
+    value.depth()
+}
+
+fn nested(inside: Option<usize>) -> Result<usize, Fault> {
+    let depth = inside.unwrap_or(0) + 1;
+    if depth > MAX_NESTING { Err(too_deep()) } else { Ok(depth) }
+}
+
+fn too_deep() -> Fault {
+    Fault::Limit(format!("a value nests deeper than {MAX_NESTING} levels"))
+}
+
+impl Kind<'_, '_> {
     pub(super) fn json_type(&self) -> JsonType {
         match self {
             Self::Null => JsonType::Null,
@@ -71,114 +252,130 @@ impl<'a> Kind<'a> {
     }
 }
 
-impl Number {
-    /// A float as a number. Errors: infinity and what is no number.
-    pub(super) fn of_float(value: f64) -> Result<Self, String> {
-        if !value.is_finite() {
-            return Err("the result is too large for a number".to_owned());
-        }
-        // Exact: a whole float below 2^53 is an i64.
-        let whole = value.fract() == 0.0 && value.abs() < EXACT_FLOATS;
-        Ok(if whole { Self::Whole(value as i64) } else { Self::Decimal(value) })
-    }
-
-    /// This number as a float. Errors: a whole number that no float is equal to.
-    pub(super) fn to_float(self) -> Result<f64, String> {
+impl<'v, 'r> List<'v, 'r> {
+    pub(super) fn len(self) -> usize {
         match self {
-            Self::Decimal(value) => Ok(value),
-            Self::Whole(value) if (value as f64).abs() < EXACT_FLOATS => Ok(value as f64),
-            Self::Whole(value) => Err(format!("{value} is too large to be reckoned with decimals")),
+            Self::Json(items) => items.len(),
+            Self::Made(items) => items.len(),
         }
     }
 
-    pub(super) fn into_dynamic(self) -> Dynamic {
+    pub(super) fn get(self, index: usize) -> Option<Val<'r>> {
         match self {
-            Self::Whole(value) => Dynamic::from_int(value),
-            Self::Decimal(value) => Dynamic::from_float(value),
+            Self::Json(items) => items.get(index).map(Val::Json),
+            Self::Made(items) => items.get(index).cloned(),
         }
     }
 
-    /// Orders by exact value. Errors: what is no number.
-    pub(super) fn compare(self, other: Self) -> Result<Ordering, String> {
-        let ordering = match (self, other) {
-            (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(&b)),
-            (Self::Decimal(a), Self::Decimal(b)) => a.partial_cmp(&b),
-            (Self::Whole(a), Self::Decimal(b)) => whole_to_decimal(a, b),
-            (Self::Decimal(a), Self::Whole(b)) => whole_to_decimal(b, a).map(Ordering::reverse),
-        };
-        ordering.ok_or_else(|| "not a number".to_owned())
+    pub(super) fn iter(self) -> impl Iterator<Item = Val<'r>> + use<'v, 'r> {
+        (0..self.len()).filter_map(move |index| self.get(index))
     }
 }
 
-/// Compares without rounding the whole number to a float.
-fn whole_to_decimal(whole: i64, decimal: f64) -> Option<Ordering> {
-    const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
-    if decimal.is_nan() {
-        return None;
+impl<'v, 'r> Object<'v, 'r> {
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Json(members) => members.len(),
+            Self::Made(members) => members.len(),
+        }
     }
-    if decimal >= BEYOND_I64 {
-        return Some(Ordering::Less);
+
+    pub(super) fn get(self, key: &str) -> Option<Val<'r>> {
+        match self {
+            Self::Json(members) => members.get(key).map(Val::Json),
+            Self::Made(members) => members.get(key).cloned(),
+        }
     }
-    if decimal < -BEYOND_I64 {
-        return Some(Ordering::Greater);
+
+    /// The keys, sorted, so that no answer depends on how an object was written.
+    pub(super) fn sorted_keys(self) -> Vec<Cow<'r, str>> {
+        let mut keys: Vec<Cow<'r, str>> = match self {
+            Self::Json(members) => members.keys().map(|key| Cow::Borrowed(key.as_str())).collect(),
+            Self::Made(members) => members.keys().cloned().collect(),
+        };
+        keys.sort_unstable();
+        keys
     }
-    let floor = decimal.floor();
-    Some(whole.cmp(&(floor as i64)).then(if decimal > floor { Ordering::Less } else { Ordering::Equal }))
+}
+
+/// A key as a value.
+pub(super) fn key_value(key: Cow<'_, str>) -> Val<'_> {
+    match key {
+        Cow::Borrowed(key) => Val::Borrowed(key),
+        Cow::Owned(key) => Val::Text(key.into()),
+    }
+}
+
+/// Where an index points to; a negative one counts from the end.
+pub(super) fn offset(index: i64, len: usize) -> Option<usize> {
+    match usize::try_from(index) {
+        Ok(index) => Some(index),
+        Err(_) => len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
+    }
+    .filter(|index| *index < len)
 }
 
 /// Whether two values are equal. Errors: different types, here or at the same place inside of both.
-pub(super) fn equal(a: &Dynamic, b: &Dynamic) -> Result<bool, String> {
-    match (Kind::of(a)?, Kind::of(b)?) {
+pub(super) fn equal(work: &Work, a: &Val<'_>, b: &Val<'_>) -> Result<bool, Fault> {
+    equal_below(work, a, b, 0)
+}
+
+fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bool, Fault> {
+    work.step()?;
+    if depth > MAX_DEPTH + MAX_NESTING {
+        return Err(too_deep());
+    }
+    match (a.kind()?, b.kind()?) {
         (Kind::Null, Kind::Null) => Ok(true),
         (Kind::Boolean(a), Kind::Boolean(b)) => Ok(a == b),
         (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)?.is_eq()),
-        (Kind::Text(a), Kind::Text(b)) => Ok(*a == *b),
+        (Kind::Text(a), Kind::Text(b)) => Ok(a == b),
         (Kind::List(a), Kind::List(b)) => {
             // Every pair is compared, so that a difference does not hide a wrong type behind it.
             let mut same = a.len() == b.len();
             for (a, b) in a.iter().zip(b.iter()) {
-                same &= equal(a, b)?;
+                same &= equal_below(work, &a, &b, depth + 1)?;
             }
             Ok(same)
         }
         (Kind::Object(a), Kind::Object(b)) => {
             let mut same = a.len() == b.len();
-            for (key, a) in a.iter() {
-                match b.get(key) {
-                    Some(b) => same &= equal(a, b)?,
-                    None => same = false,
+            for key in a.sorted_keys() {
+                match (a.get(&key), b.get(&key)) {
+                    (Some(a), Some(b)) => same &= equal_below(work, &a, &b, depth + 1)?,
+                    _ => same = false,
                 }
             }
             Ok(same)
         }
-        (a, b) => Err(different(&a, &b)),
+        (a, b) => Err(different(&a, &b).into()),
     }
 }
 
 /// Orders two numbers by value or two strings by their characters. Errors: any other pair.
-pub(super) fn compare(a: &Dynamic, b: &Dynamic) -> Result<Ordering, String> {
-    match (Kind::of(a)?, Kind::of(b)?) {
-        (Kind::Number(a), Kind::Number(b)) => a.compare(b),
-        (Kind::Text(a), Kind::Text(b)) => Ok(a.as_str().cmp(b.as_str())),
+pub(super) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, Fault> {
+    match (a.kind()?, b.kind()?) {
+        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)?),
+        (Kind::Text(a), Kind::Text(b)) => Ok(a.cmp(b)),
         (a, b) if a.json_type() == b.json_type() => {
-            Err(format!("only numbers and strings have an order, these are of type {}", a.json_type()))
+            Err(format!("only numbers and strings have an order, these are of type {}", a.json_type()).into())
         }
-        (a, b) => Err(different(&a, &b)),
+        (a, b) => Err(different(&a, &b).into()),
     }
 }
 
-/// Whether a list has an element equal to `wanted`. Errors: an element of another type than `wanted`, wherever it is.
-pub(super) fn position(list: &Array, wanted: &Dynamic) -> Result<Option<usize>, String> {
+/// Where a list has an element equal to `wanted`. Errors: an element of another type than `wanted`, wherever it is.
+pub(super) fn position(work: &Work, list: List<'_, '_>, wanted: &Val<'_>) -> Result<Option<usize>, Fault> {
     let mut found = None;
     for (index, item) in list.iter().enumerate() {
-        if equal(item, wanted)? && found.is_none() {
+        if equal(work, &item, wanted)? && found.is_none() {
             found = Some(index);
         }
     }
     Ok(found)
 }
 
-fn different(a: &Kind<'_>, b: &Kind<'_>) -> String {
+fn different(a: &Kind<'_, '_>, b: &Kind<'_, '_>) -> String {
     let (a, b) = (a.json_type(), b.json_type());
     let hint = if a == JsonType::Null || b == JsonType::Null { ": `is_null(x)` tests for null" } else { "" };
     format!("values of different types are compared, {a} and {b}{hint}")

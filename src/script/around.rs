@@ -1,0 +1,435 @@
+//! The script of an `around` policy, run by replay over a journal: at an effect whose answer the journal lacks it stops,
+//! and it is run again from its start once there is one. No thread waits, and what is kept is data.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::ScriptError;
+use super::effect::{Answer, Effect, span_of_time};
+use super::evaluate::{Evaluation, Halt, Stop, World, error_object};
+use super::functions::EffectKind;
+use super::journal::{Journal, JournalError, MAX_EFFECTS};
+use super::lower::lower;
+use super::parse::{Language, guarded, parse};
+use super::predicate::EMPTY;
+use super::program::{Member, Program, Spot};
+use super::reads::Reads;
+use super::value::{Kind, Val};
+use super::work::{Fault, Limits, Work};
+use crate::call::{CallView, Root};
+use crate::json::{Digest, canonical};
+
+/// A script longer than this, in bytes, is refused.
+pub const MAX_SCRIPT: usize = 64 << 10;
+
+/// What one replay of a script may spend.
+pub static SCRIPT_LIMITS: Limits = Limits {
+    who: "the script",
+    steps: 500_000,
+    time: Duration::from_millis(250),
+    text: 1 << 20,
+    texts: 16 << 20,
+    values: 250_000,
+    output: 16 << 20,
+    depth: 160,
+    calls: 24,
+};
+
+/// A compiled script. It can be run on several threads at once.
+#[derive(Debug)]
+pub struct Around {
+    program: Program,
+    reads: Reads,
+    reads_options: bool,
+    digest: Digest,
+}
+
+/// What the replays of one call read: the call as it was when the script first started.
+#[derive(Clone, Debug)]
+pub struct ScriptCall(Arc<Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    script: Digest,
+    tool: String,
+    server: Option<String>,
+    id: String,
+    input: Arc<Value>,
+    context: Value,
+    options: Arc<Value>,
+    annotations: Option<Value>,
+    /// What the script reads of the session, if it does.
+    session: Option<Value>,
+    /// Reckoned when it is needed: a call that stays in this process needs none.
+    digest: OnceLock<Digest>,
+}
+
+/// How far a replay came.
+#[derive(Clone, Debug)]
+pub enum Replay {
+    /// To an effect that the journal has no answer to: perform it, note the answer, replay.
+    Effect(Effect),
+    /// To its end.
+    Done {
+        /// The value of its last statement, or what it returned.
+        output: Arc<Value>,
+        /// The entry of the journal (from 0) whose answer this is, unchanged.
+        from: Option<usize>,
+    },
+    /// To an error that it did not catch, or threw itself.
+    Threw(Thrown),
+    /// It failed.
+    Failed(ScriptFailure),
+}
+
+/// An error that a script ended with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thrown {
+    /// What went wrong.
+    pub message: String,
+    /// A word that policies can match.
+    pub kind: Option<String>,
+    /// The entry of the journal (from 0) whose answer this error is; none where it is the script's own.
+    pub from: Option<usize>,
+}
+
+/// Why a script failed: it raised an error and did not catch it, met a limit, or does not fit its journal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ScriptFailure {
+    /// What went wrong.
+    pub message: String,
+    /// Where: line and column in the script, both from 1, in characters.
+    pub position: Option<(usize, usize)>,
+    /// The script asked for other effects than the journal holds.
+    pub mismatch: bool,
+}
+
+impl ScriptFailure {
+    fn new(message: impl Into<String>, spot: Option<Spot>) -> Self {
+        let position = spot.map(|spot| (spot.line, spot.column));
+        Self { message: message.into(), position, mismatch: false }
+    }
+
+    fn mismatch(message: impl Into<String>, spot: Option<Spot>) -> Self {
+        Self { mismatch: true, ..Self::new(message, spot) }
+    }
+}
+
+impl Around {
+    /// Compiles a script in Rhai's syntax. Its variables are `input`, which it may change, and `tool`, `server`, `id`,
+    /// `context`, `session`, `annotations` and `options`; `next(input)` runs what it is wrapped around, and its last value
+    /// is the output. Operators and functions are those of [`Predicate`](super::Predicate), and the ones for scripts in
+    /// [`FUNCTIONS`](super::FUNCTIONS).
+    ///
+    /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, a change to what is read-only,
+    /// an invalid regex or span of time, and what of Rhai a script has no use for.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use callgate::call::{CallView, SessionState, ToolCall};
+    /// use callgate::script::{Answer, Around, Effect, Journal, Replay};
+    /// use serde_json::{Value, json};
+    ///
+    /// let around = Around::compile("let out = next(input); out.seen = true; out").unwrap();
+    /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "x"})), SessionState::default());
+    /// let call = around.begin(&CallView::new(&call, &session), &Value::Null).unwrap();
+    /// let mut journal = Journal::new(&call);
+    ///
+    /// let Replay::Effect(next @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    /// journal.push(next, Answer::Value(Arc::new(json!({"hits": 1}))));
+    ///
+    /// let Replay::Done { output, .. } = around.replay(&call, &journal) else { panic!() };
+    /// assert_eq!(*output, json!({"hits": 1, "seen": true}));
+    /// ```
+    pub fn compile(text: &str) -> Result<Self, ScriptError> {
+        let ast = parse(text, Language::Script, MAX_SCRIPT)?;
+        let compiled = lower(text, &ast, Language::Script)?;
+        let digest = Digest::of(format!("around 1\n{text}").as_bytes());
+        Ok(Self {
+            program: compiled.program,
+            reads: compiled.reads,
+            reads_options: compiled.reads_options,
+            digest,
+        })
+    }
+
+    /// The digest of the script: journals are bound to it.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Whether the script reads `options`.
+    pub fn reads_options(&self) -> bool {
+        self.reads_options
+    }
+
+    /// What the replays of one call read, copied once: the input, the context, `options` (what the host passes to its
+    /// executor), and of the session and the annotations what the script reads. Errors: an input that is no object, and a
+    /// part of the session that could not be decided.
+    pub fn begin(&self, view: &CallView<'_>, options: &Value) -> Result<ScriptCall, ScriptFailure> {
+        self.reads.refuse_unsettled(view.session).map_err(|message| ScriptFailure::new(message, None))?;
+        let reads_session = self.reads.roots.contains(&Root::Session);
+        self.seen(view, options, reads_session.then(|| self.reads.of_session(view.session.document())))
+    }
+
+    fn seen(
+        &self,
+        view: &CallView<'_>,
+        options: &Value,
+        session: Option<Value>,
+    ) -> Result<ScriptCall, ScriptFailure> {
+        if !view.input.is_object() {
+            return Err(ScriptFailure::new("the input is no JSON object", None));
+        }
+        let reads_annotations = self.reads.roots.contains(&Root::Annotations);
+        Ok(ScriptCall(Arc::new(Seen {
+            script: self.digest,
+            tool: view.call.tool.clone(),
+            server: view.call.server.clone(),
+            id: view.call.id.clone(),
+            input: Arc::new(view.input.clone()),
+            context: view.call.context.clone(),
+            options: Arc::new(options.clone()),
+            annotations: reads_annotations.then(|| view.annotations.cloned().unwrap_or(Value::Null)),
+            session,
+            digest: OnceLock::new(),
+        })))
+    }
+
+    /// Goes on with a journal that was kept, perhaps by another process. The session is as the journal holds it.
+    /// Errors: no journal, or one of another script, or of another call: tool, server, id, input, context and options,
+    /// and the annotations where the script reads them, must be the same.
+    pub fn resume(
+        &self,
+        view: &CallView<'_>,
+        options: &Value,
+        journal: &Value,
+    ) -> Result<(ScriptCall, Journal), JournalError> {
+        let mut stored = Journal::of_stored(journal)?;
+        if stored.script != self.digest.to_string() {
+            return Err(JournalError::OtherScript);
+        }
+        if self.reads.roots.contains(&Root::Session) != stored.session.is_some() {
+            return Err(JournalError::Malformed(
+                "what the script reads of the session is missing".to_owned(),
+            ));
+        }
+        let call = self
+            .seen(view, options, stored.session.take())
+            .map_err(|failure| JournalError::Call(failure.message))?;
+        if stored.call != call.digest().to_string() {
+            return Err(JournalError::OtherCall);
+        }
+        let journal = Journal::restore(&call, stored);
+        Ok((call, journal))
+    }
+
+    /// Runs the script from its start, with the answers of the journal.
+    ///
+    /// It is deterministic: the same call and journal give the same replay, but for the limit on wall time.
+    pub fn replay(&self, call: &ScriptCall, journal: &Journal) -> Replay {
+        let fits = call.0.script == self.digest
+            && (Arc::ptr_eq(&call.0, &journal.call.0)
+                || (journal.call.0.script == self.digest && journal.call.digest() == call.digest()));
+        if !fits {
+            let message = "the journal is of another script or call";
+            return Replay::Failed(ScriptFailure::mismatch(message, None));
+        }
+        guarded(|| self.run(&call.0, journal)).unwrap_or_else(|_| {
+            Replay::Failed(ScriptFailure::new("the script made its evaluation fail", None))
+        })
+    }
+
+    fn run(&self, call: &Seen, journal: &Journal) -> Replay {
+        let outside = Outside { call, journal, answered: 0, end: None };
+        let mut evaluation = Evaluation::new(&self.program, outside, &SCRIPT_LIMITS);
+        let result = evaluation.run(vec![Val::Json(&call.input)]);
+        let unanswered = evaluation.world.answered < journal.entries.len();
+        match (result, evaluation.world.end.take()) {
+            (Err(Stop::End), Some(end)) => end,
+            (Err(Stop::Limit(message, spot)), _) => Replay::Failed(ScriptFailure::new(message, Some(spot))),
+            _ if unanswered => {
+                let message = "the script asks for fewer effects than the journal holds";
+                Replay::Failed(ScriptFailure::mismatch(message, None))
+            }
+            (Ok(value), _) => evaluation.world.done(&value, evaluation.work()),
+            (Err(Stop::Wrong(message, spot)), _) => Replay::Failed(ScriptFailure::new(message, Some(spot))),
+            (Err(Stop::Threw(error, spot)), _) => evaluation.world.threw(&error, spot),
+            (Err(_), _) => Replay::Failed(ScriptFailure::new("the script ended where it cannot", None)),
+        }
+    }
+}
+
+impl ScriptCall {
+    pub(super) fn script(&self) -> Digest {
+        self.0.script
+    }
+
+    pub(super) fn session(&self) -> Option<&Value> {
+        self.0.session.as_ref()
+    }
+
+    /// The digest of the call: a journal that is kept is bound to it.
+    pub fn digest(&self) -> Digest {
+        *self.0.digest.get_or_init(|| {
+            let call = &self.0;
+            let names = json!([call.tool, call.server, call.id]);
+            let values = [
+                &call.input,
+                &call.context,
+                &call.options,
+                call.annotations.as_ref().unwrap_or(&Value::Null),
+            ]
+            .map(canonical)
+            .join(",");
+            Digest::of(format!("[{},{values}]", canonical(&names)).as_bytes())
+        })
+    }
+}
+
+/// The world around a replay: the call, and the journal.
+struct Outside<'r> {
+    call: &'r Seen,
+    journal: &'r Journal,
+    /// How many effects were answered in this replay.
+    answered: usize,
+    end: Option<Replay>,
+}
+
+impl<'r> Outside<'r> {
+    /// The value for others to own: what is passed on unchanged is shared, all else copied.
+    fn shared(&self, value: &Val<'r>, work: &Work) -> Result<Arc<Value>, Fault> {
+        if let Val::Json(json) = value {
+            let answers = self.journal.entries.iter().filter_map(|entry| match &entry.answer {
+                Answer::Value(value) => Some(value),
+                Answer::Error { .. } => None,
+            });
+            let known = [&self.call.input, &self.call.options].into_iter().chain(answers);
+            if let Some(shared) = known.into_iter().find(|known| std::ptr::eq(known.as_ref(), *json)) {
+                return Ok(Arc::clone(shared));
+            }
+        }
+        Ok(Arc::new(value.to_json(work)?))
+    }
+
+    fn asked(&self, kind: EffectKind, given: &[Val<'r>], work: &Work) -> Result<Effect, Fault> {
+        let shared = |index: usize| match given.get(index) {
+            Some(value) => self.shared(value, work),
+            None => Ok(Arc::new(Value::Null)),
+        };
+        let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
+            Some((Ok(Kind::Text(text)), _)) => Ok(text.to_owned()),
+            Some((_, value)) => {
+                Err(Fault::Wrong(format!("`{name}` takes a string, this is of type {}", value.json_type())))
+            }
+            None => Ok(String::new()),
+        };
+        Ok(match kind {
+            EffectKind::Next => Effect::Next {
+                input: shared(0)?,
+                options: if given.len() > 1 { Some(shared(1)?) } else { None },
+            },
+            EffectKind::Approve => Effect::Approve { message: text(0, "approve")? },
+            EffectKind::Now => Effect::Now,
+            EffectKind::Random => Effect::Random,
+            EffectKind::CacheGet => Effect::CacheGet { key: shared(0)? },
+            EffectKind::CacheSet => Effect::CacheSet {
+                key: shared(0)?,
+                value: shared(1)?,
+                ttl: span_of_time(&text(2, "cache_set")?)?,
+            },
+            EffectKind::Audit => match given.first().map(|value| value.to_json(work)).transpose()? {
+                Some(Value::Object(fields)) => Effect::Audit { fields },
+                _ => return Err("`audit` takes an object".into()),
+            },
+        })
+    }
+
+    fn done(&self, value: &Val<'r>, work: &Work) -> Replay {
+        match self.shared(value, work) {
+            Ok(output) => {
+                let is_output =
+                    |answer: &Answer| matches!(answer, Answer::Value(value) if Arc::ptr_eq(value, &output));
+                let from = self.journal.entries.iter().position(|entry| is_output(&entry.answer));
+                Replay::Done { output, from }
+            }
+            Err(Fault::Wrong(message) | Fault::Limit(message)) => {
+                Replay::Failed(ScriptFailure::new(message, None))
+            }
+        }
+    }
+
+    fn threw(&self, error: &Val<'r>, spot: Spot) -> Replay {
+        let member = |key: &str| match error.kind() {
+            Ok(Kind::Object(object)) => object.get(key).and_then(|value| match value.kind() {
+                Ok(Kind::Text(text)) => Some(text.to_owned()),
+                _ => None,
+            }),
+            _ => None,
+        };
+        let Some(message) = member("message") else {
+            return Replay::Failed(ScriptFailure::new("what is thrown has no message", Some(spot)));
+        };
+        let kind = member("kind").filter(|kind| !kind.is_empty());
+        let is_this = |answer: &Answer| {
+            matches!(answer, Answer::Error { message: known, kind: known_kind }
+                if *known == message && known_kind.as_deref().filter(|kind| !kind.is_empty()) == kind.as_deref())
+        };
+        let from = self.journal.entries.iter().rposition(|entry| is_this(&entry.answer));
+        Replay::Threw(Thrown { message, kind, from })
+    }
+}
+
+impl<'r> World<'r> for Outside<'r> {
+    fn member(&self, member: Member) -> Result<Val<'r>, String> {
+        let call = self.call;
+        let text_or_null = |text: &'r Option<String>| text.as_deref().map_or(Val::Null, Val::Borrowed);
+        Ok(match member {
+            Member::Options => Val::Json(&call.options),
+            Member::Root(Root::Tool) => Val::Borrowed(&call.tool),
+            Member::Root(Root::Server) => text_or_null(&call.server),
+            Member::Root(Root::Id) => Val::Borrowed(&call.id),
+            Member::Root(Root::Input) => Val::Json(&call.input),
+            Member::Root(Root::Context) if call.context.is_null() => Val::Json(&EMPTY),
+            Member::Root(Root::Context) => Val::Json(&call.context),
+            Member::Root(Root::Session) => call.session.as_ref().map_or(Val::Null, Val::Json),
+            Member::Root(Root::Annotations) => call.annotations.as_ref().map_or(Val::Null, Val::Json),
+            Member::Root(root @ (Root::Output | Root::Error)) => {
+                return Err(format!("a script has no `{}`", root.name()));
+            }
+        })
+    }
+
+    fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, work: &Work) -> Result<Val<'r>, Halt<'r>> {
+        let effect = self.asked(kind, &given, work)?;
+        let journal = self.journal;
+        let Some(entry) = journal.entries.get(self.answered) else {
+            if self.answered >= MAX_EFFECTS {
+                let message = format!("the script asks for more than {MAX_EFFECTS} effects");
+                return Err(Halt::Fault(Fault::Limit(message)));
+            }
+            self.end = Some(Replay::Effect(effect));
+            return Err(Halt::End);
+        };
+        if !entry.answers(&effect) {
+            let message = if entry.effect() == effect.name() {
+                format!("the script asks for `{}` with other values than the journal holds", effect.name())
+            } else {
+                format!("the script asks for `{}`, the journal holds `{}`", effect.name(), entry.effect())
+            };
+            self.end = Some(Replay::Failed(ScriptFailure::mismatch(message, None)));
+            return Err(Halt::End);
+        }
+        self.answered += 1;
+        match &entry.answer {
+            Answer::Value(value) => Ok(Val::Json(value)),
+            Answer::Error { message, kind } => {
+                let kind = Val::Borrowed(kind.as_deref().unwrap_or_default());
+                Err(Halt::Threw(error_object(Val::Borrowed(message), kind, work)?))
+            }
+        }
+    }
+}

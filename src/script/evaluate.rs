@@ -1,0 +1,471 @@
+//! Runs a compiled program. Values are pointed at, not copied; every step counts.
+
+use super::functions::{Change, Each, EffectKind, Run};
+use super::operators::{is_in_member, negate, not};
+use super::place::{Target, assign, changed, element, inside, property};
+use super::program::{Body, Closure, Code, For, Member, Node, Place, Program, Spot, Step};
+use super::value::{Kind, MemberMap, Val, key_value};
+use super::work::{Fault, Limits, Work};
+use crate::json::JsonType;
+
+/// What a program runs in.
+pub(super) trait World<'r> {
+    /// A member of the call. Errors: it is not there.
+    fn member(&self, member: Member) -> Result<Val<'r>, String>;
+
+    /// The answer to an effect; or the end of this run, where there is none yet.
+    fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, work: &Work) -> Result<Val<'r>, Halt<'r>>;
+}
+
+/// Why an effect gives no value.
+pub(super) enum Halt<'r> {
+    /// An error of the effect's own, which a script can catch.
+    Threw(Val<'r>),
+    Fault(Fault),
+    /// The world ends the run, and knows why.
+    End,
+}
+
+impl From<Fault> for Halt<'_> {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Why code gives no value.
+pub(super) enum Stop<'r> {
+    Break(Val<'r>),
+    Continue,
+    Return(Val<'r>),
+    Threw(Val<'r>, Spot),
+    Wrong(String, Spot),
+    Limit(String, Spot),
+    End,
+}
+
+type Given<'r> = Result<Val<'r>, Stop<'r>>;
+
+/// One run of a program.
+pub(super) struct Evaluation<'r, W> {
+    program: &'r Program,
+    pub(super) world: W,
+    work: Work,
+    slots: Vec<Val<'r>>,
+    /// The first slot of the function that runs.
+    base: usize,
+    depth: usize,
+    calls: usize,
+}
+
+fn fault<'r>(spot: Spot) -> impl Fn(Fault) -> Stop<'r> {
+    move |fault| match fault {
+        Fault::Wrong(message) => Stop::Wrong(message, spot),
+        Fault::Limit(message) => Stop::Limit(message, spot),
+    }
+}
+
+impl<'r, W: World<'r>> Evaluation<'r, W> {
+    pub(super) fn new(program: &'r Program, world: W, limits: &'static Limits) -> Self {
+        Self { program, world, work: Work::new(limits), slots: Vec::new(), base: 0, depth: 0, calls: 0 }
+    }
+
+    pub(super) fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// Runs the program, with values for its first slots.
+    pub(super) fn run(&mut self, given: Vec<Val<'r>>) -> Given<'r> {
+        let program = self.program;
+        self.body(&program.main, given)
+    }
+
+    fn body(&mut self, body: &'r Body, given: Vec<Val<'r>>) -> Given<'r> {
+        let (base, calls) = (self.base, self.calls);
+        if calls > self.work.limits.calls {
+            let Limits { who, calls, .. } = self.work.limits;
+            let message = format!("{who} calls more than {calls} functions inside one another");
+            return Err(Stop::Limit(message, body.code.spot));
+        }
+        self.base = self.slots.len();
+        self.calls += 1;
+        self.slots.extend(given);
+        self.slots.resize(self.base + body.slots, Val::Null);
+        let result = self.node(&body.code);
+        self.slots.truncate(self.base);
+        (self.base, self.calls) = (base, calls);
+        match result {
+            Err(Stop::Return(value)) => Ok(value),
+            other => other,
+        }
+    }
+
+    fn node(&mut self, node: &'r Node) -> Given<'r> {
+        self.work.step().map_err(fault(node.spot))?;
+        if self.depth >= self.work.limits.depth {
+            let message = format!("{} nests too deeply", self.work.limits.who);
+            return Err(Stop::Limit(message, node.spot));
+        }
+        self.depth += 1;
+        let result = self.code(node);
+        self.depth -= 1;
+        result
+    }
+
+    fn code(&mut self, node: &'r Node) -> Given<'r> {
+        let spot = node.spot;
+        match &node.code {
+            Code::Null => Ok(Val::Null),
+            Code::Boolean(value) => Ok(Val::Boolean(*value)),
+            Code::Number(number) => Ok(Val::Number(*number)),
+            Code::Text(text) => Ok(Val::Borrowed(text)),
+            Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
+            Code::Slot(slot) => Ok(self.slot(*slot).clone()),
+            Code::List(items) => {
+                let items = self.nodes(items)?;
+                Val::list(&self.work, items).map_err(fault(spot))
+            }
+            Code::Object(members) => self.object(members, spot),
+            Code::And(operands) => self.all_boolean(operands, true),
+            Code::Or(operands) => self.all_boolean(operands, false),
+            Code::Coalesce(operands) => self.first_not_null(operands),
+            Code::Not(operand) => not(&self.node(operand)?).map_err(fault(spot)),
+            Code::Negate(operand) => negate(&self.node(operand)?).map_err(fault(spot)),
+            Code::Binary(operator, operands) => {
+                let [a, b] = operands.as_ref();
+                let (a, b) = (self.node(a)?, self.node(b)?);
+                operator(&self.work, &a, &b).map_err(fault(spot))
+            }
+            Code::InMember(operands) => {
+                let [a, b] = operands.as_ref();
+                let (a, b) = (self.node(a)?, self.node(b)?);
+                is_in_member(&self.work, &a, &b).map_err(fault(spot))
+            }
+            Code::Property(object, key) => {
+                let object = self.node(object)?;
+                property(&object, key).map_err(fault(spot))
+            }
+            Code::Index(operands) => {
+                let [container, index] = operands.as_ref();
+                let (container, index) = (self.node(container)?, self.node(index)?);
+                element(&container, &index).map_err(fault(spot))
+            }
+            Code::Function(run, arguments) => self.function(*run, arguments, spot),
+            Code::Matches(text, regex) => {
+                let text = self.node(text)?;
+                match text.kind() {
+                    Ok(Kind::Text(text)) => Ok(Val::Boolean(regex.is_match(text))),
+                    _ => {
+                        let found = text.json_type();
+                        Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
+                    }
+                }
+            }
+            Code::Each(how, list, closure) => self.each(*how, list, closure, spot),
+            Code::Change(how, place, arguments) => self.change(*how, place, arguments, spot),
+            Code::Effect(kind, arguments) => {
+                let given = self.nodes(arguments)?;
+                self.effect(*kind, given, spot)
+            }
+            Code::Call(function, arguments) => {
+                let given = self.nodes(arguments)?;
+                let program = self.program;
+                match program.functions.get(*function) {
+                    Some(body) => self.body(body, given),
+                    None => Err(Stop::Limit("the function is missing".to_owned(), spot)),
+                }
+            }
+            Code::Let(slot, value) => {
+                let value = self.node(value)?;
+                self.set(*slot, value);
+                Ok(Val::Null)
+            }
+            Code::Assign(place, operator, value) => {
+                let value = self.node(value)?;
+                let steps = self.steps(&place.steps)?;
+                let value = match operator {
+                    None => value,
+                    Some(operator) => {
+                        let mut old = self.slot(place.slot).clone();
+                        for step in &steps {
+                            old = step.read(&old).map_err(fault(spot))?;
+                        }
+                        operator(&self.work, &old, &value).map_err(fault(spot))?
+                    }
+                };
+                let (work, target) = self.target(place.slot);
+                assign(work, target, &steps, value).map_err(fault(spot))?;
+                Ok(Val::Null)
+            }
+            Code::If(condition, then, otherwise) => {
+                if self.boolean(condition)? {
+                    self.node(then)
+                } else {
+                    self.node(otherwise)
+                }
+            }
+            Code::While(condition, body) => self.repeat(condition.as_deref(), body),
+            Code::For(parts) => self.each_of(parts),
+            Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
+            Code::Throw(value) => {
+                let value = self.node(value)?;
+                let thrown = thrown(value, &self.work).map_err(fault(spot))?;
+                Err(Stop::Threw(thrown, spot))
+            }
+            Code::Return(value) => Err(Stop::Return(self.node(value)?)),
+            Code::Break(value) => Err(Stop::Break(self.node(value)?)),
+            Code::Continue => Err(Stop::Continue),
+            Code::Block(nodes) => {
+                let mut last = Val::Null;
+                for node in nodes {
+                    last = self.node(node)?;
+                }
+                Ok(last)
+            }
+        }
+    }
+
+    fn slot(&self, slot: usize) -> &Val<'r> {
+        self.slots.get(self.base + slot).unwrap_or(&Val::Null)
+    }
+
+    fn set(&mut self, slot: usize, value: Val<'r>) {
+        if let Some(place) = self.slots.get_mut(self.base + slot) {
+            *place = value;
+        }
+    }
+
+    fn target(&mut self, slot: usize) -> (&Work, Option<&mut Val<'r>>) {
+        (&self.work, self.slots.get_mut(self.base + slot))
+    }
+
+    fn nodes(&mut self, nodes: &'r [Node]) -> Result<Vec<Val<'r>>, Stop<'r>> {
+        let mut values = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            values.push(self.node(node)?);
+        }
+        Ok(values)
+    }
+
+    fn object(&mut self, members: &'r [(String, Node)], spot: Spot) -> Given<'r> {
+        let mut object = MemberMap::with_capacity(members.len());
+        for (key, node) in members {
+            object.insert(key.as_str().into(), self.node(node)?);
+        }
+        Val::object(&self.work, object).map_err(fault(spot))
+    }
+
+    fn boolean(&mut self, node: &'r Node) -> Result<bool, Stop<'r>> {
+        let value = self.node(node)?;
+        match value {
+            Val::Boolean(value) => Ok(value),
+            Val::Json(serde_json::Value::Bool(value)) => Ok(*value),
+            other => {
+                let found = other.json_type();
+                let message = format!("a value of type {found} stands where a boolean is needed");
+                Err(Stop::Wrong(message, node.spot))
+            }
+        }
+    }
+
+    fn all_boolean(&mut self, operands: &'r [Node], wanted: bool) -> Given<'r> {
+        for operand in operands {
+            if self.boolean(operand)? != wanted {
+                return Ok(Val::Boolean(!wanted));
+            }
+        }
+        Ok(Val::Boolean(wanted))
+    }
+
+    fn first_not_null(&mut self, operands: &'r [Node]) -> Given<'r> {
+        let mut last = Val::Null;
+        for operand in operands {
+            last = self.node(operand)?;
+            if last.json_type() != JsonType::Null {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn function(&mut self, run: Run, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+        match (run, arguments) {
+            (Run::One(run), [a]) => {
+                let a = self.node(a)?;
+                run(&self.work, &a).map_err(fault(spot))
+            }
+            (Run::Two(run), [a, b]) => {
+                let (a, b) = (self.node(a)?, self.node(b)?);
+                run(&self.work, &a, &b).map_err(fault(spot))
+            }
+            (Run::Three(run), [a, b, c]) => {
+                let (a, b, c) = (self.node(a)?, self.node(b)?, self.node(c)?);
+                run(&self.work, &a, &b, &c).map_err(fault(spot))
+            }
+            // The compiler counted them.
+            _ => Err(Stop::Limit("a function has the wrong number of values".to_owned(), spot)),
+        }
+    }
+
+    fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, spot: Spot) -> Given<'r> {
+        match self.world.effect(kind, given, &self.work) {
+            Ok(value) => Ok(value),
+            Err(Halt::Threw(value)) => Err(Stop::Threw(value, spot)),
+            Err(Halt::Fault(error)) => Err(fault(spot)(error)),
+            Err(Halt::End) => Err(Stop::End),
+        }
+    }
+
+    fn each(&mut self, how: Each, list: &'r Node, closure: &'r Closure, spot: Spot) -> Given<'r> {
+        let value = self.node(list)?;
+        let list = match value.kind() {
+            Ok(Kind::List(list)) => list,
+            _ => {
+                let message =
+                    format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
+                return Err(Stop::Wrong(message, spot));
+            }
+        };
+        let mut collected = Vec::new();
+        for item in list.iter() {
+            self.set(closure.parameter, item.clone());
+            let said = match self.node(&closure.body) {
+                Err(Stop::Return(value)) => value,
+                other => other?,
+            };
+            if how == Each::Map {
+                self.work.values(1).map_err(fault(spot))?;
+                collected.push(said);
+                continue;
+            }
+            let Ok(Kind::Boolean(said)) = said.kind() else {
+                let message = format!("the closure of `{}` must give a boolean", how.name());
+                return Err(Stop::Wrong(message, closure.body.spot));
+            };
+            match how {
+                Each::All if !said => return Ok(Val::Boolean(false)),
+                Each::Some if said => return Ok(Val::Boolean(true)),
+                Each::Filter if said => collected.push(item),
+                _ => {}
+            }
+        }
+        match how {
+            Each::All => Ok(Val::Boolean(true)),
+            Each::Some => Ok(Val::Boolean(false)),
+            Each::Filter | Each::Map => Val::list(&self.work, collected).map_err(fault(spot)),
+        }
+    }
+
+    fn repeat(&mut self, condition: Option<&'r Node>, body: &'r Node) -> Given<'r> {
+        loop {
+            if let Some(condition) = condition
+                && !self.boolean(condition)?
+            {
+                return Ok(Val::Null);
+            }
+            match self.node(body) {
+                Err(Stop::Break(value)) => return Ok(value),
+                Ok(_) | Err(Stop::Continue) => {}
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    fn each_of(&mut self, parts: &'r For) -> Given<'r> {
+        let over = self.node(&parts.over)?;
+        let items: Vec<Val<'r>> = match over.kind() {
+            Ok(Kind::List(list)) => list.iter().collect(),
+            Ok(Kind::Object(object)) => object.sorted_keys().into_iter().map(key_value).collect(),
+            _ => {
+                let found = over.json_type();
+                let message =
+                    format!("`for` goes over an array or the keys of an object, this is of type {found}");
+                return Err(Stop::Wrong(message, parts.over.spot));
+            }
+        };
+        self.work.values(items.len()).map_err(fault(parts.over.spot))?;
+        for (index, item) in items.into_iter().enumerate() {
+            self.set(parts.item, item);
+            if let Some(counter) = parts.counter {
+                self.set(counter, Val::whole(index));
+            }
+            match self.node(&parts.body) {
+                Err(Stop::Break(value)) => return Ok(value),
+                Ok(_) | Err(Stop::Continue) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(Val::Null)
+    }
+
+    /// Limits, and the end of the run at an effect without an answer, are not caught.
+    fn attempt(&mut self, attempt: &'r Node, error: Option<usize>, handler: &'r Node) -> Given<'r> {
+        let (base, calls, depth) = (self.base, self.calls, self.depth);
+        let caught = match self.node(attempt) {
+            Err(Stop::Threw(value, _)) => value,
+            Err(Stop::Wrong(message, spot)) => {
+                let message = Val::text(&self.work, &message).map_err(fault(spot))?;
+                error_object(message, Val::Borrowed(SCRIPT_ERROR), &self.work).map_err(fault(spot))?
+            }
+            other => return other,
+        };
+        (self.base, self.calls, self.depth) = (base, calls, depth);
+        if let Some(slot) = error {
+            self.set(slot, caught);
+        }
+        self.node(handler)
+    }
+
+    fn steps(&mut self, steps: &'r [Step]) -> Result<Vec<Target<'r>>, Stop<'r>> {
+        let mut targets = Vec::with_capacity(steps.len());
+        for step in steps {
+            targets.push(match step {
+                Step::Key(key) => Target::Key(key),
+                Step::Index(index) => Target::Index(self.node(index)?),
+            });
+        }
+        Ok(targets)
+    }
+
+    fn change(&mut self, how: Change, place: &'r Place, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+        let argument = self.nodes(arguments)?.into_iter().next();
+        let steps = self.steps(&place.steps)?;
+        let (work, target) = self.target(place.slot);
+        let mut action = |target: &mut Val<'r>| changed(how, target, argument.as_ref(), work);
+        inside(work, target, &steps, &mut action).map_err(fault(spot))
+    }
+}
+
+/// The `kind` of an error that is not the tool's but the script's own.
+const SCRIPT_ERROR: &str = "script_error";
+
+/// An error as a script sees it.
+pub(super) fn error_object<'r>(message: Val<'r>, kind: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
+    let members = MemberMap::from_iter([("message".into(), message), ("kind".into(), kind)]);
+    Val::object(work, members)
+}
+
+/// What is thrown: an object with `message` and `kind`, or a text for its message.
+fn thrown<'r>(value: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
+    let says = "`throw` takes a string, or an object with a `message` and perhaps a `kind`, both strings";
+    match value.kind()? {
+        Kind::Text(_) => error_object(value.clone(), Val::Borrowed(""), work),
+        Kind::Object(object) => {
+            let message = object.get("message");
+            let kind = object.get("kind").unwrap_or(Val::Borrowed(""));
+            let is_text = |value: &Val<'_>| value.json_type() == JsonType::String;
+            match message {
+                Some(message) if is_text(&message) && is_text(&kind) => {
+                    let mut error = value.clone();
+                    if object.get("kind").is_none()
+                        && let Some(members) = error.members_mut(work)?
+                    {
+                        members.inside.insert("kind".into(), kind);
+                    }
+                    Ok(error)
+                }
+                _ => Err(says.into()),
+            }
+        }
+        _ => Err(says.into()),
+    }
+}

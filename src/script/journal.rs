@@ -1,0 +1,230 @@
+//! What happened around a script so far: its effects and their answers. It is data, so that a script can go on in another
+//! process, and it is bound to the script and the call.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::around::ScriptCall;
+use super::effect::{Answer, Effect, reaches_outside};
+
+/// Effects that one call of a script may ask for.
+pub const MAX_EFFECTS: usize = 64;
+/// Bytes and values that a journal may have where it is kept or read.
+pub const MAX_JOURNAL: usize = 16 << 20;
+
+/// The effects of one call of a script, in order, with their answers.
+///
+/// Serialized, it is a JSON object with digests of the script, of the call and of what each effect was asked with, the
+/// answers, and what the script reads of the session. Nothing in it is signed: whoever keeps it where others can write must
+/// seal it.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    pub(super) call: ScriptCall,
+    pub(super) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    asked: Asked,
+    pub(super) answer: Answer,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Here(Effect),
+    /// Read from a journal that was kept: what it was asked with is known by its digest.
+    Kept {
+        effect: String,
+        arguments: String,
+    },
+}
+
+/// Why a kept journal is not for this script and call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// It is no journal, or one of another version.
+    #[error("this is no journal of a script: {0}")]
+    Malformed(String),
+    /// It was written for another script.
+    #[error("the journal is of another script")]
+    OtherScript,
+    /// It was written for another call.
+    #[error("the journal is of another call")]
+    OtherCall,
+    /// It is longer than a journal may be.
+    #[error("the journal is too large")]
+    TooLarge,
+    /// The call cannot be wrapped by the script.
+    #[error("{0}")]
+    Call(String),
+}
+
+impl Journal {
+    /// An empty journal of a call.
+    pub fn new(call: &ScriptCall) -> Self {
+        Self { call: call.clone(), entries: Vec::new() }
+    }
+
+    /// Notes the answer to an effect that was asked for last.
+    pub fn push(&mut self, effect: Effect, answer: Answer) {
+        self.entries.push(Entry { asked: Asked::Here(effect), answer });
+    }
+
+    /// How many effects were answered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no effect was answered yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether an effect that reaches outside was performed: `next`, `approve`, `cache_set` or `audit`.
+    pub fn performed(&self) -> bool {
+        self.entries.iter().any(|entry| reaches_outside(entry.asked.effect()))
+    }
+
+    /// Reads a kept journal. Errors: none, one of another version, or too large.
+    pub(super) fn of_stored(stored: &Value) -> Result<Stored, JournalError> {
+        if size(stored) > MAX_JOURNAL {
+            return Err(JournalError::TooLarge);
+        }
+        let stored: Stored =
+            Stored::deserialize(stored).map_err(|error| JournalError::Malformed(error.to_string()))?;
+        if stored.journal != VERSION {
+            return Err(JournalError::Malformed(format!("version {} is unknown", stored.journal)));
+        }
+        if stored.entries.len() > MAX_EFFECTS {
+            return Err(JournalError::TooLarge);
+        }
+        for entry in &stored.entries {
+            let known = super::functions::by_name(&entry.effect).is_some_and(super::Function::is_effect);
+            if !known || (entry.error.is_some() == entry.value.is_some()) {
+                return Err(JournalError::Malformed("an entry is no effect with one answer".to_owned()));
+            }
+        }
+        Ok(stored)
+    }
+
+    pub(super) fn restore(call: &ScriptCall, stored: Stored) -> Self {
+        let entries = stored.entries.into_iter().map(|entry| Entry {
+            answer: match entry.error {
+                Some(error) => Answer::Error { message: error.message, kind: error.kind },
+                None => Answer::Value(Arc::new(entry.value.unwrap_or_default())),
+            },
+            asked: Asked::Kept { effect: entry.effect, arguments: entry.arguments },
+        });
+        Self { call: call.clone(), entries: entries.collect() }
+    }
+}
+
+impl Entry {
+    /// Whether this is the answer to that effect.
+    pub(super) fn answers(&self, effect: &Effect) -> bool {
+        match &self.asked {
+            Asked::Here(asked) => asked.same(effect),
+            Asked::Kept { effect: name, arguments } => {
+                name == effect.name() && *arguments == effect.digest().to_string()
+            }
+        }
+    }
+
+    pub(super) fn effect(&self) -> &str {
+        self.asked.effect()
+    }
+}
+
+impl Asked {
+    fn effect(&self) -> &str {
+        match self {
+            Self::Here(effect) => effect.name(),
+            Self::Kept { effect, .. } => effect,
+        }
+    }
+}
+
+const VERSION: u64 = 1;
+
+/// A journal as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stored {
+    journal: u64,
+    pub(super) script: String,
+    pub(super) call: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) session: Option<Value>,
+    entries: Vec<StoredEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredEntry {
+    effect: String,
+    arguments: String,
+    #[serde(default, deserialize_with = "also_null", skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<StoredError>,
+}
+
+/// An answer of null is an answer.
+fn also_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredError {
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+}
+
+impl Serialize for Journal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = self.call.session().map_or(0, size);
+        let entries = self.entries.iter().map(|entry| {
+            let arguments = match &entry.asked {
+                Asked::Here(effect) => effect.digest().to_string(),
+                Asked::Kept { arguments, .. } => arguments.clone(),
+            };
+            let (value, error) = match &entry.answer {
+                Answer::Value(value) => {
+                    bytes += size(value);
+                    (Some(Value::clone(value)), None)
+                }
+                Answer::Error { message, kind } => {
+                    bytes += message.len();
+                    (None, Some(StoredError { message: message.clone(), kind: kind.clone() }))
+                }
+            };
+            StoredEntry { effect: entry.asked.effect().to_owned(), arguments, value, error }
+        });
+        let stored = Stored {
+            journal: VERSION,
+            script: self.call.script().to_string(),
+            call: self.call.digest().to_string(),
+            session: self.call.session().cloned(),
+            entries: entries.collect(),
+        };
+        if bytes > MAX_JOURNAL {
+            return Err(serde::ser::Error::custom(JournalError::TooLarge));
+        }
+        stored.serialize(serializer)
+    }
+}
+
+/// About how many bytes and values a value has.
+fn size(value: &Value) -> usize {
+    1 + match value {
+        Value::String(text) => text.len(),
+        Value::Number(number) => number.as_str().len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(key, member)| key.len() + size(member)).sum(),
+        Value::Null | Value::Bool(_) => 0,
+    }
+}

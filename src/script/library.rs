@@ -1,0 +1,304 @@
+//! What the functions of the table do.
+
+use std::borrow::Cow;
+
+use super::number::Number;
+use super::operators::add;
+use super::value::{Kind, List, MemberMap, Object, Val, compare, equal, key_value, offset, position};
+use super::work::{Fault, Work};
+use crate::json::JsonType;
+
+/// Pieces that `split` gives at most.
+const MAX_PIECES: usize = 1_000;
+
+type Given<'r> = Result<Val<'r>, Fault>;
+
+fn text<'v>(name: &str, value: &'v Val<'_>) -> Result<&'v str, Fault> {
+    match value.kind()? {
+        Kind::Text(text) => Ok(text),
+        other => Err(wrong(name, "a string", other.json_type())),
+    }
+}
+
+fn list<'v, 'r>(name: &str, value: &'v Val<'r>) -> Result<List<'v, 'r>, Fault> {
+    match value.kind()? {
+        Kind::List(list) => Ok(list),
+        other => Err(wrong(name, "an array", other.json_type())),
+    }
+}
+
+fn object<'v, 'r>(name: &str, value: &'v Val<'r>) -> Result<Object<'v, 'r>, Fault> {
+    match value.kind()? {
+        Kind::Object(object) => Ok(object),
+        other => Err(wrong(name, "an object", other.json_type())),
+    }
+}
+
+fn wrong(name: &str, wanted: &str, found: JsonType) -> Fault {
+    format!("`{name}` takes {wanted}, this is of type {found}").into()
+}
+
+pub(super) fn abs<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+    match value.kind()? {
+        Kind::Number(Number::Whole(value)) => {
+            let abs = value.checked_abs().ok_or_else(|| format!("{value} has no absolute value"))?;
+            Ok(Val::Number(Number::Whole(abs)))
+        }
+        Kind::Number(Number::Decimal(value)) => Ok(Val::Number(Number::Decimal(value.abs()))),
+        other => Err(wrong("abs", "a number", other.json_type())),
+    }
+}
+
+pub(super) fn at<'r>(_: &Work, container: &Val<'r>, index: &Val<'r>) -> Given<'r> {
+    match (container.kind()?, index.kind()?) {
+        (Kind::List(list), Kind::Number(Number::Whole(index))) => usize::try_from(index)
+            .ok()
+            .and_then(|index| list.get(index))
+            .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len()).into()),
+        (Kind::Object(object), Kind::Text(key)) => {
+            object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
+        }
+        (container, index) => Err(format!(
+            "`at` takes an array and a whole number, or an object and a string, these are of type {} and {}",
+            container.json_type(),
+            index.json_type()
+        )
+        .into()),
+    }
+}
+
+pub(super) fn contains<'r>(work: &Work, whole: &Val<'r>, part: &Val<'r>) -> Given<'r> {
+    match whole.kind()? {
+        Kind::Text(whole) => Ok(Val::Boolean(whole.contains(text("contains", part)?))),
+        Kind::List(list) => Ok(Val::Boolean(position(work, list, part)?.is_some())),
+        other => Err(wrong("contains", "a string or an array", other.json_type())),
+    }
+}
+
+pub(super) fn starts_with<'r>(_: &Work, whole: &Val<'r>, start: &Val<'r>) -> Given<'r> {
+    Ok(Val::Boolean(text("starts_with", whole)?.starts_with(text("starts_with", start)?)))
+}
+
+pub(super) fn ends_with<'r>(_: &Work, whole: &Val<'r>, end: &Val<'r>) -> Given<'r> {
+    Ok(Val::Boolean(text("ends_with", whole)?.ends_with(text("ends_with", end)?)))
+}
+
+pub(super) fn has<'r>(_: &Work, value: &Val<'r>, key: &Val<'r>) -> Given<'r> {
+    Ok(Val::Boolean(object("has", value)?.get(text("has", key)?).is_some()))
+}
+
+pub(super) fn index_of<'r>(work: &Work, value: &Val<'r>, wanted: &Val<'r>) -> Given<'r> {
+    let index = position(work, list("index_of", value)?, wanted)?;
+    Ok(index.map_or(Val::Number(Number::Whole(-1)), Val::whole))
+}
+
+pub(super) fn count<'r>(work: &Work, value: &Val<'r>, wanted: &Val<'r>) -> Given<'r> {
+    let mut count = 0;
+    for item in list("count", value)?.iter() {
+        count += usize::from(equal(work, &item, wanted)?);
+    }
+    Ok(Val::whole(count))
+}
+
+pub(super) fn indices<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    Val::list(work, (0..list("indices", value)?.len()).map(Val::whole).collect())
+}
+
+pub(super) fn is_null<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+    Ok(Val::Boolean(value.json_type() == JsonType::Null))
+}
+
+pub(super) fn type_of<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+    Ok(Val::Borrowed(value.json_type().name()))
+}
+
+pub(super) fn keys<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    Val::list(work, object("keys", value)?.sorted_keys().into_iter().map(key_value).collect())
+}
+
+pub(super) fn values<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    let object = object("values", value)?;
+    Val::list(work, object.sorted_keys().iter().filter_map(|key| object.get(key)).collect())
+}
+
+pub(super) fn is_empty<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+    Ok(Val::Boolean(size("is_empty", value)? == 0))
+}
+
+pub(super) fn len<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+    Ok(Val::whole(size("len", value)?))
+}
+
+fn size(name: &str, value: &Val<'_>) -> Result<usize, Fault> {
+    match value.kind()? {
+        Kind::Text(text) => Ok(text.chars().count()),
+        Kind::List(list) => Ok(list.len()),
+        Kind::Object(object) => Ok(object.len()),
+        other => Err(wrong(name, "a string, an array or an object", other.json_type())),
+    }
+}
+
+pub(super) fn max<'r>(_: &Work, a: &Val<'r>, b: &Val<'r>) -> Given<'r> {
+    Ok(if compare(a, b)?.is_ge() { a.clone() } else { b.clone() })
+}
+
+pub(super) fn min<'r>(_: &Work, a: &Val<'r>, b: &Val<'r>) -> Given<'r> {
+    Ok(if compare(a, b)?.is_le() { a.clone() } else { b.clone() })
+}
+
+pub(super) fn split<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Given<'r> {
+    let (whole, separator) = (text("split", value)?, text("split", separator)?);
+    if separator.is_empty() {
+        return Err("`split` takes a separator of at least one character".into());
+    }
+    let pieces: Vec<Val<'r>> = match value.borrowed() {
+        Some(whole) => whole.split(separator).take(MAX_PIECES + 1).map(Val::Borrowed).collect(),
+        None => {
+            let pieces = whole.split(separator).take(MAX_PIECES + 1);
+            pieces.map(|piece| Val::text(work, piece)).collect::<Result<_, _>>()?
+        }
+    };
+    if pieces.len() > MAX_PIECES {
+        return Err(format!("`split` gives more than {MAX_PIECES} pieces").into());
+    }
+    Val::list(work, pieces)
+}
+
+pub(super) fn sum<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    let Kind::List(list) = value.kind()? else {
+        return Err("`sum` takes an array of numbers".into());
+    };
+    list.iter().try_fold(Val::whole(0), |total, item| {
+        work.step()?;
+        add(work, &total, &item)
+    })
+}
+
+pub(super) fn to_lower<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    Val::text(work, &text("to_lower", value)?.to_lowercase())
+}
+
+pub(super) fn to_upper<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    Val::text(work, &text("to_upper", value)?.to_uppercase())
+}
+
+pub(super) fn trim<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    match value.borrowed() {
+        Some(text) => Ok(Val::Borrowed(text.trim())),
+        None => Val::text(work, text("trim", value)?.trim()),
+    }
+}
+
+pub(super) fn join<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Given<'r> {
+    let separator = text("join", separator)?;
+    let mut joined = String::new();
+    for (index, item) in list("join", value)?.iter().enumerate() {
+        work.step()?;
+        if index > 0 {
+            joined.push_str(separator);
+        }
+        let Kind::Text(piece) = item.kind()? else {
+            let found = item.json_type();
+            return Err(format!("`join` takes an array of strings, one element is of type {found}: `to_text(x)` makes a string").into());
+        };
+        joined.push_str(piece);
+        if joined.len() > work.limits.text {
+            break;
+        }
+    }
+    Val::text(work, &joined)
+}
+
+pub(super) fn merge<'r>(work: &Work, value: &Val<'r>, other: &Val<'r>) -> Given<'r> {
+    let (first, other) = (object("merge", value)?, object("merge", other)?);
+    let mut members = MemberMap::new();
+    for object in [first, other] {
+        match object {
+            Object::Json(json) => {
+                members.extend(json.iter().map(|(key, member)| (Cow::from(key.as_str()), Val::Json(member))));
+            }
+            Object::Made(made) => {
+                members.extend(made.iter().map(|(key, member)| (key.clone(), member.clone())))
+            }
+        }
+    }
+    Val::object(work, members)
+}
+
+pub(super) fn range<'r>(work: &Work, from: &Val<'r>, to: &Val<'r>) -> Given<'r> {
+    let (from, to) = (whole("range", from)?, whole("range", to)?);
+    // Counted before it is made.
+    let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
+    work.values(length)?;
+    Val::list(work, (from..to).map(|number| Val::Number(Number::Whole(number))).collect())
+}
+
+pub(super) fn replace<'r>(work: &Work, value: &Val<'r>, part: &Val<'r>, with: &Val<'r>) -> Given<'r> {
+    let (value, part, with) = (text("replace", value)?, text("replace", part)?, text("replace", with)?);
+    if part.is_empty() {
+        return Err("`replace` takes a part of at least one character".into());
+    }
+    // Counted before it is made: every place may become longer.
+    let places = if with.len() > part.len() { value.matches(part).count() } else { 0 };
+    let length = value.len().saturating_add(places.saturating_mul(with.len().saturating_sub(part.len())));
+    work.text(length)?;
+    Ok(Val::Text(value.replace(part, with).into()))
+}
+
+pub(super) fn slice<'r>(work: &Work, value: &Val<'r>, from: &Val<'r>, to: &Val<'r>) -> Given<'r> {
+    let (from, to) = (whole("slice", from)?, whole("slice", to)?);
+    let bounds = |len: usize| {
+        let place = |index: i64| match usize::try_from(index) {
+            Ok(index) => index.min(len),
+            Err(_) => offset(index, len).unwrap_or(0),
+        };
+        (place(from), place(to).saturating_sub(place(from)))
+    };
+    match value.kind()? {
+        Kind::Text(text) => {
+            let (start, length) = bounds(text.chars().count());
+            Val::text(work, &text.chars().skip(start).take(length).collect::<String>())
+        }
+        Kind::List(list) => {
+            let (start, length) = bounds(list.len());
+            Val::list(work, list.iter().skip(start).take(length).collect())
+        }
+        other => Err(wrong("slice", "a string or an array", other.json_type())),
+    }
+}
+
+pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    let mut items: Vec<Val<'r>> = list("sort", value)?.iter().collect();
+    work.values(items.len())?;
+    // Each pair is compared once before, so that the order itself cannot fail.
+    for pair in items.windows(2) {
+        if let [a, b] = pair {
+            work.step()?;
+            compare(a, b)?;
+        }
+    }
+    items.sort_by(|a, b| compare(a, b).unwrap_or(std::cmp::Ordering::Equal));
+    Val::list(work, items)
+}
+
+pub(super) fn to_number<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+    let text = text("to_number", value)?;
+    let number: serde_json::Number = text.parse().map_err(|_| {
+        Fault::from(format!("`{}` is no number", crate::text::inert(&crate::text::cut(text))))
+    })?;
+    Ok(Val::Number(Number::of_json(&number)?))
+}
+
+pub(super) fn to_text<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+    match value.json_type() {
+        JsonType::String => Ok(value.clone()),
+        _ => Val::text(work, &value.to_json(work)?.to_string()),
+    }
+}
+
+fn whole(name: &str, value: &Val<'_>) -> Result<i64, Fault> {
+    match value.kind()? {
+        Kind::Number(Number::Whole(value)) => Ok(value),
+        other => Err(wrong(name, "whole numbers", other.json_type())),
+    }
+}

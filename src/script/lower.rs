@@ -1,0 +1,590 @@
+//! Rhai's syntax tree → a program of our own. What the language does not have is refused here, with its place, and not
+//! only when a call happens to come to it.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use rhai::{AST, Expr, FnCallExpr, Position};
+
+use super::ScriptError;
+use super::functions::{EffectKind, FUNCTIONS, Function, Run, by_name};
+use super::number::{EXACT_FLOATS, Number};
+use super::operators::{BINARY, operator};
+use super::parse::{Language, Link, Routine, closure_name, links, offset, routines, spot};
+use super::program::{Body, Closure, Code, Member, Node, Place, Program, Step};
+use super::reads::Reads;
+use super::span_of_time;
+use crate::call::Root;
+use crate::diagnostic::nearest;
+
+/// Links that may follow one another in `a.b[c].d()`.
+const MAX_LINKS: usize = 48;
+
+/// Names that other languages, and plain Rhai, have for functions of ours.
+const ALIASES: &[(&str, &str)] = &[
+    ("lower", "to_lower"),
+    ("upper", "to_upper"),
+    ("lowercase", "to_lower"),
+    ("uppercase", "to_upper"),
+    ("text_len", "len"),
+    ("size", "len"),
+    ("any", "some"),
+    ("every", "all"),
+    ("length", "len"),
+    ("includes", "contains"),
+    ("regex", "matches"),
+    ("to_string", "to_text"),
+    ("parse_int", "to_number"),
+    ("parse_float", "to_number"),
+    ("sub_string", "slice"),
+    ("append", "push"),
+    ("delete", "remove"),
+    ("timestamp", "now"),
+    ("rand", "random"),
+    ("log", "audit"),
+    ("print", "audit"),
+    ("debug", "audit"),
+];
+
+pub(super) type Lowered<T> = Result<T, ScriptError>;
+
+/// What a text says, and what it reads.
+pub(super) struct Lowering<'a> {
+    text: &'a str,
+    language: Language,
+    pub(super) routines: &'a BTreeMap<(String, usize), Routine>,
+    /// The script's own functions, as they are numbered.
+    own: Vec<&'a (String, usize)>,
+    pub(super) names: Vec<Name>,
+    /// How many slots the function that is lowered needs.
+    slots: usize,
+    reads: Reads,
+    reads_options: bool,
+}
+
+/// A variable in scope; its slot is its place in the list.
+#[derive(Debug)]
+pub(super) struct Name {
+    pub(super) name: String,
+    pub(super) constant: bool,
+}
+
+/// A program, and what it reads.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) program: Program,
+    pub(super) reads: Reads,
+    pub(super) reads_options: bool,
+}
+
+/// Compiles a syntax tree of `text`. Errors: the first thing that the language does not have.
+pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compiled> {
+    let routines = routines(ast);
+    let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
+    let mut lowering = Lowering {
+        text,
+        language,
+        routines: &routines,
+        own,
+        names: Vec::new(),
+        slots: 0,
+        reads: Reads::default(),
+        reads_options: false,
+    };
+    let mut functions = Vec::new();
+    for key in lowering.own.clone() {
+        functions.push(lowering.routine(key)?);
+    }
+    if language == Language::Script {
+        lowering.names.push(Name { name: "input".to_owned(), constant: false });
+    }
+    lowering.slots = lowering.names.len();
+    let code = lowering.block(ast.statements(), Position::START)?;
+    let main = Body { slots: lowering.slots, code };
+    Ok(Compiled {
+        program: Program { main, functions },
+        reads: lowering.reads,
+        reads_options: lowering.reads_options,
+    })
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptError {
+        ScriptError { message: message.into(), offset: offset(self.text, position), help: None }
+    }
+
+    pub(super) fn is_script(&self) -> bool {
+        self.language == Language::Script
+    }
+
+    fn here(&self) -> &'static str {
+        if self.is_script() { "a script" } else { "an expression" }
+    }
+
+    fn no_place(&self, position: Position, what: &str) -> ScriptError {
+        self.error(position, format!("{what} has no place in {}", self.here()))
+    }
+
+    fn routine(&mut self, key: &(String, usize)) -> Lowered<Body> {
+        let routines = self.routines;
+        let Some(routine) = routines.get(key) else {
+            return Err(self.error(Position::NONE, "a function is missing"));
+        };
+        let (name, position) = (key.0.as_str(), routine.position);
+        if routine.of_type {
+            return Err(self.no_place(position, "a function of a type"));
+        }
+        if by_name(name).is_some() || operator(name).is_some() {
+            return Err(self
+                .error(position, format!("there is a function `{name}` already"))
+                .help("choose another name".to_owned()));
+        }
+        if self.own.iter().filter(|(known, _)| known == name).count() > 1 {
+            return Err(self.error(position, format!("two functions have the name `{name}`")));
+        }
+        self.names.clear();
+        self.slots = 0;
+        for parameter in &routine.parameters {
+            self.declare(parameter, position, false)?;
+        }
+        let code = self.block(&routine.body, position)?;
+        self.names.clear();
+        Ok(Body { slots: self.slots, code })
+    }
+
+    /// Brings a variable into scope. Errors: it has the name of a member of the call.
+    pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> Lowered<usize> {
+        if self.member(name).is_some() || name == "input" {
+            return Err(
+                self.error(position, format!("`{name}` is a member of the call, choose another name"))
+            );
+        }
+        self.names.push(Name { name: name.to_owned(), constant });
+        self.slots = self.slots.max(self.names.len());
+        Ok(self.names.len() - 1)
+    }
+
+    fn member(&self, name: &str) -> Option<Member> {
+        if self.is_script() {
+            return match Root::from_name(name)? {
+                Root::Input | Root::Output | Root::Error => None,
+                root => Some(Member::Root(root)),
+            };
+        }
+        Root::from_name(name).map(Member::Root)
+    }
+
+    fn options(&self, name: &str) -> bool {
+        self.is_script() && name == "options"
+    }
+
+    pub(super) fn node(position: Position, code: Code) -> Node {
+        Node { spot: spot(position), code }
+    }
+
+    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> Lowered<Vec<Node>> {
+        expressions.iter().map(|expression| self.expression(expression)).collect()
+    }
+
+    pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Node> {
+        let position = expression.start_position();
+        let code = match expression {
+            Expr::Unit(_) => Code::Null,
+            Expr::BoolConstant(value, _) => Code::Boolean(*value),
+            Expr::IntegerConstant(value, _) => Code::Number(Number::Whole(*value)),
+            Expr::FloatConstant(value, _) if value.abs() < EXACT_FLOATS => {
+                let number = Number::of_float(**value);
+                Code::Number(number.map_err(|message| self.error(position, message))?)
+            }
+            Expr::FloatConstant(..) => {
+                return Err(self.error(position, "this number is too large to be exact"));
+            }
+            Expr::StringConstant(text, _) => Code::Text(text.to_string()),
+            Expr::CharConstant(..) => {
+                return Err(self
+                    .error(position, "`'…'` is no string")
+                    .help("put it into double quotes".to_owned()));
+            }
+            Expr::InterpolatedString(..) => {
+                return Err(self.no_place(position, "`${…}`").help("join strings with `+`".to_owned()));
+            }
+            Expr::Array(items, _) => Code::List(self.expressions(items)?),
+            Expr::Map(members, _) => {
+                let members = members.0.iter();
+                let members = members.map(|(key, value)| Ok((key.name.to_string(), self.expression(value)?)));
+                Code::Object(members.collect::<Lowered<_>>()?)
+            }
+            Expr::And(operands, _) => Code::And(self.expressions(operands)?),
+            Expr::Or(operands, _) => Code::Or(self.expressions(operands)?),
+            Expr::Coalesce(operands, _) => Code::Coalesce(self.expressions(operands)?),
+            Expr::Variable(variable, _, _) => {
+                if !variable.2.is_empty() {
+                    return Err(self.no_place(position, "`::`"));
+                }
+                self.variable(&variable.1, position, Vec::new())?
+            }
+            Expr::FnCall(call, position) => return self.call(call, *position, None),
+            Expr::Dot(..) | Expr::Index(..) => return self.chain(expression),
+            _ if closure_name(expression).is_some() => {
+                let message = "a closure stands only in a call of `all`, `some`, `filter` or `map`";
+                return Err(self.error(position, message));
+            }
+            Expr::Stmt(block) if self.is_script() => return self.block(block.statements(), position),
+            Expr::Stmt(_) => return Err(self.statements_refused(position)),
+            Expr::ThisPtr(_) => return Err(self.no_place(position, "`this`")),
+            _ => return Err(self.no_place(position, "this")),
+        };
+        Ok(Self::node(position, code))
+    }
+
+    pub(super) fn statements_refused(&self, position: Position) -> ScriptError {
+        self.error(position, "an expression is one value, without statements")
+    }
+
+    fn slot(&self, name: &str) -> Option<usize> {
+        self.names.iter().rposition(|known| known.name == name)
+    }
+
+    /// Reads a variable, of which the place that `keys` lead to is looked at.
+    fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> Lowered<Code> {
+        if let Some(slot) = self.slot(name) {
+            return Ok(Code::Slot(slot));
+        }
+        if let Some(member) = self.member(name) {
+            if let Member::Root(root) = member {
+                self.reads.add(root, keys);
+            }
+            return Ok(Code::Member(member));
+        }
+        if self.options(name) {
+            self.reads_options = true;
+            return Ok(Code::Member(Member::Options));
+        }
+        Err(self.unknown_variable(name, position))
+    }
+
+    fn unknown_variable(&self, name: &str, position: Position) -> ScriptError {
+        if self.is_script() && name == "input" {
+            return self
+                .error(position, "a function cannot use `input` of the script")
+                .help("hand it over as an argument".to_owned());
+        }
+        let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.member(name).is_some());
+        let members = members.chain(self.is_script().then_some("options"));
+        let own = self.names.iter().map(|known| known.name.as_str());
+        let known: Vec<&str> = own.chain(members).collect();
+        let help = match nearest(name, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("there are {}", quoted(&known)),
+        };
+        self.error(position, format!("unknown variable `{name}`")).help(help)
+    }
+
+    fn call(&mut self, call: &FnCallExpr, position: Position, receiver: Option<Node>) -> Lowered<Node> {
+        let name = call.name.as_str();
+        if !call.namespace.is_empty() || call.capture_parent_scope {
+            return Err(self.error(position, format!("`{name}` is called in a way that has no place here")));
+        }
+        if receiver.is_none() {
+            match (name, call.args.as_slice()) {
+                ("!", [operand]) => {
+                    return Ok(Self::node(position, Code::Not(Box::new(self.expression(operand)?))));
+                }
+                ("-", [operand]) => {
+                    return Ok(Self::node(position, Code::Negate(Box::new(self.expression(operand)?))));
+                }
+                // Rhai makes a call of `contains` of the operator, its operands swapped.
+                ("contains", [container, wanted]) if !self.written(position, "contains") => {
+                    return self.is_in(wanted, container, position);
+                }
+                (symbol, [a, b]) if operator(symbol).is_some() => {
+                    let operands = Box::new([self.expression(a)?, self.expression(b)?]);
+                    let code = operator(symbol).map(|operator| Code::Binary(operator, operands));
+                    return Ok(Self::node(position, code.unwrap_or(Code::Null)));
+                }
+                _ => {}
+            }
+        }
+        let given = call.args.len() + usize::from(receiver.is_some());
+        if let Some(index) = self.own.iter().position(|(known, _)| known == name) {
+            return self.own_call(index, call, position, receiver.is_some(), given);
+        }
+        let Some(function) = by_name(name) else { return Err(self.unknown_function(name, call, position)) };
+        if function.scripts_only() && !self.is_script() {
+            return Err(self.error(
+                position,
+                format!("`{name}` is for `around` scripts, an expression has no use for it"),
+            ));
+        }
+        if given < function.least() || given > function.parameters.len() {
+            return Err(self.wrong_number(function, given, position));
+        }
+        let mut arguments = call.args.iter();
+        let first = |lowering: &mut Self, arguments: &mut std::slice::Iter<'_, Expr>| match receiver {
+            Some(receiver) => Ok(receiver),
+            None => match arguments.next() {
+                Some(argument) => lowering.expression(argument),
+                None => Err(lowering.wrong_number(function, given, position)),
+            },
+        };
+        let code = match function.run {
+            Run::Change(how) => {
+                let Some(argument) = arguments.next() else {
+                    return Err(self.wrong_number(function, given, position));
+                };
+                let place = self.place_of(argument)?;
+                Code::Change(how, place, self.expressions(arguments.as_slice())?)
+            }
+            Run::Each(how) => {
+                let list = first(self, &mut arguments)?;
+                let Some(closure) = arguments.next() else {
+                    return Err(self.wrong_number(function, given, position));
+                };
+                Code::Each(how, Box::new(list), Box::new(self.closure(closure, function)?))
+            }
+            Run::Matches => {
+                let text = first(self, &mut arguments)?;
+                Code::Matches(Box::new(text), self.regex(arguments.next())?)
+            }
+            run => {
+                if let (Run::Effect(EffectKind::CacheSet), Some(Expr::StringConstant(span, position))) =
+                    (run, call.args.last())
+                {
+                    span_of_time(span).map_err(|message| self.error(*position, message))?;
+                }
+                let mut all = Vec::with_capacity(given);
+                if given > 0 {
+                    all.push(first(self, &mut arguments)?);
+                }
+                all.extend(self.expressions(arguments.as_slice())?);
+                match run {
+                    Run::Effect(kind) => Code::Effect(kind, all),
+                    run => Code::Function(run, all),
+                }
+            }
+        };
+        Ok(Self::node(position, code))
+    }
+
+    fn own_call(
+        &mut self,
+        index: usize,
+        call: &FnCallExpr,
+        position: Position,
+        as_method: bool,
+        given: usize,
+    ) -> Lowered<Node> {
+        let name = call.name.as_str();
+        if as_method {
+            return Err(self
+                .error(position, format!("`{name}` is a function of the script"))
+                .help(format!("write `{name}(…)`")));
+        }
+        let wanted = self.own.get(index).map_or(0, |(_, wanted)| *wanted);
+        if given != wanted {
+            let message = format!("`{name}` takes {wanted} values, this call gives {given}");
+            return Err(self.error(position, message));
+        }
+        let arguments = self.expressions(&call.args)?;
+        Ok(Self::node(position, Code::Call(index, arguments)))
+    }
+
+    /// Whether the text at a position starts so.
+    fn written(&self, position: Position, start: &str) -> bool {
+        offset(self.text, position)
+            .and_then(|at| self.text.get(at..))
+            .is_some_and(|rest| rest.starts_with(start))
+    }
+
+    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> Lowered<Node> {
+        let always_object = match container {
+            Expr::Variable(variable, _, _) => match self.slot(&variable.1) {
+                Some(slot) => self.is_script() && slot == 0 && variable.1 == "input",
+                None => matches!(variable.1.as_str(), "input" | "context" | "session"),
+            },
+            _ => false,
+        };
+        let operands = Box::new([self.expression(wanted)?, self.expression(container)?]);
+        let code = match operator("in") {
+            Some(operator) if !always_object => Code::Binary(operator, operands),
+            _ => Code::InMember(operands),
+        };
+        Ok(Self::node(position, code))
+    }
+
+    fn wrong_number(&self, function: &Function, given: usize, position: Position) -> ScriptError {
+        let (name, most) = (function.name, function.parameters.len());
+        let wanted = match function.least() {
+            least if least == most => most.to_string(),
+            least => format!("{least} to {most}"),
+        };
+        self.error(position, format!("`{name}` takes {wanted} values, this call gives {given}"))
+            .help(format!("it is `{}`: {}", function.signature(), function.about))
+    }
+
+    fn unknown_function(&self, name: &str, call: &FnCallExpr, position: Position) -> ScriptError {
+        if call.op_token.is_some() {
+            let symbols: Vec<_> = BINARY.iter().map(|(symbol, _)| *symbol).collect();
+            return self
+                .error(
+                    position,
+                    format!(
+                        "`{name}` is no operator of {}s",
+                        self.here().trim_start_matches("an ").trim_start_matches("a ")
+                    ),
+                )
+                .help(format!("there are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
+        }
+        let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.scripts_only());
+        let known: Vec<&str> = here.map(|function| function.name).collect();
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
+        let own = self.own.iter().map(|(name, _)| name.as_str());
+        let meant = alias
+            .filter(|meant| known.contains(meant))
+            .or_else(|| nearest(name, known.iter().copied().chain(own)));
+        let help = match meant {
+            Some(meant) => {
+                let signature = by_name(meant).map_or_else(|| format!("{meant}(…)"), Function::signature);
+                format!("did you mean `{signature}`?")
+            }
+            None => format!("there are {}", quoted(&known)),
+        };
+        self.error(position, format!("unknown function `{name}`")).help(help)
+    }
+
+    fn regex(&self, pattern: Option<&Expr>) -> Lowered<Regex> {
+        let Some(Expr::StringConstant(pattern, position)) = pattern else {
+            let position = pattern.map_or(Position::START, Expr::start_position);
+            return Err(self
+                .error(position, "the regex of `matches` must be written out")
+                .help("put it into double quotes or backticks".to_owned()));
+        };
+        Regex::new(pattern).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            self.error(*position, format!("invalid regex `{pattern}`: {why}"))
+        })
+    }
+
+    fn closure(&mut self, argument: &Expr, function: &Function) -> Lowered<Closure> {
+        let position = argument.start_position();
+        let routines = self.routines;
+        let found = closure_name(argument).and_then(|(name, captured)| {
+            // The name says how the closure is written, not how many variables it uses from around it.
+            let all = routines.range((name.clone(), 0)..).take_while(|((known, _), _)| *known == name);
+            all.map(|(_, routine)| routine).next().map(|routine| (routine, captured))
+        });
+        let Some((closure, captured)) = found else {
+            return Err(self
+                .error(position, format!("`{}` takes a closure", function.name))
+                .help(format!("write `{}`", function.signature())));
+        };
+        let own: Vec<_> = closure.parameters.iter().skip(captured).collect();
+        let [parameter] = own.as_slice() else {
+            return Err(self.error(position, "a closure takes one parameter: `|x| …`"));
+        };
+        let scope = self.names.len();
+        let parameter = self.declare(parameter, position, false)?;
+        let body = self.block(&closure.body, position)?;
+        self.names.truncate(scope);
+        Ok(Closure { parameter, body })
+    }
+
+    fn chain(&mut self, expression: &Expr) -> Lowered<Node> {
+        let (base, links) = links(expression);
+        if links.len() > MAX_LINKS {
+            return Err(
+                self.error(base.start_position(), format!("more than {MAX_LINKS} `.` or `[…]` in a row"))
+            );
+        }
+        let mut node = match base {
+            Expr::Variable(variable, _, _) if variable.2.is_empty() => {
+                let keys = links.iter().map_while(|link| match link {
+                    Link::Property(key, _) => Some((*key).to_owned()),
+                    Link::Index(Expr::StringConstant(key, _), _) => Some(key.to_string()),
+                    _ => None,
+                });
+                let position = base.start_position();
+                let code = self.variable(&variable.1, position, keys.collect())?;
+                Self::node(position, code)
+            }
+            _ => self.expression(base)?,
+        };
+        for (number, link) in links.iter().enumerate() {
+            node = match link {
+                Link::Property(key, position) => {
+                    Self::node(*position, Code::Property(Box::new(node), (*key).to_owned()))
+                }
+                Link::Index(index, position) => {
+                    Self::node(*position, Code::Index(Box::new([node, self.expression(index)?])))
+                }
+                Link::Method(call, position) => {
+                    match by_name(&call.name).map(|function| (function, function.run)) {
+                        Some((function, Run::Change(how))) if self.is_script() => {
+                            if call.args.len() + 1 != function.parameters.len() {
+                                return Err(self.wrong_number(function, call.args.len() + 1, *position));
+                            }
+                            let place = self.place(base, links.get(..number).unwrap_or_default())?;
+                            Self::node(*position, Code::Change(how, place, self.expressions(&call.args)?))
+                        }
+                        _ => self.call(call, *position, Some(node))?,
+                    }
+                }
+                Link::Optional(position) => {
+                    return Err(self
+                        .no_place(*position, "`?.` and `?[`")
+                        .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
+                }
+                Link::Other(other) => return Err(self.no_place(other.start_position(), "this")),
+            };
+        }
+        Ok(node)
+    }
+
+    /// The place that an expression names, to be changed.
+    pub(super) fn place_of(&mut self, expression: &Expr) -> Lowered<Place> {
+        match expression {
+            Expr::Dot(..) | Expr::Index(..) => {
+                let (base, links) = links(expression);
+                self.place(base, &links)
+            }
+            _ => self.place(expression, &[]),
+        }
+    }
+
+    fn place(&mut self, base: &Expr, links: &[Link<'_>]) -> Lowered<Place> {
+        let position = base.start_position();
+        if links.len() > MAX_LINKS {
+            return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
+        }
+        let Expr::Variable(variable, _, _) = base else {
+            return Err(self.error(position, "only variables, and places in them, can be changed"));
+        };
+        let name = variable.1.as_str();
+        let Some(slot) = self.slot(name) else {
+            if self.member(name).is_some() || self.options(name) {
+                return Err(self
+                    .error(position, format!("`{name}` cannot be changed"))
+                    .help(format!("make a variable of it: `let copy = {name};`")));
+            }
+            return Err(self.unknown_variable(name, position));
+        };
+        if self.names.get(slot).is_some_and(|name| name.constant) {
+            return Err(self.error(position, format!("`{name}` is a constant, it cannot be changed")));
+        }
+        let mut steps = Vec::with_capacity(links.len());
+        for link in links {
+            steps.push(match link {
+                Link::Property(key, _) => Step::Key((*key).to_owned()),
+                Link::Index(Expr::StringConstant(key, _), _) => Step::Key(key.to_string()),
+                Link::Index(index, _) => Step::Index(self.expression(index)?),
+                _ => return Err(self.error(position, "only variables, and places in them, can be changed")),
+            });
+        }
+        Ok(Place { slot, steps })
+    }
+}
+
+pub(super) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,247 @@
+//! Text → Rhai's syntax tree. Rhai parses and no more: what a program means, and what it may say, is ours.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
+
+use rhai::{
+    AST, ASTFlags, ASTNode, Engine, Expr, FnCallExpr, FnPtr, ImmutableString, OptimizationLevel, Position,
+    Stmt,
+};
+
+use super::ScriptError;
+use super::program::Spot;
+
+/// How deep code may nest, and how many operators may follow one another in a row.
+const MAX_NESTING: usize = 48;
+/// What a function or a closure may nest.
+const MAX_FUNCTION_NESTING: usize = 32;
+/// A string that is written out is no longer than this, in bytes.
+const MAX_CONSTANT: usize = 64 << 10;
+/// Functions and closures that a script may have.
+const MAX_FUNCTIONS: usize = 64;
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let mut engine = Engine::new_raw();
+    // Folding constants would compare them by Rhai's own rules.
+    engine.set_optimization_level(OptimizationLevel::None);
+    engine.set_max_expr_depths(MAX_NESTING, MAX_FUNCTION_NESTING);
+    engine.set_max_string_size(MAX_CONSTANT);
+    engine.set_max_functions(MAX_FUNCTIONS);
+    engine
+});
+
+/// What is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    /// One value, without statements and effects.
+    Expression,
+    /// Statements around an execution.
+    Script,
+}
+
+/// Parses a text. Errors: bad syntax, and text longer than `most` bytes.
+pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, ScriptError> {
+    let at = |message: String, position| ScriptError { message, offset: offset(text, position), help: None };
+    if text.len() > most {
+        let what = if language == Language::Expression { "expression" } else { "script" };
+        return Err(at(format!("the {what} is longer than {most} bytes"), Position::NONE));
+    }
+    let parsed = guarded(|| match language {
+        Language::Expression => ENGINE.compile_expression(text),
+        Language::Script => ENGINE.compile(text),
+    });
+    parsed
+        .map_err(|message| at(message, Position::NONE))?
+        .map_err(|error| at(first_letter_lowered(error.err_type().to_string()), error.position()))
+}
+
+/// A panic, wherever it comes from, is an error like any other.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| "the expression made its evaluation fail".to_owned())
+}
+
+fn first_letter_lowered(text: String) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Where a position of Rhai's (line and column, in characters) stands in the text, in bytes.
+pub(super) fn offset(text: &str, position: Position) -> Option<usize> {
+    let start: usize = text.split_inclusive('\n').take(position.line()? - 1).map(str::len).sum();
+    let line = text.get(start..)?;
+    let column = position.position().unwrap_or(1).saturating_sub(1);
+    Some(start + line.char_indices().nth(column).map_or(line.len(), |(offset, _)| offset))
+}
+
+pub(super) fn spot(position: Position) -> Spot {
+    Spot { line: position.line().unwrap_or(1), column: position.position().unwrap_or(1) }
+}
+
+/// A function of the script's own, or a closure.
+pub(super) struct Routine {
+    /// Of a closure: what it uses from around it, and then its own.
+    pub(super) parameters: Vec<ImmutableString>,
+    pub(super) body: Vec<Stmt>,
+    pub(super) position: Position,
+    /// `fn type.name()`, which is called on a value of one type.
+    pub(super) of_type: bool,
+}
+
+/// Functions and closures, by the name that Rhai gives them and the number of their parameters.
+pub(super) fn routines(ast: &AST) -> BTreeMap<(String, usize), Routine> {
+    let routine = |definition: &rhai::ScriptFuncDef| {
+        let parameters: Vec<_> = definition.params.iter().cloned().collect();
+        let key = (definition.name.to_string(), parameters.len());
+        // Rhai shows a body only to a walk, in which each statement is a path of its own.
+        let mut alone = ast.clone_functions_only();
+        alone.retain_functions(|_, _, name, arity| name == key.0 && arity == key.1);
+        let routine = Routine {
+            parameters,
+            body: statements(&alone),
+            position: definition.body.start_position(),
+            of_type: definition.this_type.is_some(),
+        };
+        (key, routine)
+    };
+    ast.iter_fn_def().map(|definition| routine(definition)).collect()
+}
+
+fn statements(ast: &AST) -> Vec<Stmt> {
+    let mut statements = Vec::new();
+    ast.walk(&mut |path: &[ASTNode<'_>]| {
+        if let [ASTNode::Stmt(statement)] = path {
+            statements.push((*statement).clone());
+        }
+        true
+    });
+    statements
+}
+
+/// A link of `base.property[index].method()`.
+pub(super) enum Link<'e> {
+    Property(&'e str, Position),
+    Index(&'e Expr, Position),
+    Method(&'e FnCallExpr, Position),
+    /// `?.` or `?[`, before the link that it belongs to.
+    Optional(Position),
+    Other(&'e Expr),
+}
+
+/// Takes `base.property[index].method()` apart.
+pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
+    let mut links = Vec::new();
+    let mut base = None;
+    let mut next = Some(expression);
+    while let Some(part) = next.take() {
+        let (Expr::Dot(pair, flags, position) | Expr::Index(pair, flags, position)) = part else { break };
+        if flags.contains(ASTFlags::NEGATED) {
+            links.push(Link::Optional(*position));
+        }
+        base.get_or_insert(&pair.lhs);
+        // What follows is the rest of the chain, unless Rhai marks that it ends here.
+        let goes_on = matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !flags.contains(ASTFlags::BREAK);
+        let link = match &pair.rhs {
+            Expr::Dot(rest, ..) | Expr::Index(rest, ..) if goes_on => &rest.lhs,
+            link => link,
+        };
+        links.push(match (part, link) {
+            (Expr::Index(..), index) => Link::Index(index, *position),
+            (_, Expr::Property(property, position)) => Link::Property(&property.2, *position),
+            (_, Expr::MethodCall(call, position)) => Link::Method(call, *position),
+            (_, other) => Link::Other(other),
+        });
+        next = goes_on.then_some(&pair.rhs);
+    }
+    (base.unwrap_or(expression), links)
+}
+
+/// The name under which Rhai keeps a closure's body, and how many variables it uses from around it.
+pub(super) fn closure_name(expression: &Expr) -> Option<(String, usize)> {
+    match expression {
+        Expr::DynamicConstant(value, _) => {
+            value.read_lock::<FnPtr>().map(|closure| (closure.fn_name().to_owned(), 0))
+        }
+        Expr::Stmt(block) => match block.statements() {
+            [Stmt::Share(shared), Stmt::Expr(curry)] => match curry.as_ref() {
+                Expr::FnCall(call, _) => {
+                    closure_name(call.args.first()?).map(|(name, _)| (name, shared.len()))
+                }
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rhai names closures by a hash of what they say: two that say different things must not share a name.
+    #[test]
+    fn different_closures_have_bodies_of_their_own() {
+        let bodies = [
+            "x > 1",
+            "x > 2",
+            "x > 1.5",
+            "x > 2.5",
+            "x > \"a\"",
+            "x > \"b\"",
+            "x.a",
+            "x.b",
+            "x[0]",
+            "x[1]",
+            "x[\"a\"]",
+            "[x].all(|y| y > 1)",
+            "[x].all(|y| y > 2)",
+            "[x].all(|y| x > 2)",
+            "[x].all(|y| y > n)",
+            "#{a: x}",
+            "#{b: x}",
+            "x && true",
+            "x && false",
+            "x || true",
+            "x ?? 1",
+            "x ?? 2",
+            "-x",
+            "!x",
+            "x.f(1)",
+            "x.f(2)",
+            "f(x)",
+            "g(x)",
+            "()",
+            "tool",
+            "id",
+            "x in n",
+            "n in x",
+            "x - n",
+            "x + n",
+            "[x, 1]",
+            "[x, 2]",
+            "x.a.b",
+            "x[\"a\"].b",
+            "x.a == 1 && x.b == 1",
+            "x.b == 1 && x.a == 1",
+            "x.matches(\"a\")",
+            "x.matches(\"b\")",
+        ];
+        for first in bodies {
+            for second in bodies.iter().filter(|second| **second != first) {
+                let text = format!("f(|x| {first}, |x| {second})");
+                let ast = ENGINE.compile(&text).unwrap();
+                let arguments = match ast.statements().first() {
+                    Some(Stmt::FnCall(call, _)) => &call.args,
+                    Some(Stmt::Expr(expression)) => match expression.as_ref() {
+                        Expr::FnCall(call, _) => &call.args,
+                        other => panic!("{text}: {other:?}"),
+                    },
+                    other => panic!("{text}: {other:?}"),
+                };
+                let names: Vec<_> = arguments.iter().filter_map(closure_name).collect();
+                let [(a, _), (b, _)] = names.as_slice() else { panic!("{text}") };
+                assert_ne!(a, b, "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Places in values: reading a property or an element, and changing what lies there.
+
+use std::borrow::Cow;
+
+use super::functions::Change;
+use super::number::Number;
+use super::value::{Kind, Val, depth, offset};
+use super::work::{Fault, Work};
+use crate::json::JsonType;
+
+/// One step to a place, reckoned.
+pub(super) enum Target<'r> {
+    Key(&'r str),
+    Index(Val<'r>),
+}
+
+impl<'r> Target<'r> {
+    pub(super) fn read(&self, container: &Val<'r>) -> Result<Val<'r>, Fault> {
+        match self {
+            Self::Key(key) => property(container, key),
+            Self::Index(index) => element(container, index),
+        }
+    }
+}
+
+pub(super) fn property<'r>(object: &Val<'r>, key: &str) -> Result<Val<'r>, Fault> {
+    match object.kind()? {
+        Kind::Object(object) => object.get(key).ok_or_else(|| format!("there is no `{key}`").into()),
+        _ => Err(format!("`{key}` is read from a value that is no object").into()),
+    }
+}
+
+pub(super) fn element<'r>(container: &Val<'r>, index: &Val<'r>) -> Result<Val<'r>, Fault> {
+    match (container.kind()?, index.kind()?) {
+        (Kind::Object(_), Kind::Text(key)) => property(container, key),
+        (Kind::List(list), Kind::Number(Number::Whole(index))) => offset(index, list.len())
+            .and_then(|index| list.get(index))
+            .ok_or_else(|| format!("the array has no element {index}").into()),
+        (container, index) => Err(no_index(container.json_type(), index.json_type())),
+    }
+}
+
+fn no_index(container: JsonType, index: JsonType) -> Fault {
+    format!(
+        "an index reads from an array by a whole number, or from an object by a string, these are of type {container} and {index}"
+    )
+    .into()
+}
+
+type Action<'a, 'r> = &'a mut dyn FnMut(&mut Val<'r>) -> Result<Val<'r>, Fault>;
+
+/// Acts on the place that the steps lead to. What is shared with another variable is copied on the way.
+pub(super) fn inside<'r>(
+    work: &Work,
+    target: Option<&mut Val<'r>>,
+    steps: &[Target<'r>],
+    action: Action<'_, 'r>,
+) -> Result<Val<'r>, Fault> {
+    let Some(target) = target else { return Err(Fault::Limit("the variable is missing".to_owned())) };
+    let Some((step, rest)) = steps.split_first() else { return action(target) };
+    work.step()?;
+    // Says what is wrong with the step, if anything is.
+    step.read(target)?;
+    let key = match step {
+        Target::Key(key) => Some((*key).to_owned()),
+        Target::Index(index) => match index.kind()? {
+            Kind::Text(key) => Some(key.to_owned()),
+            _ => None,
+        },
+    };
+    match (key, step) {
+        (Some(key), _) => {
+            let Some(members) = target.members_mut(work)? else { return Err(missing()) };
+            let Some(member) = members.inside.get_mut(key.as_str()) else { return Err(missing()) };
+            let given = inside(work, Some(&mut *member), rest, action)?;
+            let depth = depth(member);
+            members.holds(depth)?;
+            Ok(given)
+        }
+        (None, Target::Index(index)) => {
+            let Kind::Number(Number::Whole(index)) = index.kind()? else { return Err(missing()) };
+            let Some(items) = target.items_mut(work)? else { return Err(missing()) };
+            let item = offset(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+            let Some(item) = item else { return Err(missing()) };
+            let given = inside(work, Some(&mut *item), rest, action)?;
+            let depth = depth(item);
+            items.holds(depth)?;
+            Ok(given)
+        }
+        (None, Target::Key(_)) => Err(missing()),
+    }
+}
+
+fn missing() -> Fault {
+    Fault::Wrong("this place is not there".to_owned())
+}
+
+/// Puts a value in a place. The last step may be a key that is not there yet.
+pub(super) fn assign<'r>(
+    work: &Work,
+    target: Option<&mut Val<'r>>,
+    steps: &[Target<'r>],
+    value: Val<'r>,
+) -> Result<(), Fault> {
+    let mut value = Some(value);
+    let (last, before) = match steps.split_last() {
+        Some((last, before)) => (Some(last), before),
+        None => (None, steps),
+    };
+    let mut action = |place: &mut Val<'r>| {
+        let value = value.take().unwrap_or(Val::Null);
+        match last {
+            None => *place = value,
+            Some(step) => put(work, place, step, value)?,
+        }
+        Ok(Val::Null)
+    };
+    inside(work, target, before, &mut action).map(|_| ())
+}
+
+fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'r>) -> Result<(), Fault> {
+    let found = container.json_type();
+    let key = match step {
+        Target::Key(key) => Some(Cow::Borrowed(*key)),
+        Target::Index(index) => match (index.borrowed(), index.kind()?) {
+            (Some(key), _) => Some(Cow::Borrowed(key)),
+            (None, Kind::Text(key)) => Some(Cow::Owned(key.to_owned())),
+            _ => None,
+        },
+    };
+    let inner = depth(&value);
+    if let Some(key) = key {
+        let Some(members) = container.members_mut(work)? else {
+            return Err(format!("`{key}` is set in a value that is no object but of type {found}").into());
+        };
+        if !members.inside.contains_key(&key) {
+            work.values(1)?;
+        }
+        members.inside.insert(key, value);
+        return members.holds(inner);
+    }
+    let Target::Index(index) = step else { return Err(missing()) };
+    let Kind::Number(Number::Whole(index_number)) = index.kind()? else {
+        return Err(no_index(found, index.json_type()));
+    };
+    let Some(items) = container.items_mut(work)? else { return Err(no_index(found, index.json_type())) };
+    let place = offset(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+    let Some(place) = place else {
+        return Err(format!("the array has no element {index_number}: `push(array, value)` adds one").into());
+    };
+    *place = value;
+    items.holds(inner)
+}
+
+pub(super) fn changed<'r>(
+    how: Change,
+    target: &mut Val<'r>,
+    argument: Option<&Val<'r>>,
+    work: &Work,
+) -> Result<Val<'r>, Fault> {
+    let found = target.json_type();
+    match how {
+        Change::Push => {
+            let Some(items) = target.items_mut(work)? else {
+                return Err(format!("`push` takes an array, this is of type {found}").into());
+            };
+            let value = argument.cloned().unwrap_or(Val::Null);
+            work.values(1)?;
+            items.holds(depth(&value))?;
+            items.inside.push(value);
+            Ok(Val::Null)
+        }
+        Change::Pop => {
+            let Some(items) = target.items_mut(work)? else {
+                return Err(format!("`pop` takes an array, this is of type {found}").into());
+            };
+            items
+                .inside
+                .pop()
+                .ok_or_else(|| "`pop` takes an element out of an array, this one is empty".into())
+        }
+        Change::Remove => {
+            let key = match argument.map(Val::kind) {
+                Some(Ok(Kind::Text(key))) => key.to_owned(),
+                _ => return Err("`remove` takes an object and a string".into()),
+            };
+            let Some(members) = target.members_mut(work)? else {
+                return Err(format!("`remove` takes an object, this is of type {found}").into());
+            };
+            // In place: the order of the others stays.
+            Ok(Val::Boolean(members.inside.shift_remove(key.as_str()).is_some()))
+        }
+    }
+}

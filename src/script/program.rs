@@ -1,0 +1,112 @@
+//! A compiled expression or script: a tree of our own, in which every name is resolved and nothing is left that the
+//! language does not have.
+
+use regex::Regex;
+
+use super::functions::{Change, Each, EffectKind, Run};
+use super::number::Number;
+use super::operators::Operator;
+use crate::call::Root;
+
+/// A line and a column, both from 1, in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+/// Code, and where it stands in the text.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) spot: Spot,
+    pub(super) code: Code,
+}
+
+/// What a program reads that it cannot change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Member {
+    Root(Root),
+    /// What the host passes to its executor.
+    Options,
+}
+
+#[derive(Debug)]
+pub(super) enum Code {
+    Null,
+    Boolean(bool),
+    Number(Number),
+    Text(String),
+    Member(Member),
+    Slot(usize),
+    List(Vec<Node>),
+    Object(Vec<(String, Node)>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Coalesce(Vec<Node>),
+    Not(Box<Node>),
+    Negate(Box<Node>),
+    Binary(Operator, Box<[Node; 2]>),
+    /// `"key" in input`, of a member of the call that is always an object.
+    InMember(Box<[Node; 2]>),
+    Property(Box<Node>, String),
+    Index(Box<[Node; 2]>),
+    Function(Run, Vec<Node>),
+    Matches(Box<Node>, Regex),
+    Each(Each, Box<Node>, Box<Closure>),
+    Change(Change, Place, Vec<Node>),
+    Effect(EffectKind, Vec<Node>),
+    /// A function of the script's own.
+    Call(usize, Vec<Node>),
+    Let(usize, Box<Node>),
+    Assign(Place, Option<Operator>, Box<Node>),
+    If(Box<Node>, Box<Node>, Box<Node>),
+    /// Without a condition, it ends only from inside.
+    While(Option<Box<Node>>, Box<Node>),
+    For(Box<For>),
+    Try(Box<Node>, Option<usize>, Box<Node>),
+    Throw(Box<Node>),
+    Return(Box<Node>),
+    Break(Box<Node>),
+    Continue,
+    Block(Vec<Node>),
+}
+
+/// A variable, or a place in it.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) slot: usize,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Key(String),
+    Index(Node),
+}
+
+#[derive(Debug)]
+pub(super) struct Closure {
+    pub(super) parameter: usize,
+    pub(super) body: Node,
+}
+
+#[derive(Debug)]
+pub(super) struct For {
+    pub(super) item: usize,
+    pub(super) counter: Option<usize>,
+    pub(super) over: Node,
+    pub(super) body: Node,
+}
+
+/// The whole, or a function of the script's own. Its parameters, or the script's `input`, are the first slots.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) slots: usize,
+    pub(super) code: Node,
+}
+
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) main: Body,
+    pub(super) functions: Vec<Body>,
+}
