@@ -141,6 +141,8 @@ pub mod reason_code {
     pub const CACHED: &str = "cached";
     /// A `timeout` gave the tool up.
     pub const TIMEOUT: &str = "timeout";
+    /// An `around` script threw an error of its own that has no kind.
+    pub const THROWN: &str = "thrown";
     /// An `around` script failed.
     pub const SCRIPT_ERROR: &str = "script_error";
     /// The tool ended in an error.

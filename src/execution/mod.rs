@@ -6,6 +6,7 @@ mod admission;
 mod flights;
 mod guard;
 mod nest;
+mod scripted;
 mod services;
 
 pub(crate) use services::Services;

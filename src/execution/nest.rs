@@ -21,18 +21,18 @@ pub(super) type Nested = Result<Ended, Box<Decision<'static>>>;
 
 /// One call under execution.
 pub(super) struct Nest<'n, E> {
-    execute: &'n Execute<'n, E>,
-    permits: &'n mut Permits,
-    state: &'n mut SessionState,
-    trace: Trace,
+    pub(super) execute: &'n Execute<'n, E>,
+    pub(super) permits: &'n mut Permits,
+    pub(super) state: &'n mut SessionState,
+    pub(super) trace: Trace,
     /// The tool was called this often.
     attempts: u32,
     /// The session has counted the call.
-    counted: bool,
+    pub(super) counted: bool,
     /// The tool was called, and has not come back: what it changes is not known.
     outstanding: bool,
-    input: Option<Value>,
-    records: Vec<(PolicyRef, Map<String, Value>)>,
+    pub(super) input: Option<Value>,
+    pub(super) records: Vec<(PolicyRef, Map<String, Value>)>,
 }
 
 impl<'n, E: ToolExecutor> Nest<'n, E> {
@@ -76,7 +76,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
     }
 
     /// The call inside these wrappers.
-    fn wrapped<'a>(&'a mut self, call: &'a ToolCall, wrappers: &'a [Wrapper]) -> BoxFuture<'a, Nested> {
+    pub(super) fn wrapped<'a>(&'a mut self, call: &'a ToolCall, wrappers: &'a [Wrapper]) -> BoxFuture<'a, Nested> {
         Box::pin(async move {
             let Some((wrapper, inner)) = wrappers.split_first() else {
                 return Ok(self.call_tool(call).await);
@@ -87,6 +87,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             };
             match &policy.kind {
                 Kind::Cache(cache) => self.cached(by, policy, cache, call, inner).await,
+                Kind::Around(around) => self.scripted(*wrapper, policy, around, call, inner).await,
                 Kind::Retry(retry) => self.retried(retry, call, inner).await,
                 Kind::Timeout(timeout) => self.timed(by, timeout, call, inner).await,
                 _ => self.wrapped(call, inner).await,
@@ -217,6 +218,6 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
 }
 
 /// The name of what a policy keeps in the store.
-fn space_name(by: PolicyRef, policy: &Policy, identity: &str) -> String {
+pub(super) fn space_name(by: PolicyRef, policy: &Policy, identity: &str) -> String {
     format!("{}/{}/{identity}", by.layer(), policy.id)
 }

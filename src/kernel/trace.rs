@@ -38,7 +38,7 @@ struct Step {
 }
 
 /// What policies said, in order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     steps: SmallVec<[Step; 8]>,
 }

@@ -2,6 +2,7 @@
 
 mod allow;
 mod approval;
+mod around;
 mod audit;
 mod cache;
 mod concurrency;
@@ -23,6 +24,7 @@ mod validate;
 
 pub use allow::Allow;
 pub use approval::{Approval, Remember};
+pub use around::Around;
 pub use audit::Audit;
 pub use cache::Cache;
 pub use deny::Deny;
@@ -63,6 +65,8 @@ pub enum Kind {
     Approval(Approval),
     /// `cache`
     Cache(Cache),
+    /// `around`
+    Around(Around),
     /// `retry`
     Retry(Retry),
     /// `timeout`
@@ -103,7 +107,7 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order of the phases in which they act.
-pub static KINDS: [&KindEntry; 17] = [
+pub static KINDS: [&KindEntry; 18] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
@@ -114,6 +118,7 @@ pub static KINDS: [&KindEntry; 17] = [
     &approval::KIND,
     &respond::KIND,
     &cache::KIND,
+    &around::KIND,
     &retry::KIND,
     &timeout::KIND,
     &recover::KIND,
@@ -135,6 +140,7 @@ impl Kind {
             Self::Concurrency(_) => &concurrency::KIND,
             Self::Approval(_) => &approval::KIND,
             Self::Cache(_) => &cache::KIND,
+            Self::Around(_) => &around::KIND,
             Self::Retry(_) => &retry::KIND,
             Self::Timeout(_) => &timeout::KIND,
             Self::Transform(_) => &transform::KIND,
@@ -164,7 +170,7 @@ impl Kind {
             | Self::Concurrency(_)
             | Self::Approval(_)
             | Self::Respond(_) => phase == Phase::Gate,
-            Self::Cache(_) | Self::Retry(_) | Self::Timeout(_) => phase == Phase::Execute,
+            Self::Cache(_) | Self::Around(_) | Self::Retry(_) | Self::Timeout(_) => phase == Phase::Execute,
             Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
                 phase == Phase::Settle
             }
@@ -183,6 +189,7 @@ impl Kind {
     pub fn nesting(&self) -> u8 {
         match self {
             Self::Cache(_) => 0,
+            Self::Around(_) => 1,
             Self::Retry(_) => 2,
             Self::Timeout(_) => 3,
             _ => u8::MAX,

@@ -1,0 +1,291 @@
+//! An `around` policy: its script is replayed over its journal, and what it asks for is done in between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::admission;
+use super::nest::{Nest, Nested, space_name};
+use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
+use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
+use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
+use crate::middleware::Around;
+use crate::policy::Policy;
+use crate::script::{Answer, Effect, Journal, Replay, ScriptFailure, Thrown};
+
+/// Values that the scripts of one policy keep.
+const MAX_KEPT: usize = 1000;
+
+/// The policy whose script runs, and what is inside of it.
+#[derive(Clone, Copy)]
+struct Script<'s> {
+    by: PolicyRef,
+    /// Its place among the wrappers: what it calls is wrapped by those after it.
+    order: u32,
+    policy: &'s Policy,
+    around: &'s Around,
+    call: &'s ToolCall,
+    inner: &'s [Wrapper],
+}
+
+/// What an answer in the journal came from, so that a script which passes it on unchanged changes nothing of what is told.
+enum Origin {
+    Ran { dry: bool },
+    Cached(PolicyRef, Duration),
+    Answered(PolicyRef),
+    Failed(ToolError, Option<PolicyRef>),
+    Refused(Box<Decision<'static>>),
+    /// No call of what is wrapped.
+    Aside,
+}
+
+impl<E: ToolExecutor> Nest<'_, E> {
+    /// Runs the script around what is inside of it.
+    pub(super) async fn scripted(
+        &mut self,
+        wrapper: Wrapper,
+        policy: &Policy,
+        around: &Around,
+        call: &ToolCall,
+        inner: &[Wrapper],
+    ) -> Nested {
+        let Wrapper { policy: by, order } = wrapper;
+        let script = Script { by, order, policy, around, call, inner };
+        let running = match around.script.begin(&self.execute.kernel.view(call, self.state), &call.options) {
+            Ok(running) => running,
+            Err(failure) => return Ok(script.failed(&failure, &[])),
+        };
+        let mut journal = Journal::new(&running);
+        let mut origins: Vec<Origin> = Vec::new();
+        loop {
+            let effect = match around.script.replay(&running, &journal) {
+                Replay::Effect(effect) => effect,
+                Replay::Done { output, from } => {
+                    return Ok(self.done(script, Arc::unwrap_or_clone(output), from, &origins));
+                }
+                Replay::Threw(thrown) => return script.threw(thrown, origins),
+                Replay::Failed(failure) => {
+                    self.trace.amend(by, Verdict::Deny);
+                    return Ok(script.failed(&failure, &origins));
+                }
+            };
+            let (answer, origin) = match &effect {
+                Effect::Next { input, options } => {
+                    let asked = Asked { input, options: options.as_deref(), first: origins.iter().all(Origin::is_aside) };
+                    match self.next(script, asked, journal.performed()).await? {
+                        Ok(answered) => answered,
+                        Err(broken) => return Ok(broken),
+                    }
+                }
+                Effect::Approve { message } => self.approve(script, message, journal.performed())?,
+                Effect::Now => aside(json!(self.execute.kernel.clock.now().as_millisecond())),
+                Effect::Random => aside(json!(self.execute.services.chance())),
+                Effect::CacheGet { key } => aside(self.kept(script, key).await),
+                Effect::CacheSet { key, value, ttl } => {
+                    self.keep(script, key, value, *ttl).await;
+                    aside(Value::Null)
+                }
+                Effect::Audit { fields } => {
+                    self.records.push((by, fields.clone()));
+                    aside(Value::Null)
+                }
+            };
+            journal.push(effect, answer);
+            origins.push(origin);
+        }
+    }
+
+    /// Calls what is wrapped. The call's own arguments have passed gate; others, and a repetition, go through it again.
+    async fn next(
+        &mut self,
+        script: Script<'_>,
+        asked: Asked<'_>,
+        performed: bool,
+    ) -> Result<Result<(Answer, Origin), Ended>, Box<Decision<'static>>> {
+        let mut call = script.call.with_input(Value::clone(asked.input));
+        if let Some(options) = asked.options {
+            call.options = options.clone();
+        }
+        // Each run of the tool counts for the session.
+        self.counted = false;
+        if asked.first && crate::json::equal(asked.input, &script.call.input) {
+            return Ok(answered(self.wrapped(&call, script.inner).await?));
+        }
+        let super::Execute { kernel, services, .. } = self.execute;
+        let mut decision = kernel.decide(&call, self.state);
+        admission::admit(kernel, services, &mut decision, self.permits, self.state).await;
+        match decision.effect() {
+            Decided::Run => {
+                let wrappers: Vec<Wrapper> =
+                    decision.wrappers().iter().copied().filter(|inside| inside.order > script.order).collect();
+                let formed = decision.changed_call();
+                let call = formed.as_ref().unwrap_or(&call);
+                self.input = Some(call.input.clone());
+                Ok(answered(self.wrapped(call, &wrappers).await?))
+            }
+            Decided::Answer => Ok(answered(match decision.answer() {
+                Some((by, output)) => Ended::Answered(by, output),
+                None => Ended::Failed(ToolError::new("nothing answers"), None),
+            })),
+            Decided::Suspend if performed => Ok(Ok(too_late())),
+            Decided::Suspend | Decided::Halt => Err(self.refused(decision)),
+            Decided::Deny | Decided::Invalid => {
+                let kind = if decision.effect() == Decided::Invalid { "invalid" } else { "denied" };
+                let answer = Answer::Error { message: decision.reason().message, kind: Some(kind.to_owned()) };
+                Ok(Ok((answer, Origin::Refused(self.refused(decision)))))
+            }
+        }
+    }
+
+    /// A refusal of a call that the script made, with what was noted of this one so far.
+    fn refused(&self, decision: Decision<'_>) -> Box<Decision<'static>> {
+        let mut decision = decision.into_owned();
+        let mut trace = self.trace.clone();
+        trace.append(decision.take_trace());
+        decision.put_trace(trace);
+        Box::new(decision)
+    }
+
+    /// The script asks a person.
+    fn approve(
+        &self,
+        script: Script<'_>,
+        question: &str,
+        performed: bool,
+    ) -> Result<(Answer, Origin), Box<Decision<'static>>> {
+        if performed {
+            return Ok(too_late());
+        }
+        let mut decision = self.execute.kernel.decide(script.call, self.state);
+        let reason = Reason {
+            policy: Some(script.policy.id.clone()),
+            code: reason_code::APPROVAL_REQUIRED.to_owned(),
+            message: question.to_owned(),
+        };
+        decision.ask(script.by, reason, question.to_owned());
+        let mut decision = self.refused(decision);
+        decision.amend(script.by, Verdict::Suspend);
+        Err(decision)
+    }
+
+    async fn kept(&self, script: Script<'_>, key: &Value) -> Value {
+        let super::Execute { kernel, services, .. } = self.execute;
+        let Some((name, key)) = self.place(script, key) else { return Value::Null };
+        let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
+        let found = services.ask(kernel.clock, services.store.cache_get(kernel.clock.now(), space, &key)).await;
+        found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
+    }
+
+    async fn keep(&self, script: Script<'_>, key: &Value, value: &Value, ttl: Duration) {
+        let super::Execute { kernel, services, .. } = self.execute;
+        let stored_at = kernel.clock.now();
+        let (Some((name, key)), Ok(expires_at)) = (self.place(script, key), stored_at.checked_add(ttl)) else {
+            return;
+        };
+        let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
+        // What a script keeps is only a convenience: without the store nothing is kept.
+        let found = services.ask(kernel.clock, services.store.cache_get(stored_at, space, &key)).await;
+        if let Ok(found) = found {
+            let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
+            let _ = services.ask(kernel.clock, services.store.cache_put(space, &key, entry, found.generation)).await;
+        }
+    }
+
+    fn place(&self, script: Script<'_>, key: &Value) -> Option<(String, String)> {
+        let view = self.execute.kernel.view(script.call, self.state);
+        let key = script.around.key(key, &view, self.execute.session)?;
+        Some((space_name(script.by, script.policy, script.around.scope()), key))
+    }
+
+    /// The script came to its end.
+    fn done(&mut self, script: Script<'_>, output: Value, from: Option<usize>, origins: &[Origin]) -> Ended {
+        let (ended, verdict) = match from.and_then(|index| origins.get(index)) {
+            Some(Origin::Ran { dry }) => (Ended::Ran(ToolAnswer { output, dry: *dry }), Verdict::Pass),
+            Some(Origin::Cached(by, age)) => (Ended::Cached(*by, output, *age), Verdict::Pass),
+            Some(Origin::Answered(by)) => (Ended::Answered(*by, output), Verdict::Pass),
+            // A result that a script made out of what the tool really gave is the tool's; one that stands in for a failure, or
+            // for a call that was never made, is the script's.
+            _ if origins.iter().any(|origin| matches!(origin, Origin::Ran { .. }))
+                && !origins.iter().any(|origin| matches!(origin, Origin::Failed(..) | Origin::Refused(_))) =>
+            {
+                (Ended::Ran(ToolAnswer { output, dry: is_dry(origins) }), Verdict::Rewrite)
+            }
+            _ => (Ended::Answered(script.by, output), Verdict::Answer),
+        };
+        self.trace.amend(script.by, verdict);
+        ended
+    }
+}
+
+/// What a script wants `next` to be called with.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    input: &'a Value,
+    options: Option<&'a Value>,
+    first: bool,
+}
+
+impl Script<'_> {
+    /// The script ended with an error: one that it passes on, or its own.
+    fn threw(self, thrown: Thrown, mut origins: Vec<Origin>) -> Nested {
+        let Thrown { message, kind, from } = thrown;
+        match from.filter(|index| *index < origins.len()).map(|index| origins.swap_remove(index)) {
+            Some(Origin::Failed(error, by)) => Ok(Ended::Failed(error, by)),
+            Some(Origin::Refused(decision)) => Err(decision),
+            _ => {
+                let kind = kind.unwrap_or_else(|| reason_code::THROWN.to_owned());
+                Ok(Ended::Failed(ToolError::new(message).of_kind(kind), Some(self.by)))
+            }
+        }
+    }
+
+    /// The script itself failed.
+    fn failed(self, failure: &ScriptFailure, origins: &[Origin]) -> Ended {
+        // Where no tool stands behind the calls, a script finds nothing to work on.
+        if is_dry(origins) {
+            return Ended::Ran(ToolAnswer { output: Value::Null, dry: true });
+        }
+        let ran = origins.iter().any(|origin| matches!(origin, Origin::Ran { .. } | Origin::Failed(..)));
+        let when = if ran { "after the tool was called" } else { "before the tool was called" };
+        let message = format!("the script of `{}` failed {when}: {}", self.policy.id, self.around.explain(failure));
+        let kind = if failure.mismatch && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
+        Ended::Broken(self.by, Reason { policy: None, code: reason_code::SCRIPT_ERROR.to_owned(), message }, kind)
+    }
+}
+
+impl Origin {
+    fn is_aside(&self) -> bool {
+        matches!(self, Self::Aside)
+    }
+}
+
+fn is_dry(origins: &[Origin]) -> bool {
+    origins.iter().any(|origin| matches!(origin, Origin::Ran { dry: true }))
+}
+
+/// A person can be asked only before anything was done: what was done can't be taken up again later.
+fn too_late() -> (Answer, Origin) {
+    let message = "this needs an approval, which can't be asked for after the script has begun to act";
+    (Answer::Error { message: message.to_owned(), kind: Some("denied".to_owned()) }, Origin::Aside)
+}
+
+/// What the script is told of a call of what it wraps; an end that nothing can be made of is passed on as it is.
+fn answered(ended: Ended) -> Result<(Answer, Origin), Ended> {
+    let value = |output: Value| Answer::Value(Arc::new(output));
+    Ok(match ended {
+        Ended::Ran(ToolAnswer { output, dry }) => (value(output), Origin::Ran { dry }),
+        Ended::Cached(by, output, age) => (value(output), Origin::Cached(by, age)),
+        Ended::Answered(by, output) => (value(output), Origin::Answered(by)),
+        Ended::Failed(error, by) => {
+            let answer = Answer::Error { message: error.message.clone(), kind: error.kind.clone() };
+            (answer, Origin::Failed(error, by))
+        }
+        broken @ Ended::Broken(..) => return Err(broken),
+    })
+}
+
+/// An answer that has nothing to do with what is wrapped.
+fn aside(value: Value) -> (Answer, Origin) {
+    (Answer::Value(Arc::new(value)), Origin::Aside)
+}
