@@ -1,5 +1,10 @@
 //! The embedder's face: load rules, decide calls, open sessions, take in new rules.
 
+mod status;
+
+pub(crate) use status::Verdict;
+pub use status::{Change, ConfirmError, Held, Refusal, Refused, Status};
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +16,7 @@ use crate::kernel::{Decision, Layers};
 use crate::policy::{self, Built, Chains};
 use crate::session::{Session, Shared};
 use crate::tools::{ToolDescriptor, ToolSet};
+use status::Story;
 
 /// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
 ///
@@ -33,6 +39,7 @@ use crate::tools::{ToolDescriptor, ToolSet};
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
+    story: Arc<Story>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -111,11 +118,6 @@ impl Engine {
         self.shared.kernel(&layers).decide(call, session)
     }
 
-    /// Takes in new rules. Calls and rounds that are under way end under the rules that they began with.
-    pub fn replace(&self, chains: Arc<Chains>) {
-        self.shared.bundle.store(chains);
-    }
-
     /// The digest of the rules that decide now.
     pub fn revision(&self) -> String {
         self.shared.bundle.load().revision().to_owned()
@@ -161,6 +163,8 @@ impl EngineBuilder {
     /// The engine.
     pub fn build(self) -> Engine {
         let Self { chains, tools, clock, observers } = self;
-        Engine { shared: Arc::new(Shared { bundle: ArcSwap::new(chains), tools, clock, observers }) }
+        let story = Arc::new(Story::begin(&*clock));
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers };
+        Engine { shared: Arc::new(shared), story }
     }
 }

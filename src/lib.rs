@@ -27,10 +27,11 @@ pub mod middleware;
 // Building: trees → bundle → plan → chains.
 pub mod policy;
 
-// Running: one call, one agent run, and the whole for those who embed it.
+// Running: one call, one agent run, and the whole for those who embed it; its rules taken in anew.
 pub mod kernel;
 pub mod session;
 pub mod engine;
+pub mod reload;
 
 // The command line.
 #[cfg(feature = "cli")]

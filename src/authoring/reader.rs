@@ -44,6 +44,8 @@ pub struct Reader<'a> {
     pub absent_matches: bool,
     /// The texts of the files that the policy draws on, beside the rules file.
     pub drawn_files: Vec<String>,
+    /// Where those files are, also those that can't be read.
+    pub drawn_paths: Vec<PathBuf>,
 }
 
 impl<'a> Reader<'a> {
@@ -56,6 +58,7 @@ impl<'a> Reader<'a> {
             after_tool: false,
             absent_matches: false,
             drawn_files: Vec::new(),
+            drawn_paths: Vec::new(),
         }
     }
 
@@ -167,10 +170,12 @@ impl<'a> Reader<'a> {
         duration
     }
 
-    /// A file named in a rules file, relative to that file's directory.
-    pub fn file_beside(&self, node: &Node) -> Option<PathBuf> {
+    /// A file named in a rules file, relative to that file's directory. The policy draws on it from here on.
+    pub fn file_beside(&mut self, node: &Node) -> Option<PathBuf> {
         let rules_file = std::path::Path::new(self.sources.get(node.span.source)?.name());
-        Some(rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?))
+        let path = rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?);
+        self.drawn_paths.push(path.clone());
+        Some(path)
     }
 
     /// Reports reading `$.output` or `$.error` where the tool has not run yet; `node` is the text that reads them.
