@@ -34,6 +34,8 @@ mod predicates;
 mod readme;
 #[cfg(test)]
 mod reference;
+#[cfg(all(test, feature = "watch"))]
+mod reload;
 #[cfg(test)]
 mod retail;
 #[cfg(test)]
