@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::footprint::Footprint;
 use crate::engine::{Engine, Refusal, Verdict};
-use crate::policy::{self, Chains, ReloadSettings, widenings};
+use crate::policy::{self, Built, Chains, ReloadSettings, widenings};
 
 /// Runs the policy tests that lie beside rules; an error says which fail, for people.
 pub type PolicyTests = Box<dyn Fn(&Arc<Chains>) -> Result<(), String> + Send>;
@@ -87,21 +87,16 @@ impl Reloader {
     }
 
     fn look_unguarded(&mut self) -> Looked {
-        for _ in 0..ATTEMPTS {
-            // Several files are not read in one moment: what was read counts only if nothing changed meanwhile.
-            let before = self.footprint();
-            let mut built = policy::build(&self.paths);
-            self.drawn_files.clone_from(&built.drawn_files);
-            if self.footprint() == before {
-                self.judged = Some(before);
-                return match built.chains.take() {
-                    Some(chains) => self.judge(&Arc::new(chains)),
-                    None => self.refuse(Refusal::Errors(Arc::new(built))),
-                };
-            }
+        let Self { paths, drawn_files, .. } = self;
+        let read =
+            read_in_one_moment(drawn_files, |drawn| Footprint::of(paths, drawn), || policy::build(paths));
+        let (judged, built) = read.unzip();
+        self.judged = judged;
+        let Some(mut built) = built else { return Looked::Unsteady };
+        match built.chains.take() {
+            Some(chains) => self.judge(&Arc::new(chains)),
+            None => self.refuse(Refusal::Errors(Arc::new(built))),
         }
-        self.judged = None;
-        Looked::Unsteady
     }
 
     /// What the files said when they were last judged.
@@ -160,5 +155,61 @@ impl Reloader {
                 "their policy tests are required, and this program runs none".to_owned(),
             )),
         }
+    }
+}
+
+/// Several files are not read in one moment: what was read counts only if what is there was the same before and after, the
+/// files that policies draw on included. `None` if it never was.
+fn read_in_one_moment<F: PartialEq>(
+    drawn_files: &mut Vec<PathBuf>,
+    see: impl Fn(&[PathBuf]) -> F,
+    read: impl Fn() -> Built,
+) -> Option<(F, Built)> {
+    for _ in 0..ATTEMPTS {
+        let before = see(drawn_files);
+        let built = read();
+        drawn_files.clone_from(&built.drawn_files);
+        if see(drawn_files) == before {
+            return Some((before, built));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_while_it_is_read_is_read_anew_and_given_up_if_it_never_keeps_still() {
+        for (changes, expected) in [(0, Some("0")), (3, Some("3")), (100, None)] {
+            let (now, reads) = (Cell::new(0), Cell::new(0));
+            let read = || {
+                // Half of it is read before the change, and half after it.
+                let text = format!("policies: [ {{ id: '{}', match: a, deny: {{}} }} ]", now.get());
+                now.set((now.get() + 1).min(changes));
+                reads.set(reads.get() + 1);
+                policy::build_texts([("rules.yaml", text)])
+            };
+            let found = read_in_one_moment(&mut Vec::new(), |_| now.get(), read);
+            let id = found.map(|(_, built)| built.chains.unwrap().policies()[0].id.clone());
+            assert_eq!(id.as_deref(), expected);
+            assert!(reads.get() <= ATTEMPTS);
+        }
+    }
+
+    #[test]
+    fn a_file_that_policies_draw_on_must_keep_still_too() {
+        let drawn = PathBuf::from("schema.json");
+        let mut drawn_files = Vec::new();
+        let see = |drawn: &[PathBuf]| drawn.to_vec();
+        let read = || Built {
+            drawn_files: vec![drawn.clone()],
+            ..policy::build_texts([("a.yaml", "policies: []")])
+        };
+        let (seen, _) = read_in_one_moment(&mut drawn_files, see, read).unwrap();
+        assert_eq!((&seen, &drawn_files), (&vec![drawn.clone()], &vec![drawn.clone()]));
     }
 }

@@ -1,11 +1,11 @@
 //! No reload lets through what was stopped without saying so.
 
 use callgate::policy::widenings;
-use callgate::{Effect, SessionState, ToolCall, engine};
+use callgate::{Effect, Engine, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::select;
-use serde_json::Value;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
 
 use super::vocabulary::{EVERYTHING, call, policies, restricting, rules, unmatched};
 
@@ -108,6 +108,78 @@ fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     vec(call, 1..12)
 }
 
+/// No call fares better under what is no widening.
+fn check(before: &str, after: &str, calls: &[ToolCall]) -> Result<(), TestCaseError> {
+    let (old, new) = (engine::load_text(before).unwrap(), engine::load_text(after).unwrap());
+    if !widenings(&old, &new).is_empty() {
+        return Ok(());
+    }
+    let (old, new) = (Engine::new(old), Engine::new(new));
+    let session = SessionState::default();
+    for call in calls {
+        let (was, is) = (old.decide(call, &session).effect(), new.decide(call, &session).effect());
+        prop_assert!(strictness(is) >= strictness(was), "{was:?} became {is:?}\n{before}\n{after}\n{call:?}");
+    }
+    Ok(())
+}
+
+/// Policies that each matter for some amount, to be put together in any order.
+const SHARP: [(&str, &str, &str); 11] = [
+    ("deny-3", "$.input.amount", r#"{ "gt": 2, "deny": {} }"#),
+    ("halt-0", "$.input.amount", r#"{ "eq": 0, "halt": {} }"#),
+    ("ask-1", "$.input.amount", r#"{ "eq": 1, "approval": {} }"#),
+    ("allow-2", "$.input.amount", r#"{ "lte": 2, "allow": {} }"#),
+    ("answer-1", "$.input.amount", r#"{ "lte": 1, "respond": { "output": 1 } }"#),
+    ("answer-2", "$.input.amount", r#"{ "lte": 2, "respond": { "output": 2 } }"#),
+    (
+        "small",
+        "$.tool",
+        r#"{ "eq": "pay", "validate": { "schema": { "properties": { "amount": { "maximum": 2 } } } } }"#,
+    ),
+    (
+        "even",
+        "$.tool",
+        r#"{ "eq": "pay", "validate": { "schema": { "properties": { "amount": { "multipleOf": 2 } } } } }"#,
+    ),
+    (
+        "to-2",
+        "$.input.amount",
+        r#"{ "eq": 3, "transform": { "input": [ { "path": "$.input.amount", "set": 2 } ] } }"#,
+    ),
+    (
+        "to-3",
+        "$.input.amount",
+        r#"{ "eq": 1, "transform": { "input": [ { "path": "$.input.amount", "set": 3 } ] } }"#,
+    ),
+    (
+        "to-1",
+        "$.input.amount",
+        r#"{ "eq": 2, "transform": { "input": [ { "path": "$.input.amount", "set": 1 } ] } }"#,
+    ),
+];
+
+fn sharp() -> impl Strategy<Value = Vec<Value>> {
+    let mode = select(&["enforce", "enforce", "enforce", "enforce", "shadow", "off"][..]);
+    let policies: Vec<Value> = SHARP
+        .iter()
+        .map(|(id, path, rest)| {
+            let mut policy: Value = serde_json::from_str(rest).unwrap();
+            let members = policy.as_object_mut().unwrap();
+            let (operator, operand) =
+                members.shift_remove_entry(&members.keys().next().unwrap().clone()).unwrap();
+            policy["id"] = (*id).into();
+            policy["match"] = json!({ "where": { "path": path, operator: operand } });
+            policy
+        })
+        .collect();
+    (subsequence(policies, 1..6).prop_shuffle(), vec(mode, 6)).prop_map(|(mut policies, modes)| {
+        for (policy, mode) in policies.iter_mut().zip(modes) {
+            policy["mode"] = mode.into();
+        }
+        policies
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
@@ -123,18 +195,28 @@ proptest! {
         calls in calls(),
     ) {
         let before = rules(unmatched_before, absent_before, &before);
-        let after = rules(unmatched_after, absent_after, &after);
-        let (old, new) = (engine::load_text(&before).unwrap(), engine::load_text(&after).unwrap());
-        if widenings(&old, &new).is_empty() {
-            let (old, new) = (callgate::Engine::new(old), callgate::Engine::new(new));
-            let session = SessionState::default();
-            for call in &calls {
-                let (was, is) = (old.decide(call, &session).effect(), new.decide(call, &session).effect());
-                prop_assert!(
-                    strictness(is) >= strictness(was),
-                    "{was:?} became {is:?}\n{before}\n{after}\n{call:?}"
-                );
-            }
+        check(&before, &rules(unmatched_after, absent_after, &after), &calls)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+    /// The same where every policy and every order matters.
+    #[test]
+    fn what_comes_goes_or_changes_places_counts_where_it_stops_fewer_calls(
+        unmatched in unmatched(),
+        (before, more) in (sharp(), sharp()),
+        keep in any::<bool>(),
+    ) {
+        // Half of the time nothing goes, so that what comes, and where it comes, is all that differs.
+        let mut after = more;
+        if keep {
+            let new = after.len();
+            let known: Vec<Value> = after.iter().map(|policy| policy["id"].clone()).collect();
+            after.extend(before.iter().filter(|policy| !known.contains(&policy["id"])).cloned());
+            after.rotate_left(new / 2);
         }
+        let calls: Vec<ToolCall> = (0..4).map(|amount| ToolCall::new("c1", "pay", json!({ "amount": amount }))).collect();
+        check(&rules(unmatched, "no_match", &before), &rules(unmatched, "no_match", &after), &calls)?;
     }
 }

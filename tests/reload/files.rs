@@ -106,6 +106,20 @@ fn a_half_written_file_is_refused_with_its_place_and_the_last_good_rules_stay() 
 }
 
 #[test]
+fn files_that_keep_changing_are_taken_in_once_they_keep_still() {
+    both_ways(|options| {
+        let desk = Desk::new(&[("a.yaml", &denying("a0")), ("b.yaml", &denying("b0"))]);
+        let watched = watched(&desk, &[""], options);
+        for number in 1..=100 {
+            desk.write("a.yaml", &denying(&format!("a{number}")));
+            desk.write("b.yaml", &denying(&format!("b{number}")));
+        }
+        watched.wait_for("the last rules", |_| denies(&watched.engine, "b100"));
+        assert!(denies(&watched.engine, "a100"));
+    });
+}
+
+#[test]
 fn a_directory_that_disappears_and_comes_back_is_taken_in() {
     both_ways(|options| {
         let desk = Desk::new(&[("above/rules/a.yaml", &denying("a"))]);
