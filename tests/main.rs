@@ -34,7 +34,8 @@ mod predicates;
 mod readme;
 #[cfg(test)]
 mod reference;
-#[cfg(all(test, feature = "watch"))]
+#[cfg(test)]
+#[cfg(feature = "watch")]
 mod reload;
 #[cfg(test)]
 mod retail;

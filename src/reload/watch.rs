@@ -39,6 +39,27 @@ impl Default for WatchOptions {
 
 /// Keeps the rules of an engine as its files say, until it is dropped. What comes of it is in the engine's
 /// [`status`](crate::Engine::status).
+///
+/// A file that is rewritten in place and not within the time of [`WatchOptions::debounce`] may be read half-written. Most
+/// often that is an error, and refused; but the first half of a list of policies is a list of policies. Rename files into
+/// their place, or have widenings confirmed.
+///
+/// ```no_run
+/// use callgate::Engine;
+/// use callgate::engine::Change;
+/// use callgate::reload::{Reloader, Watch, WatchOptions};
+///
+/// let paths = ["policies".into()];
+/// let engine = Engine::from_paths(&paths)?;
+/// engine.on_change(|change| match change {
+///     Change::TakenIn { to, .. } => println!("rules of revision {to} decide now"),
+///     Change::Refused(refused) => println!("refused: {}", refused.why),
+///     Change::Held(held) => println!("`engine.confirm(\"{}\")` takes them in", held.revision),
+///     _ => {}
+/// });
+/// let _watch = Watch::start(Reloader::new(engine.clone(), paths), WatchOptions::default())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Watch {
     bell: Bell,
     thread: Option<JoinHandle<()>>,

@@ -75,6 +75,11 @@ fn write(desk: &Desk, text: &str) {
     std::fs::rename(&beside, path).unwrap();
 }
 
+/// As much of a revision as is shown.
+fn short(revision: &str) -> &str {
+    revision.split_at(12).0
+}
+
 const CONFIRMED: &str = "reload: { widening: confirm }\npolicies:\n  - { id: no, match: pay, deny: {} }\n  - { id: more, match: look, deny: {} }\n";
 
 #[test]
@@ -89,16 +94,16 @@ fn changed_rules_are_taken_in_refused_or_held_and_outcomes_say_what_decided_them
     let said = run.hears("note: changed rules are taken in");
     let (outcome, second) = run.call("pay");
     assert_eq!(outcome, "denied");
-    assert!(said.contains(&format!("revision {} → {}", &first[..12], &second[..12])), "{said}");
+    assert!(said.contains(&format!("revision {} → {}", short(&first), short(&second))), "{said}");
 
     write(&desk, "policies:\n  - id: no\n    match: pay\n    dney: {}\n");
     let said = run.hears("warning: the changed rules are refused");
     assert!(said.contains("rules.yaml:4:5") && said.contains("did you mean `deny`?"), "{said}");
-    assert!(said.contains(&format!("revision {} stays", &second[..12])), "{said}");
+    assert!(said.contains(&format!("revision {} stays", short(&second))), "{said}");
     assert_eq!(run.call("pay"), ("denied".to_owned(), second.clone()));
 
     write(&desk, CONFIRMED);
-    run.hears(&format!("note: the rules are again those of revision {}", &second[..12]));
+    run.hears(&format!("note: the rules are again those of revision {}", short(&second)));
 
     write(&desk, "policies:\n  - { id: more, match: look, deny: {} }\n");
     let said = run.hears("warning: the changed rules (revision");

@@ -181,7 +181,7 @@ fn sharp() -> impl Strategy<Value = Vec<Value>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
     fn what_stops_fewer_calls_than_before_counts_as_a_widening(
         (before, after) in pair(),
@@ -200,7 +200,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
     /// The same where every policy and every order matters.
     #[test]
     fn what_comes_goes_or_changes_places_counts_where_it_stops_fewer_calls(

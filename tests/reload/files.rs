@@ -90,7 +90,7 @@ fn a_half_written_file_is_refused_with_its_place_and_the_last_good_rules_stay() 
         let desk = Desk::new(&[("rules.yaml", &denying("a"))]);
         let watched = watched(&desk, &[""], options);
         let whole = denying("b");
-        desk.write("rules.yaml", &whole[..whole.len() / 2]);
+        desk.write("rules.yaml", whole.split_at(whole.len() / 2).0);
         assert_eq!(watched.refused("rules.yaml:1:").revision, None);
         assert!(denies(&watched.engine, "a"));
         desk.write("rules.yaml", "");
@@ -157,6 +157,31 @@ fn a_file_that_policies_draw_on_is_watched_also_while_it_is_missing() {
         watched.refused("pay.json");
         desk.write_atomically("schemas/pay.json", &schema(1));
         watched.wait_for("the first schema", |_| watched.engine.revision() == first);
+    });
+}
+
+#[test]
+fn policy_tests_that_are_mended_let_the_rules_in() {
+    both_ways(|options| {
+        let requiring = |tool: &str| format!("reload: {{ tests: require }}\n{}", denying(tool));
+        let desk = Desk::new(&[("rules/a.yaml", &requiring("a")), ("rules/a.test.yaml", "fails")]);
+        let engine = desk.engine(&["rules"]);
+        let tests = desk.path("rules/a.test.yaml");
+        let reloader = Reloader::new(engine.clone(), desk.paths(&["rules"])).tests(move |_| {
+            match std::fs::read_to_string(&tests).unwrap().as_str() {
+                "passes" => Ok(()),
+                other => Err(format!("it says {other}")),
+            }
+        });
+        let watched = Watched::new(engine, reloader, options);
+        desk.write_atomically("rules/a.yaml", &requiring("b"));
+        watched.wait_for(
+            "failing tests",
+            |change| matches!(change, Change::Refused(refused) if refused.why.to_string() == "it says fails"),
+        );
+        assert!(denies(&watched.engine, "a"));
+        desk.write_atomically("rules/a.test.yaml", "passes");
+        watched.taken_in(&requiring("b"));
     });
 }
 
