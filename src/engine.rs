@@ -1,5 +1,10 @@
 //! The embedder's face: load rules, decide calls, open sessions, take in new rules.
 
+mod status;
+
+pub(crate) use status::Verdict;
+pub use status::{Change, ConfirmError, Held, Refusal, Refused, Status};
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +18,7 @@ use crate::policy::{self, Built, Chains};
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, ToolSet};
+use status::Story;
 
 /// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
 ///
@@ -35,6 +41,7 @@ use crate::tools::{ToolDescriptor, ToolSet};
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
+    story: Arc<Story>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -115,11 +122,6 @@ impl Engine {
         self.shared.kernel(&layers).decide(call, session)
     }
 
-    /// Takes in new rules. Calls and rounds that are under way end under the rules that they began with.
-    pub fn replace(&self, chains: Arc<Chains>) {
-        self.shared.bundle.store(chains);
-    }
-
     /// The digest of the rules that decide now.
     pub fn revision(&self) -> String {
         self.shared.bundle.load().revision().to_owned()
@@ -181,11 +183,11 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed } = self;
+let Self { chains, tools, clock, observers, store, seed } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let services = Services::new(store, seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed));
-        Engine {
-            shared: Arc::new(Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services }),
-        }
+        let story = Arc::new(Story::begin(&*clock));
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services };
+        Engine { shared: Arc::new(shared), story }
     }
 }

@@ -28,11 +28,12 @@ pub mod middleware;
 // Building: trees → bundle → plan → chains.
 pub mod policy;
 
-// Running: one call, one agent run, and the whole for those who embed it.
+// Running: one call, one agent run, and the whole for those who embed it; its rules taken in anew.
 pub mod kernel;
 mod execution;
 pub mod session;
 pub mod engine;
+pub mod reload;
 
 // The command line.
 #[cfg(feature = "cli")]

@@ -2,6 +2,8 @@
 
 mod run;
 mod schema;
+#[cfg(feature = "watch")]
+mod watch;
 
 use std::fs;
 use std::io::Write;

@@ -93,6 +93,7 @@ fn one_room_names_each_heavy_dependency() {
         ("rhai", "script"),
         ("jsonschema", "schema"),
         ("url", "matcher"),
+        ("notify", "reload"),
         ("clap", "cli"),
         ("anstream", "cli"),
         ("terminal_size", "cli"),

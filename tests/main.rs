@@ -41,6 +41,8 @@ mod readme;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod repeating;
 #[cfg(test)]
 mod retail;

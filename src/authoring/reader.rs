@@ -11,7 +11,7 @@ use super::regex_words::{self, RegexProblem};
 use crate::call::Root;
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE,
-    PATH_NOT_HERE, SourceMap,
+    PATH_NOT_HERE, SourceId, SourceMap, UNREADABLE_FILE,
 };
 use crate::path::Path;
 use crate::source::{self, Node};
@@ -35,7 +35,7 @@ pub enum Polarity {
 #[derive(Debug)]
 pub struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
-    sources: &'a SourceMap,
+    sources: &'a mut SourceMap,
     /// What an undecided test means in the policy that is read.
     pub polarity: Polarity,
     /// Whether the policy acts after the tool, where `$.output` and `$.error` exist.
@@ -44,11 +44,13 @@ pub struct Reader<'a> {
     pub absent_matches: bool,
     /// The texts of the files that the policy draws on, beside the rules file.
     pub drawn_files: Vec<String>,
+    /// Where those files are, also those that can't be read.
+    pub drawn_paths: Vec<PathBuf>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader that reports to `diagnostics`.
-    pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a SourceMap) -> Self {
+    pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a mut SourceMap) -> Self {
         Self {
             diagnostics,
             sources,
@@ -56,6 +58,7 @@ impl<'a> Reader<'a> {
             after_tool: false,
             absent_matches: false,
             drawn_files: Vec::new(),
+            drawn_paths: Vec::new(),
         }
     }
 
@@ -173,10 +176,62 @@ impl<'a> Reader<'a> {
         duration
     }
 
-    /// A file named in a rules file, relative to that file's directory.
-    pub fn file_beside(&self, node: &Node) -> Option<PathBuf> {
+    /// The name of the file that a node stands in.
+    pub fn file_of(&self, node: &Node) -> String {
+        self.sources.get(node.span.source).map(|source| source.name().to_owned()).unwrap_or_default()
+    }
+
+    /// Where each line of a node's text begins in its file: line and column, from 1. Empty where the text is not in the file
+    /// letter by letter, as with an alias or a folded text.
+    pub fn line_starts(&self, node: &Node) -> Vec<(usize, usize)> {
+        let mut starts = Vec::new();
+        let mut offset = 0;
+        for line in node.as_str().unwrap_or_default().split_inclusive('\n') {
+            // A line without a letter has no place of its own, and nothing can be wrong in it.
+            let place = match line.trim_end_matches('\n') {
+                "" => starts.last().map(|(line, column)| (line + 1, *column)),
+                text => {
+                    let span = source::exact_place(self.sources, node, offset..offset + text.len());
+                    let place = span.and_then(|span| self.sources.locate(span));
+                    place.map(|place| (place.line, place.column))
+                }
+            };
+            let Some(place) = place else { return Vec::new() };
+            starts.push(place);
+            offset += line.len();
+        }
+        starts
+    }
+
+    /// Reads a text file that is named in a rules file, and makes it one of the files that problems can be placed in.
+    pub fn draw_file(&mut self, node: &Node) -> Option<(SourceId, String)> {
+        let path = self.file_beside(node)?;
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                self.drawn_files.push(text.clone());
+                Some((self.sources.add(path.display().to_string(), text.as_str()), text))
+            }
+            Err(error) => {
+                let message = match error.kind() {
+                    std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
+                    std::io::ErrorKind::InvalidData => format!("`{}` is not UTF-8", path.display()),
+                    kind => format!("`{}` can't be read: {kind}", path.display()),
+                };
+                self.report(
+                    Diagnostic::new(&UNREADABLE_FILE, node.span, message)
+                        .help("the path starts at the directory of this rules file"),
+                );
+                None
+            }
+        }
+    }
+
+    /// A file named in a rules file, relative to that file's directory. The policy draws on it from here on.
+    pub fn file_beside(&mut self, node: &Node) -> Option<PathBuf> {
         let rules_file = std::path::Path::new(self.sources.get(node.span.source)?.name());
-        Some(rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?))
+        let path = rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?);
+        self.drawn_paths.push(path.clone());
+        Some(path)
     }
 
     /// Reports reading `$.output` or `$.error` where the tool has not run yet; `node` is the text that reads them.

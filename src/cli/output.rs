@@ -71,6 +71,11 @@ pub(super) fn warn(message: impl Display) {
     say(YELLOW.effects(Effects::BOLD), "warning:", message);
 }
 
+/// Says on stderr what has happened.
+pub(super) fn note(message: impl Display) {
+    say(CYAN.effects(Effects::BOLD), "note:", message);
+}
+
 fn say(style: Style, word: &str, message: impl Display) {
     let message = message.to_string();
     // That nobody reads stderr is no reason to stop.

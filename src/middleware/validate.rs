@@ -3,7 +3,7 @@
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::call::{Reason, reason_code};
-use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, UNREADABLE_FILE, WRONG_TYPE};
+use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::json;
 use crate::schema::{self, ArgumentSchema};
 use crate::source::{Node, NodeValue};
@@ -59,32 +59,19 @@ fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSc
 }
 
 fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
-    let Some(path) = reader.file_beside(node) else {
+    if node.as_str().is_none() {
         let message = format!("`file` must be a string, this is {}", node.type_name());
         reader.report(
             Diagnostic::new(&WRONG_TYPE, node.span, message).help("write for example `{ file: x.json }`"),
         );
         return None;
-    };
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            let message = match error.kind() {
-                std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
-                kind => format!("`{}` can't be read: {kind}", path.display()),
-            };
-            reader.report(
-                Diagnostic::new(&UNREADABLE_FILE, node.span, message)
-                    .help("the path starts at the directory of this rules file"),
-            );
-            return None;
-        }
-    };
-    reader.drawn_files.push(text.clone());
+    }
+    let (_, text) = reader.draw_file(node)?;
     match json::parse(&text) {
         Ok(value) => compile(node, &value, reader),
         Err(error) => {
-            let message = format!("`{}` is no JSON: {error}", path.display());
+            let name = node.as_str().unwrap_or_default();
+            let message = format!("`{name}` is no JSON: {error}");
             reader.report(
                 Diagnostic::new(&INVALID_SCHEMA, node.span, message)
                     .help("mend that file; it holds one JSON Schema"),

@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 use regex::{RegexSet, RegexSetBuilder};
 use smallvec::SmallVec;
 
-use super::{Defaults, Plan, Policy};
+use super::{Defaults, Plan, Policy, ReloadSettings};
 use crate::call::{CallView, Phase};
 use crate::json::JsonType;
 use crate::matcher::ScalarKey;
@@ -78,7 +78,9 @@ impl Remembered {
 #[derive(Debug)]
 pub struct Chains {
     policies: Box<[Policy]>,
+    off: Vec<String>,
     defaults: Defaults,
+    reload: ReloadSettings,
     revision: String,
     by_exact_name: HashMap<String, Vec<u32>>,
     patterns: RegexSet,
@@ -92,7 +94,7 @@ pub struct Chains {
 impl Chains {
     /// Indexes a plan.
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, defaults, revision } = plan;
+        let Plan { policies, off, defaults, reload, revision } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_places: HashMap<String, usize> = HashMap::new();
@@ -133,7 +135,9 @@ impl Chains {
         };
         Self {
             policies: policies.into_boxed_slice(),
+            off,
             defaults,
+            reload,
             revision: revision.to_string(),
             by_exact_name,
             patterns,
@@ -157,6 +161,16 @@ impl Chains {
     /// What holds for the whole bundle.
     pub fn defaults(&self) -> Defaults {
         self.defaults
+    }
+
+    /// The ids of the policies that are off, and so not among the others.
+    pub fn off(&self) -> &[String] {
+        &self.off
+    }
+
+    /// What new rules have to pass before they replace these.
+    pub fn reload(&self) -> ReloadSettings {
+        self.reload
     }
 
     /// The digest of the rules, in hex.

@@ -1,7 +1,8 @@
 //! What holds for a whole bundle, said in one of its files.
 
+use super::agreed;
 use crate::authoring::{Field, Record, Shape};
-use crate::diagnostic::{DEFAULTS_DISAGREE, Diagnostic, Diagnostics, Span};
+use crate::diagnostic::Diagnostics;
 use crate::source::LoadedFile;
 
 /// What happens to calls that no `allow`, `approval` or `respond` policy matches.
@@ -48,35 +49,12 @@ pub(super) static RECORD: Record = Record {
 
 /// Reads `defaults` of all files. Files that disagree are reported.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
-    let mut word = |key: &str| {
-        let mut said: Option<(&str, Span)> = None;
-        for file in files {
-            let Some(node) = file.root.get("defaults").and_then(|defaults| defaults.get(key)) else {
-                continue;
-            };
-            let Some(word) = node.as_str() else { continue };
-            match said {
-                Some((first, span)) if first != word => diagnostics.push(
-                    Diagnostic::new(
-                        &DEFAULTS_DISAGREE,
-                        node.span,
-                        format!("`defaults.{key}` is `{word}` here and `{first}` elsewhere"),
-                    )
-                    .label(span, "said here first")
-                    .help("say it in one file only"),
-                ),
-                Some(_) => {}
-                None => said = Some((word, node.span)),
-            }
-        }
-        said.map(|(word, _)| word)
-    };
     Defaults {
-        unmatched: match word("unmatched") {
+        unmatched: match agreed::word(files, RECORD.name, "unmatched", diagnostics) {
             Some("deny") => Unmatched::Deny,
             Some("approval") => Unmatched::Approval,
             _ => Unmatched::Allow,
         },
-        absent_matches: word("absent") == Some("match"),
+        absent_matches: agreed::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
     }
 }

@@ -1,12 +1,14 @@
 //! Document → [`Bundle`]: typed policies, their texts compiled, everything wrong reported at its place.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::defaults::{self, Defaults};
-use super::{Mode, Policy};
+use super::reload;
+use super::{Mode, Policy, ReloadSettings};
 use crate::authoring::{self, Field, Reader, Record, Shape};
 use crate::diagnostic::{
     DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
@@ -24,8 +26,12 @@ pub struct Bundle {
     pub policies: Vec<Policy>,
     /// What holds for all of them.
     pub defaults: Defaults,
+    /// What holds when they are to be replaced.
+    pub reload: ReloadSettings,
     /// Digest of everything that was read.
     pub revision: Digest,
+    /// The files beside the rules that policies draw on, also those that can't be read.
+    pub drawn_files: Vec<PathBuf>,
 }
 
 /// The longest id, in bytes.
@@ -76,6 +82,11 @@ static RULES: LazyLock<Record> = LazyLock::new(|| {
         fields: Vec::leak(vec![
             Field::optional("callgate", Shape::Number, "The version of the format: 1."),
             Field::optional("defaults", Shape::Record(&defaults::RECORD), "What holds for the whole bundle."),
+            Field::optional(
+                "reload",
+                Shape::Record(&reload::RECORD),
+                "What changed rules have to pass before they replace these.",
+            ),
             Field::required("policies", Shape::Items(policies), "The policies; `[]` if there are none."),
         ]),
     }
@@ -87,20 +98,23 @@ pub fn rules_record() -> &'static Record {
 }
 
 /// Reads all files of a bundle. Problems are reported; what could be read is in the bundle all the same.
-pub fn lower(files: &[LoadedFile], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
+pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
     }
     let defaults = defaults::read(files, diagnostics);
+    let reload = reload::read(files, diagnostics);
+    let mut drawn_files = Vec::new();
     let nodes =
         || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
     check_ids(nodes(), diagnostics);
-    let policies: Vec<Policy> =
-        nodes().filter_map(|node| read_policy(node, defaults, sources, diagnostics)).collect();
+    let policies: Vec<Policy> = nodes()
+        .filter_map(|node| read_policy(node, defaults, sources, &mut drawn_files, diagnostics))
+        .collect();
     name_policies(nodes(), diagnostics);
     let revision = revision(files, &policies);
-    Bundle { policies, defaults, revision }
+    Bundle { policies, defaults, reload, revision, drawn_files }
 }
 
 fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
@@ -158,11 +172,12 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
 fn read_policy(
     node: &Node,
     defaults: Defaults,
-    sources: &SourceMap,
+    sources: &mut SourceMap,
+    drawn_files: &mut Vec<PathBuf>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let before = diagnostics.len();
-    let policy = read_parts(node, defaults, sources, diagnostics);
+    let policy = read_parts(node, defaults, sources, drawn_files, diagnostics);
     if policy.is_none()
         && diagnostics.len() == before
         && node.entries().is_some()
@@ -193,7 +208,8 @@ fn name_policies<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Di
 fn read_parts(
     node: &Node,
     defaults: Defaults,
-    sources: &SourceMap,
+    sources: &mut SourceMap,
+    drawn_files: &mut Vec<PathBuf>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let (kind_node, entry) = find_kind(node, diagnostics)?;
@@ -204,7 +220,8 @@ fn read_parts(
     let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
-    let drawn_files = std::mem::take(&mut reader.drawn_files);
+    let drawn_texts = std::mem::take(&mut reader.drawn_files);
+    drawn_files.append(&mut reader.drawn_paths);
     if matcher.is_none() && entry.needs_matcher && !POLICY.may_be_misspelled(node, "match") {
         diagnostics.push(
             Diagnostic::new(
@@ -232,7 +249,7 @@ fn read_parts(
         matcher: matcher.unwrap_or_default(),
         kind: kind?,
         span: node.span,
-        behaviour: behaviour(node, &drawn_files),
+        behaviour: behaviour(node, &drawn_texts),
     })
 }
 
@@ -266,12 +283,12 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
     Some(first)
 }
 
-fn behaviour(node: &Node, drawn_files: &[String]) -> Digest {
+fn behaviour(node: &Node, drawn_texts: &[String]) -> Digest {
     let mut value = node.to_json();
     if let Value::Object(members) = &mut value {
         members.shift_remove("description");
     }
-    json::digest(&json!([value, drawn_files]))
+    json::digest(&json!([value, drawn_texts]))
 }
 
 /// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.

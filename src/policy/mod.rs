@@ -1,15 +1,20 @@
 //! From rules files to what decides calls, in four steps: read ([`source`]), [`lower`], [`plan`],
 //! [`compile`](Chains::compile).
 
+mod agreed;
 mod chain;
 mod defaults;
 mod lower;
 mod plan;
+mod reload;
+mod widening;
 
 pub use chain::{Candidates, Chain, Chains};
 pub use defaults::{Defaults, Unmatched};
 pub use lower::{Bundle, lower, rules_record};
 pub use plan::{Plan, plan};
+pub use reload::ReloadSettings;
+pub use widening::{Widening, widenings};
 
 use std::path::PathBuf;
 
@@ -60,6 +65,8 @@ pub struct Built {
     pub diagnostics: Diagnostics,
     /// The files, so that diagnostics can be shown.
     pub sources: SourceMap,
+    /// The files beside the rules that policies draw on, also those that can't be read.
+    pub drawn_files: Vec<PathBuf>,
 }
 
 /// Loads and compiles the bundle of all rules files below these paths.
@@ -73,9 +80,10 @@ pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<It
 }
 
 fn build_loaded(loaded: Loaded) -> Built {
-    let Loaded { sources, files, mut diagnostics } = loaded;
-    let bundle = lower(&files, &sources, &mut diagnostics);
+    let Loaded { mut sources, files, mut diagnostics } = loaded;
+    let mut bundle = lower(&files, &mut sources, &mut diagnostics);
     diagnostics.sort();
+    let drawn_files = std::mem::take(&mut bundle.drawn_files);
     let chains = (!diagnostics.has_errors()).then(|| Chains::compile(plan(bundle)));
-    Built { chains, diagnostics, sources }
+    Built { chains, diagnostics, sources, drawn_files }
 }

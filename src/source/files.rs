@@ -22,30 +22,41 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Collects the files of a bundle, each once, and what is wrong with the paths.
-pub(super) struct Finder<'d> {
-    files: Vec<PathBuf>,
-    /// The files so far by the path that no symbolic link is part of.
-    known: HashSet<PathBuf>,
-    diagnostics: &'d mut Diagnostics,
+/// What lies at and below the paths of a bundle. Nothing of it is read yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// The rules files, each once.
+    pub files: Vec<PathBuf>,
+    /// The policy tests that lie beside them, below a directory.
+    pub tests: Vec<PathBuf>,
+    /// The directories that were searched.
+    pub directories: Vec<PathBuf>,
+    /// What is wrong with the paths.
+    pub diagnostics: Diagnostics,
 }
 
-impl<'d> Finder<'d> {
-    pub(super) fn new(diagnostics: &'d mut Diagnostics) -> Self {
-        Self { files: Vec::new(), known: HashSet::new(), diagnostics }
-    }
+/// Looks for the files of the bundle that these paths stand for, as [`load`](super::load) reads them.
+pub fn survey(paths: &[PathBuf]) -> Survey {
+    let mut finder = Finder::default();
+    paths.iter().for_each(|path| finder.find(path));
+    finder.found
+}
 
-    pub(super) fn into_files(self) -> Vec<PathBuf> {
-        self.files
-    }
+#[derive(Default)]
+struct Finder {
+    found: Survey,
+    /// The files so far by the path that no symbolic link is part of.
+    known: HashSet<PathBuf>,
+}
 
+impl Finder {
     /// Adds what a path that the user gave stands for.
-    pub(super) fn find(&mut self, path: &Path) {
+    fn find(&mut self, path: &Path) {
         match fs::metadata(path) {
             Ok(kind) if kind.is_dir() => self.find_below(path),
             Ok(kind) if kind.is_file() => self.add(path.to_owned()),
-            Ok(_) => self.diagnostics.push(not_regular(path)),
-            Err(error) => self.diagnostics.push(unreachable_path(path, &error)),
+            Ok(_) => self.found.diagnostics.push(not_regular(path)),
+            Err(error) => self.found.diagnostics.push(unreachable_path(path, &error)),
         }
     }
 
@@ -63,6 +74,7 @@ impl<'d> Finder<'d> {
                     }
                     match visible_children(&path) {
                         Ok(children) => {
+                            self.found.directories.push(path);
                             pending.extend(children.into_iter().rev());
                             continue;
                         }
@@ -73,6 +85,8 @@ impl<'d> Finder<'d> {
                     if is_rules_file(&path) {
                         found_any = true;
                         self.add(path);
+                    } else if is_policy_test(&path) {
+                        self.found.tests.push(path);
                     }
                     continue;
                 }
@@ -82,11 +96,11 @@ impl<'d> Finder<'d> {
                 Err(error) => unreachable_path(&path, &error),
             };
             found_any = true;
-            self.diagnostics.push(problem);
+            self.found.diagnostics.push(problem);
         }
         if !found_any {
             let message = format!("there are no rules files below `{}`", root.display());
-            self.diagnostics.push(
+            self.found.diagnostics.push(
                 Diagnostic::of_file(&NO_RULES_FILES, root.display().to_string(), message).help(
                     "rules files end in `.yaml` or `.yml`; hidden files and policy tests (`*.test.yaml`) don't count",
                 ),
@@ -96,7 +110,7 @@ impl<'d> Finder<'d> {
 
     fn add(&mut self, path: PathBuf) {
         if self.known.insert(unlinked(&path)) {
-            self.files.push(path);
+            self.found.files.push(path);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
 use super::document::Node;
-use super::files::{Finder, unreadable};
+use super::files::{Survey, survey, unreadable};
 use super::parse::parse;
 use crate::diagnostic::{Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span};
 
@@ -39,10 +39,9 @@ pub struct LoadedFile {
 /// (`*.test.yaml`) and what is hidden. Symbolic links are followed; a file reached twice is read once. Only regular files
 /// are opened. A file's name is the path as given, joined with what was found below.
 pub fn load(paths: &[PathBuf]) -> Loaded {
-    let mut loaded = Loaded::default();
-    let mut finder = Finder::new(&mut loaded.diagnostics);
-    paths.iter().for_each(|path| finder.find(path));
-    for path in finder.into_files() {
+    let Survey { files, diagnostics, .. } = survey(paths);
+    let mut loaded = Loaded { diagnostics, ..Loaded::default() };
+    for path in files {
         match read(&path) {
             Ok(bytes) => loaded.add(path.display().to_string(), bytes),
             Err(error) => loaded.diagnostics.push(unreadable(&path, &error)),

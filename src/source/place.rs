@@ -14,7 +14,8 @@ pub fn place_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Span {
     exact_place(sources, node, range).unwrap_or(node.span)
 }
 
-fn exact_place(sources: &SourceMap, node: &Node, range: Range<usize>) -> Option<Span> {
+/// The same, where the text stands in the file letter by letter.
+pub fn exact_place(sources: &SourceMap, node: &Node, range: Range<usize>) -> Option<Span> {
     let NodeValue::String(text) = &node.value else { return None };
     text.text.get(range.clone())?;
     let span = node.span;

@@ -7,6 +7,7 @@ mod report;
 mod row;
 mod sessions;
 mod summary;
+mod watching;
 
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,11 @@ use sessions::Sessions;
 /// decided together: once a call of that session with another round or none arrives, at the end of the calls, or when
 /// the round has 1000 calls. Outcomes come in the order of the lines, but for lines that wait for their round.
 ///
+/// With --watch, changed rules decide the calls and rounds that begin after they were taken in. Rules that hold errors
+/// are refused and the last good ones stay; so are, where the rules say `reload: { tests: require }`, those whose own
+/// policy tests fail. Where they say `reload: { widening: confirm }`, rules that may allow more wait until the run is
+/// started anew.
+///
 /// Calls without "session" are one session. At most 10000 sessions are open at once; then the idlest is closed, and a
 /// later call of it begins a new session that has seen nothing.
 ///
@@ -65,6 +71,10 @@ pub(super) struct Run {
     /// A JSON object that is the context of every call; members of a call's own context stand before those of the same name
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
+    /// Take in rules that change while calls are read, for calls that come from a pipe. Each outcome names the revision that
+    /// it was decided under; what becomes of changed rules is said on stderr
+    #[arg(long)]
+    watch: bool,
     /// How outcomes are written: as a table for people, or as JSON Lines for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -113,6 +123,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     warn_of_schemas(&tools);
     let mut lines = Lines::open(calls)?;
     let engine = Engine::builder(chains.clone()).tools(tools).build();
+    let _watch = if arguments.watch { Some(watching::begin(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
         Format::Json => Report::json(),
         Format::Text => Report::text(&chains),

@@ -1,0 +1,12 @@
+//! Rules files that change while calls are decided: looked at as a whole, judged, and taken in, refused or held.
+//!
+//! [`Reloader`] looks once; [`Watch`] has it look whenever files have changed.
+
+mod footprint;
+mod reloader;
+#[cfg(feature = "watch")]
+mod watch;
+
+pub use reloader::{Looked, PolicyTests, Reloader};
+#[cfg(feature = "watch")]
+pub use watch::{Watch, WatchOptions};
