@@ -183,7 +183,7 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
-let Self { chains, tools, clock, observers, store, seed } = self;
+        let Self { chains, tools, clock, observers, store, seed } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let services = Services::new(store, seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed));
         let story = Arc::new(Story::begin(&*clock));

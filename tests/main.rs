@@ -49,6 +49,8 @@ mod retail;
 #[cfg(test)]
 mod rules_at_large;
 #[cfg(test)]
+mod scripting;
+#[cfg(test)]
 mod store_contract;
 #[cfg(test)]
 mod workshop;

@@ -176,9 +176,9 @@ impl<'a> Reader<'a> {
         duration
     }
 
-    /// The name of the file that a node stands in.
-    pub fn file_of(&self, node: &Node) -> String {
-        self.sources.get(node.span.source).map(|source| source.name().to_owned()).unwrap_or_default()
+    /// The name of a file.
+    pub fn name_of(&self, source: SourceId) -> String {
+        self.sources.get(source).map(|source| source.name().to_owned()).unwrap_or_default()
     }
 
     /// Where each line of a node's text begins in its file: line and column, from 1. Empty where the text is not in the file

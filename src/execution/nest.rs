@@ -76,7 +76,11 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
     }
 
     /// The call inside these wrappers.
-    pub(super) fn wrapped<'a>(&'a mut self, call: &'a ToolCall, wrappers: &'a [Wrapper]) -> BoxFuture<'a, Nested> {
+    pub(super) fn wrapped<'a>(
+        &'a mut self,
+        call: &'a ToolCall,
+        wrappers: &'a [Wrapper],
+    ) -> BoxFuture<'a, Nested> {
         Box::pin(async move {
             let Some((wrapper, inner)) = wrappers.split_first() else {
                 return Ok(self.call_tool(call).await);

@@ -31,7 +31,9 @@ struct Script<'s> {
 
 /// What an answer in the journal came from, so that a script which passes it on unchanged changes nothing of what is told.
 enum Origin {
-    Ran { dry: bool },
+    Ran {
+        dry: bool,
+    },
     Cached(PolicyRef, Duration),
     Answered(PolicyRef),
     Failed(ToolError, Option<PolicyRef>),
@@ -72,7 +74,11 @@ impl<E: ToolExecutor> Nest<'_, E> {
             };
             let (answer, origin) = match &effect {
                 Effect::Next { input, options } => {
-                    let asked = Asked { input, options: options.as_deref(), first: origins.iter().all(Origin::is_aside) };
+                    let asked = Asked {
+                        input,
+                        options: options.as_deref(),
+                        first: origins.iter().all(Origin::is_aside),
+                    };
                     match self.next(script, asked, journal.performed()).await? {
                         Ok(answered) => answered,
                         Err(broken) => return Ok(broken),
@@ -117,8 +123,12 @@ impl<E: ToolExecutor> Nest<'_, E> {
         admission::admit(kernel, services, &mut decision, self.permits, self.state).await;
         match decision.effect() {
             Decided::Run => {
-                let wrappers: Vec<Wrapper> =
-                    decision.wrappers().iter().copied().filter(|inside| inside.order > script.order).collect();
+                let wrappers: Vec<Wrapper> = decision
+                    .wrappers()
+                    .iter()
+                    .copied()
+                    .filter(|inside| inside.order > script.order)
+                    .collect();
                 let formed = decision.changed_call();
                 let call = formed.as_ref().unwrap_or(&call);
                 self.input = Some(call.input.clone());
@@ -132,7 +142,8 @@ impl<E: ToolExecutor> Nest<'_, E> {
             Decided::Suspend | Decided::Halt => Err(self.refused(decision)),
             Decided::Deny | Decided::Invalid => {
                 let kind = if decision.effect() == Decided::Invalid { "invalid" } else { "denied" };
-                let answer = Answer::Error { message: decision.reason().message, kind: Some(kind.to_owned()) };
+                let answer =
+                    Answer::Error { message: decision.reason().message, kind: Some(kind.to_owned()) };
                 Ok(Ok((answer, Origin::Refused(self.refused(decision)))))
             }
         }
@@ -173,14 +184,16 @@ impl<E: ToolExecutor> Nest<'_, E> {
         let super::Execute { kernel, services, .. } = self.execute;
         let Some((name, key)) = self.place(script, key) else { return Value::Null };
         let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
-        let found = services.ask(kernel.clock, services.store.cache_get(kernel.clock.now(), space, &key)).await;
+        let found =
+            services.ask(kernel.clock, services.store.cache_get(kernel.clock.now(), space, &key)).await;
         found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
     }
 
     async fn keep(&self, script: Script<'_>, key: &Value, value: &Value, ttl: Duration) {
         let super::Execute { kernel, services, .. } = self.execute;
         let stored_at = kernel.clock.now();
-        let (Some((name, key)), Ok(expires_at)) = (self.place(script, key), stored_at.checked_add(ttl)) else {
+        let (Some((name, key)), Ok(expires_at)) = (self.place(script, key), stored_at.checked_add(ttl))
+        else {
             return;
         };
         let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
@@ -188,7 +201,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
         let found = services.ask(kernel.clock, services.store.cache_get(stored_at, space, &key)).await;
         if let Ok(found) = found {
             let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
-            let _ = services.ask(kernel.clock, services.store.cache_put(space, &key, entry, found.generation)).await;
+            let _ = services
+                .ask(kernel.clock, services.store.cache_put(space, &key, entry, found.generation))
+                .await;
         }
     }
 
@@ -207,7 +222,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
             // A result that a script made out of what the tool really gave is the tool's; one that stands in for a failure, or
             // for a call that was never made, is the script's.
             _ if origins.iter().any(|origin| matches!(origin, Origin::Ran { .. }))
-                && !origins.iter().any(|origin| matches!(origin, Origin::Failed(..) | Origin::Refused(_))) =>
+                && !origins
+                    .iter()
+                    .any(|origin| matches!(origin, Origin::Failed(..) | Origin::Refused(_))) =>
             {
                 (Ended::Ran(ToolAnswer { output, dry: is_dry(origins) }), Verdict::Rewrite)
             }
@@ -248,9 +265,14 @@ impl Script<'_> {
         }
         let ran = origins.iter().any(|origin| matches!(origin, Origin::Ran { .. } | Origin::Failed(..)));
         let when = if ran { "after the tool was called" } else { "before the tool was called" };
-        let message = format!("the script of `{}` failed {when}: {}", self.policy.id, self.around.explain(failure));
+        let message =
+            format!("the script of `{}` failed {when}: {}", self.policy.id, self.around.explain(failure));
         let kind = if failure.mismatch && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
-        Ended::Broken(self.by, Reason { policy: None, code: reason_code::SCRIPT_ERROR.to_owned(), message }, kind)
+        Ended::Broken(
+            self.by,
+            Reason { policy: None, code: reason_code::SCRIPT_ERROR.to_owned(), message },
+            kind,
+        )
     }
 }
 

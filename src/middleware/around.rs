@@ -27,7 +27,11 @@ static RECORD: Record = Record {
     doc: "The script, here or in a file of its own.",
     fields: &[
         Field::optional("script", Shape::Text("a script in Rhai"), "The script."),
-        Field::optional("file", Shape::Text("a file such as `wrap.rhai`"), "The script's file, beside the rules file."),
+        Field::optional(
+            "file",
+            Shape::Text("a file such as `wrap.rhai`"),
+            "The script's file, beside the rules file.",
+        ),
         scope::SCOPE,
     ],
 };
@@ -53,7 +57,9 @@ struct ScriptPlace {
 impl ScriptPlace {
     fn of(&self, line: usize, column: usize) -> String {
         match self.lines.get(line.saturating_sub(1)) {
-            Some((file_line, first)) => format!("{}:{file_line}:{}", self.file, first + column.saturating_sub(1)),
+            Some((file_line, first)) => {
+                format!("{}:{file_line}:{}", self.file, first + column.saturating_sub(1))
+            }
             None => format!("{}, line {line}, column {column} of the script", self.file),
         }
     }
@@ -65,20 +71,29 @@ impl Around {
         match (node.get("script"), node.get("file")) {
             (Some(inline), None) => {
                 let text = inline.as_str()?;
-                let place = ScriptPlace { file: reader.file_of(inline), lines: reader.line_starts(inline) };
+                let place = ScriptPlace {
+                    file: reader.name_of(inline.span.source),
+                    lines: reader.line_starts(inline),
+                };
                 match script::Around::compile(text) {
                     Ok(script) => Some(Self { script, scope, place }),
                     Err(error) => {
                         let at = error.offset.unwrap_or_default();
                         let range = at..text.get(at..).and_then(word_end).map_or(text.len(), |end| at + end);
-                        reader.report_in(&INVALID_SCRIPT, inline, range, error.message, Some(help(error.help)));
+                        reader.report_in(
+                            &INVALID_SCRIPT,
+                            inline,
+                            range,
+                            error.message,
+                            Some(help(error.help)),
+                        );
                         None
                     }
                 }
             }
             (None, Some(file)) => {
                 let (source, text) = reader.draw_file(file)?;
-                let name = reader.file_beside(file)?.display().to_string();
+                let name = reader.name_of(source);
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 match script::Around::compile(&text) {
                     Ok(script) => Some(Self { script, scope, place: ScriptPlace { file: name, lines } }),

@@ -1,0 +1,417 @@
+//! `around`: what scripts make of a call, and what they can't get round.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callgate::call::Outcome;
+use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::workshop::{Tool, call, ended, noon, rules, run};
+
+/// Rules with one script for every tool, and what else they hold.
+fn with_script(script: &str, others: &str) -> String {
+    let script = script.replace('\n', "\n        ");
+    format!("policies:\n  - id: wrap\n    around:\n      script: |\n        {script}\n{others}")
+}
+
+struct Wrapped {
+    outcome: Outcome,
+    tool: Tool,
+}
+
+/// One call through a script; the tool fails with what it is told to, and else gives its arguments back.
+fn wrapped(script: &str, others: &str, input: Value, fails: &[&str]) -> Wrapped {
+    let clock = noon();
+    let engine = rules(&with_script(script, others)).clock(clock.clone()).build();
+    let error =
+        |kind: &&str| (Duration::ZERO, Err(ToolError::new(format!("tool says {kind}")).of_kind(*kind)));
+    let gives = (Duration::ZERO, Ok(json!({ "found": 7 })));
+    let tool = Tool::scripted(&clock, fails.iter().map(error).chain([gives]));
+    let outcome = clock.drive(engine.session().execute(call("search", input), &tool));
+    Wrapped { outcome, tool }
+}
+
+#[test]
+fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
+    let gives = json!({ "found": 7 });
+    for (name, script, fails, outcome, output, inputs) in [
+        ("once", "next(input)", &[][..], ("executed", "unmatched"), gives.clone(), json!([{ "q": 1 }])),
+        ("never", "#{ known: true }", &[], ("answered", "answered"), json!({ "known": true }), json!([])),
+        ("nothing", "", &[], ("answered", "answered"), json!(null), json!([])),
+        (
+            "early",
+            "if input.q == 1 { return 5; } next(input)",
+            &[],
+            ("answered", "answered"),
+            json!(5),
+            json!([]),
+        ),
+        (
+            "twice",
+            "next(input); next(input)",
+            &[],
+            ("executed", "unmatched"),
+            gives.clone(),
+            json!([{ "q": 1 }, { "q": 1 }]),
+        ),
+        (
+            "other arguments",
+            "input.q += 1; input.page = 1; next(input)",
+            &[],
+            ("executed", "unmatched"),
+            gives.clone(),
+            json!([{ "q": 2, "page": 1 }]),
+        ),
+        (
+            "another result",
+            "let out = next(input); out.found += 1; out",
+            &[],
+            ("executed", "unmatched"),
+            json!({ "found": 8 }),
+            json!([{ "q": 1 }]),
+        ),
+        (
+            "a loop",
+            "let tries = 0;\nloop {\n  try { return next(input); }\n  catch (error) { tries += 1; if tries == 3 || error.kind != \"timeout\" { throw error; } }\n}",
+            &["timeout", "timeout"],
+            ("executed", "unmatched"),
+            gives.clone(),
+            json!([{ "q": 1 }, { "q": 1 }, { "q": 1 }]),
+        ),
+        (
+            "caught",
+            "try { next(input) } catch (error) { #{ sorry: error.message, kind: error.kind } }",
+            &["busy"],
+            ("answered", "answered"),
+            json!({ "sorry": "tool says busy", "kind": "busy" }),
+            json!([{ "q": 1 }]),
+        ),
+    ] {
+        let found = wrapped(script, "", json!({ "q": 1 }), fails);
+        assert_eq!(ended(&found.outcome), outcome, "{name}: {:?}", found.outcome.error);
+        assert_eq!(found.outcome.output, Some(output), "{name}");
+        assert_eq!(json!(found.tool.inputs()), inputs, "{name}");
+    }
+}
+
+#[test]
+fn errors_pass_through_or_are_mapped() {
+    for (script, end, error) in [
+        ("next(input)", ("failed", "tool_error"), "tool says busy"),
+        ("try { next(input) } catch (error) { throw error; }", ("failed", "tool_error"), "tool says busy"),
+        (
+            "try { next(input) } catch (error) { throw #{ message: `busy: ${error.message}`, kind: \"later\" }; }",
+            ("failed", "later"),
+            "busy: tool says busy",
+        ),
+        ("throw \"not today\";", ("failed", "thrown"), "not today"),
+        ("throw #{ message: \"too long\", kind: \"too_long\" };", ("failed", "too_long"), "too long"),
+    ] {
+        let found = wrapped(script, "", json!({}), &["busy"]);
+        assert_eq!(ended(&found.outcome), end, "{script}");
+        assert_eq!(found.outcome.error.as_deref(), Some(error), "{script}");
+    }
+}
+
+/// I1: other arguments are gated like a call of their own.
+#[test]
+fn other_arguments_go_through_gate_again() {
+    let others = "
+  - { id: large, match: { tool: search, where: { path: $.input.amount, gt: 100 } }, deny: { message: 'At most 100.', code: large } }
+  - { id: person, match: { tool: search, where: { path: $.input.amount, eq: 77 } }, approval: { message: 'Really {{ input.amount }}?' } }
+  - { id: stop, match: { tool: search, where: { path: $.input.amount, eq: 66 } }, halt: {} }
+  - { id: canned, match: { tool: search, where: { path: $.input.amount, eq: 55 } }, respond: { output: canned } }
+  - { id: shape, match: search, validate: { schema: { type: object, properties: { amount: { type: number } } } } }
+  - { id: form, match: search, transform: { input: [ { path: $.input.currency, uppercase: true } ] } }";
+    let with = |amount: &str| format!("input.amount = {amount}; next(input)");
+    for (script, end, runs) in [
+        (with("50"), ("executed", "unmatched"), 1),
+        (with("250"), ("denied", "large"), 0),
+        (with("77"), ("suspended", "approval_required"), 0),
+        (with("66"), ("halted", "halted"), 0),
+        (with("55"), ("answered", "answered"), 0),
+        (with("\"many\""), ("halted", "undecided"), 0),
+        ("next(#{ amount: true })".to_owned(), ("halted", "undecided"), 0),
+        ("next(5)".to_owned(), ("halted", "undecided"), 0),
+        (
+            format!("try {{ {} }} catch (error) {{ error.kind + \": \" + error.message }}", with("250")),
+            ("answered", "answered"),
+            0,
+        ),
+        // A person can be asked only before anything was done.
+        (format!("next(input); {}", with("77")), ("failed", "denied"), 1),
+    ] {
+        let found = wrapped(&script, others, json!({ "amount": 5, "currency": "eur" }), &[]);
+        assert_eq!(ended(&found.outcome), end, "{script}: {:?}", found.outcome.error);
+        assert_eq!(found.tool.count(), runs, "{script}");
+    }
+    let suspended = wrapped(&with("77"), others, json!({ "amount": 5, "currency": "eur" }), &[]).outcome;
+    let request = suspended.approval.unwrap();
+    assert_eq!(
+        request.input,
+        json!({ "amount": 77, "currency": "EUR" }),
+        "the inner arguments are what is asked for"
+    );
+    assert_eq!(request.message.as_deref(), Some("Really 77?"));
+    let formed = wrapped("input.currency = \"chf\"; next(input)", others, json!({ "amount": 5 }), &[]);
+    assert_eq!(formed.tool.inputs(), [json!({ "amount": 5, "currency": "CHF" })]);
+    assert_eq!(formed.outcome.input, json!({ "amount": 5, "currency": "CHF" }), "what ran is what is told");
+}
+
+#[test]
+fn each_run_counts_and_permits_are_taken_once() {
+    let others = "
+  - { id: once, match: { tool: search, where: { path: $.session.calls.search, gte: 2 } }, deny: { code: enough } }
+  - { id: rate, match: search, rate_limit: { limit: 1, per: 1h } }
+  - { id: by-page, match: { tool: search, where: { path: $.input.page, exists: true } }, rate_limit: { limit: 1, per: 1h, key: $.input.page } }";
+    let twice = wrapped("next(input); next(input)", others, json!({}), &[]);
+    assert_eq!(
+        (twice.outcome.outcome, twice.tool.count()),
+        (OutcomeKind::Executed, 2),
+        "one call takes one token"
+    );
+    let thrice = wrapped("next(input); next(input); next(input)", others, json!({}), &[]);
+    assert_eq!(
+        (ended(&thrice.outcome), thrice.tool.count()),
+        (("denied", "enough"), 2),
+        "the session counts each run"
+    );
+    assert_eq!(thrice.outcome.attempts, None, "a refusal tells of no attempts");
+    let pages = wrapped("input.page = 1; next(input); input.page = 2; next(input)", others, json!({}), &[]);
+    assert_eq!(ended(&pages.outcome), ("executed", "unmatched"), "{:?}", pages.outcome.error);
+    assert_eq!(pages.outcome.attempts, Some(2));
+}
+
+#[test]
+fn what_is_inside_by_priority_runs_inside() {
+    let clock = noon();
+    let engine = rules(
+        "policies:
+          - { id: outer-cache, match: search, cache: { ttl: 1h } }
+          - { id: wrap, match: search, around: { script: 'let out = next(input); out.found += 1; out' } }
+          - { id: again, match: search, retry: { attempts: 2, idempotent: true } }
+          - { id: late, match: search, timeout: 5s }",
+    )
+    .clock(clock.clone())
+    .build();
+    let tool = Tool::scripted(
+        &clock,
+        [(Duration::from_secs(9), Ok(json!({ "found": 1 }))), (Duration::ZERO, Ok(json!({ "found": 2 })))],
+    );
+    let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
+    assert_eq!(outcomes[0].output, Some(json!({ "found": 3 })));
+    assert_eq!(
+        (outcomes[1].outcome, &outcomes[1].output),
+        (OutcomeKind::Cached, &Some(json!({ "found": 3 })))
+    );
+    let engine = rules(
+        "policies:
+          - { id: inner-cache, priority: -1, match: search, cache: { ttl: 1h } }
+          - { id: wrap, match: search, around: { script: 'next(input)' } }",
+    )
+    .clock(clock.clone())
+    .build();
+    let tool = Tool::counting(&clock);
+    let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
+    assert_eq!(outcomes[1].outcome, OutcomeKind::Cached, "what a script passes on is told as what it was");
+}
+
+#[test]
+fn an_answer_that_stands_in_for_the_tool_is_not_cached() {
+    for (script, cached) in [
+        ("next(input)", true),
+        ("#{}", false),
+        ("try { next(input) } catch (error) { 0 }", false),
+        ("let out = next(input); 1", true),
+    ] {
+        let clock = noon();
+        let text = with_script(script, "\n  - { id: c, match: search, cache: { ttl: 1h } }");
+        let engine = rules(&text).clock(clock.clone()).build();
+        let fails = (Duration::ZERO, Err(ToolError::new("down")));
+        let gives = (Duration::ZERO, Ok(json!(1)));
+        let tool = Tool::scripted(
+            &clock,
+            if script.contains("catch") { [fails.clone(), fails] } else { [gives.clone(), gives] },
+        );
+        let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
+        assert_eq!(outcomes[1].outcome == OutcomeKind::Cached, cached, "{script}");
+    }
+}
+
+#[test]
+fn a_script_that_fails_says_where_and_lets_nothing_through() {
+    for (script, message, runs) in [
+        (
+            "let a = 1;\nif input.missing { next(input) }",
+            "the script of `wrap` failed before the tool was called: there is no `missing` (rules.yaml:6:18)",
+            0,
+        ),
+        (
+            "let out = next(input);\n\nout.nothing",
+            "the script of `wrap` failed after the tool was called: there is no `nothing` (rules.yaml:7:13)",
+            1,
+        ),
+        ("loop { }", "takes too many steps", 0),
+        ("input.q > \"1\"", "values of different types are compared", 0),
+        ("for i in range(0, 100) { next(input); }", "more than 64 effects", 64),
+    ] {
+        let found = wrapped(script, "", json!({ "q": 1 }), &[]);
+        assert_eq!(ended(&found.outcome), ("failed", "script_error"), "{script}");
+        let error = found.outcome.error.unwrap();
+        assert!(error.contains(message), "{script}: {error}");
+        assert_eq!(
+            (found.tool.count(), found.outcome.reason.policy.as_deref()),
+            (runs, Some("wrap")),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn a_script_of_a_file_is_read_and_its_problems_are_placed_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("rules.yaml", "policies: [ { id: wrap, around: { file: wrap.rhai } } ]");
+    let load = || Engine::from_paths(&[directory.path().to_owned()]);
+    assert!(load().unwrap_err().to_string().contains("wrap.rhai` does not exist"));
+    write("wrap.rhai", "// first\nlet out = nxt(input);\nout\n");
+    let error = load().unwrap_err().to_string();
+    assert!(error.contains("wrap.rhai:2:11") && error.contains("did you mean `next(input, options?)`?"), "{error}");
+    write("wrap.rhai", "// first\nlet out = next(input);\nout.missing\n");
+    let (clock, engine) = (noon(), load().unwrap());
+    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &Tool::counting(&clock)));
+    assert!(outcome.error.as_deref().unwrap().contains("wrap.rhai:3:"), "{:?}", outcome.error);
+    let before = engine.revision();
+    write("wrap.rhai", "next(input)\n");
+    assert_ne!(load().unwrap().revision(), before, "the script is a part of the rules");
+}
+
+#[test]
+fn an_undecided_condition_denies_and_a_shadow_runs_nothing() {
+    let condition = "match: { tool: search, where: { path: $.input.q, gt: 1 } }";
+    for (mode, end, runs) in
+        [("enforce", ("denied", "undecided"), 0), ("shadow", ("executed", "unmatched"), 1)]
+    {
+        let clock = noon();
+        let text = format!(
+            "policies: [ {{ id: wrap, mode: {mode}, {condition}, around: {{ script: 'next(input)' }} }} ]"
+        );
+        let engine = rules(&text).clock(clock.clone()).build();
+        let tool = Tool::counting(&clock);
+        let outcome = clock.drive(engine.session().execute(call("search", json!({ "q": "2" })), &tool));
+        assert_eq!((ended(&outcome), tool.count()), (end, runs), "{mode}");
+        let absent = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+        assert_eq!(absent.outcome, OutcomeKind::Executed, "{mode}");
+    }
+}
+
+#[test]
+fn time_chance_and_options_come_from_the_host() {
+    let clock = noon();
+    let script = "let began = now();\nlet out = next(input, #{ trace: \"x\", was: options.trace });\n#{ ms: now() - began, chance: random(), out: out }";
+    let engine = rules(&with_script(script, "")).clock(clock.clone()).seed(7).build();
+    let tool = Tool::scripted(&clock, [(Duration::from_millis(1500), Ok(json!(1)))]);
+    let asked = call("search", json!({})).with_options(json!({ "trace": "host" }));
+    let first = clock.drive(engine.session().execute(asked.clone(), &tool)).output.unwrap();
+    assert_eq!((&first["ms"], &first["out"]), (&json!(1500), &json!(1)));
+    assert!((0.0..1.0).contains(&first["chance"].as_f64().unwrap()));
+    assert_eq!(tool.calls()[0].options, json!({ "trace": "x", "was": "host" }));
+    let engine = rules(&with_script(script, "")).clock(clock.clone()).seed(7).build();
+    let again = clock.drive(engine.session().execute(asked, &tool)).output.unwrap();
+    assert_eq!(again["chance"], first["chance"], "a seed makes chance repeatable");
+}
+
+#[test]
+fn what_a_script_keeps_is_kept_for_its_time_and_for_those_who_share_it() {
+    let script = "let known = cache_get(input.q);\nif !is_null(known) { return known; }\nlet out = next(input);\ncache_set(input.q, out, \"60s\");\nout";
+    let clock = noon();
+    let engine = rules(&with_script(script, "")).clock(clock.clone()).build();
+    let tool = Tool::counting(&clock);
+    let of =
+        |principal: &str| call("search", json!({ "q": [1] })).with_context(json!({ "principal": principal }));
+    let one = |call: ToolCall| clock.drive(engine.session().execute(call, &tool)).outcome.name();
+    assert_eq!([one(of("ana")), one(of("ana")), one(of("bob"))], ["executed", "answered", "executed"]);
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(one(of("ana")), "executed");
+}
+
+#[test]
+fn what_a_script_records_is_redacted() {
+    let script = "audit(#{ phase: \"start\", to: input.to });\nlet out = next(input);\naudit(#{ phase: \"end\", found: out });\nout";
+    let others = "\n  - { id: hide, match: '*', redact: { in: [input, output], detect: [email] } }";
+    let clock = noon();
+    let engine = rules(&with_script(script, others)).clock(clock.clone()).build();
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!({ "mail": "bob@example.com" })))]);
+    let outcome =
+        clock.drive(engine.session().execute(call("send", json!({ "to": "ana@example.com" })), &tool));
+    let entries: Vec<Value> = outcome.audit.iter().map(|entry| json!(entry.fields)).collect();
+    assert_eq!(
+        entries,
+        [
+            json!({ "phase": "start", "to": "[email]" }),
+            json!({ "phase": "end", "found": { "mail": "[email]" } })
+        ]
+    );
+    assert!(!serde_json::to_string(&outcome).unwrap().contains("example.com"));
+}
+
+#[test]
+fn a_script_may_ask_a_person_before_it_acts() {
+    let script = "if input.amount > 100 { approve(`Pay ${input.amount}?`); }\nnext(input)";
+    let asked = wrapped(script, "", json!({ "amount": 250 }), &[]);
+    assert_eq!((ended(&asked.outcome), asked.tool.count()), (("suspended", "approval_required"), 0));
+    let request = asked.outcome.approval.unwrap();
+    assert_eq!(request.message.as_deref(), Some("Pay 250?"));
+    assert_eq!(request.policies, ["wrap"]);
+    assert_eq!(wrapped(script, "", json!({ "amount": 5 }), &[]).outcome.outcome, OutcomeKind::Executed);
+    let late = wrapped("next(input); approve(\"Was that right?\");", "", json!({}), &[]);
+    assert_eq!((ended(&late.outcome), late.tool.count()), (("failed", "denied"), 1));
+}
+
+/// Waits until the test lets everybody go, and knows how many wait.
+#[derive(Clone, Default)]
+struct Waiting {
+    inside: Arc<AtomicUsize>,
+    go: Arc<Notify>,
+}
+
+impl ToolExecutor for Waiting {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let gone = self.go.notified();
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        gone.await;
+        Ok(call.input.clone().into())
+    }
+}
+
+/// No thread waits with a script.
+#[test]
+fn ten_thousand_calls_wait_in_next_at_once_on_two_threads() {
+    const CALLS: usize = 10_000;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    let engine =
+        rules(&with_script("input.number += 1;\nlet out = next(input);\nout.back = true;\nout", "")).build();
+    let waiting = Waiting::default();
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..CALLS)
+            .map(|number| {
+                let (engine, waiting) = (engine.clone(), waiting.clone());
+                tokio::spawn(async move {
+                    engine.session().execute(call("search", json!({ "number": number })), &waiting).await
+                })
+            })
+            .collect();
+        while waiting.inside.load(Ordering::SeqCst) < CALLS {
+            tokio::task::yield_now().await;
+        }
+        waiting.go.notify_waiters();
+        for (number, task) in tasks.into_iter().enumerate() {
+            let outcome = task.await.unwrap();
+            assert_eq!(outcome.output, Some(json!({ "number": number + 1, "back": true })));
+        }
+    });
+}
