@@ -48,7 +48,15 @@ fn timeout() -> Answer {
 /// The answers of a run in which the tool is too slow at first.
 fn answers() -> Vec<Answer> {
     let sent = value(json!({"sent": [1, null, "é"], "price": 1.5}));
-    vec![value(json!(null)), value(json!(5)), value(json!(null)), timeout(), sent, value(json!(null)), value(json!(0.25))]
+    vec![
+        value(json!(null)),
+        value(json!(5)),
+        value(json!(null)),
+        timeout(),
+        sent,
+        value(json!(null)),
+        value(json!(0.25)),
+    ]
 }
 
 fn end(replay: &Replay) -> Value {
@@ -238,7 +246,8 @@ fn change() -> impl Strategy<Value = Change> {
         Just(json!([[1], {"a": null}])),
     ];
     let kind = prop_oneof![Just(None), Just(Some("timeout".to_owned())), Just(Some("other".to_owned()))];
-    let name = prop::sample::select(vec!["next", "now", "random", "audit", "cache_get", "cache_set", "approve"]);
+    let name =
+        prop::sample::select(vec!["next", "now", "random", "audit", "cache_get", "cache_set", "approve"]);
     prop_oneof![
         (0..8usize).prop_map(Change::Cut),
         entry.clone().prop_map(Change::Remove),
@@ -348,10 +357,50 @@ proptest! {
 
 /// Pieces of which scripts are made at random.
 const WORDS: &[&str] = &[
-    "let x = next(input);", "let y = [1, 2];", "let z = #{a: [1], b: \"s\"};", "input.a = x;", "input.to += \"x\";",
-    "x.a = y;", "x.a.b[0] = z;", "y[0] = x;", "z.c = z;", "y.push(x);", "y.push(y);", "z.remove(\"a\");", "y.pop();",
-    "for k in x {", "for k in y {", "while y.len() < 5 {", "loop {", "break;", "continue;", "}", "if y[0] == 1 {", "} else {",
-    "try {", "} catch (e) {", "throw e;", "throw \"t\";", "return x;", "approve(\"?\");", "now();", "audit(z);", "audit(x);",
-    "cache_get(x);", "cache_set(x, y, \"1s\");", "let x = y.map(|n| n == x);", "let y = y.filter(|n| n != k);", "fn f(a) { a.a }",
-    "let x = f(x);", "x", "y == x", "z.b + x", "merge(z, x)", "slice(y, 0, 1)", "sort(y)", "to_text(x)", "x ?? y", "session.facts.order",
+    "let x = next(input);",
+    "let y = [1, 2];",
+    "let z = #{a: [1], b: \"s\"};",
+    "input.a = x;",
+    "input.to += \"x\";",
+    "x.a = y;",
+    "x.a.b[0] = z;",
+    "y[0] = x;",
+    "z.c = z;",
+    "y.push(x);",
+    "y.push(y);",
+    "z.remove(\"a\");",
+    "y.pop();",
+    "for k in x {",
+    "for k in y {",
+    "while y.len() < 5 {",
+    "loop {",
+    "break;",
+    "continue;",
+    "}",
+    "if y[0] == 1 {",
+    "} else {",
+    "try {",
+    "} catch (e) {",
+    "throw e;",
+    "throw \"t\";",
+    "return x;",
+    "approve(\"?\");",
+    "now();",
+    "audit(z);",
+    "audit(x);",
+    "cache_get(x);",
+    "cache_set(x, y, \"1s\");",
+    "let x = y.map(|n| n == x);",
+    "let y = y.filter(|n| n != k);",
+    "fn f(a) { a.a }",
+    "let x = f(x);",
+    "x",
+    "y == x",
+    "z.b + x",
+    "merge(z, x)",
+    "slice(y, 0, 1)",
+    "sort(y)",
+    "to_text(x)",
+    "x ?? y",
+    "session.facts.order",
 ];

@@ -217,7 +217,10 @@ fn scripts_ask_and_end_as_their_snapshots_say() {
 
 #[test]
 fn what_is_passed_on_unchanged_is_shared_not_copied() {
-    let case = Case::new("let out = next(input); out", json!({"body": "x".repeat(2 << 20), "rows": vec![0; 300_000]}));
+    let case = Case::new(
+        "let out = next(input); out",
+        json!({"body": "x".repeat(2 << 20), "rows": vec![0; 300_000]}),
+    );
     let around = case.compiled();
     let call = around.begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap();
     let mut journal = Journal::new(&call);
@@ -235,7 +238,8 @@ fn what_is_passed_on_unchanged_is_shared_not_copied() {
 
 #[test]
 fn a_changed_object_keeps_the_order_of_its_keys_and_the_digits_of_its_numbers() {
-    let input = callgate::json::parse(r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890},"x":[1.0]}"#).unwrap();
+    let input =
+        callgate::json::parse(r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890},"x":[1.0]}"#).unwrap();
     let case = Case::new("input.y.c = true; input.w = input.x[0]; next(input)", input);
     let Replay::Effect(Effect::Next { input, .. }) = case.run().1 else { panic!() };
     assert_eq!(
