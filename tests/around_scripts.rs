@@ -137,3 +137,322 @@ fn says_what_statements_say() {
         assert_eq!(value_of(script), value, "{script}");
     }
 }
+
+fn effect_as_json(effect: &Effect) -> Value {
+    let mut shown = json!({ "effect": effect.name() });
+    let shown_fields = shown.as_object_mut().unwrap();
+    match effect {
+        Effect::Next { input, options } => {
+            shown_fields.insert("input".into(), Value::clone(input));
+            if let Some(options) = options {
+                shown_fields.insert("options".into(), Value::clone(options));
+            }
+        }
+        Effect::Approve { message } => {
+            shown_fields.insert("message".into(), message.as_str().into());
+        }
+        Effect::Now | Effect::Random => {}
+        Effect::CacheGet { key } => {
+            shown_fields.insert("key".into(), Value::clone(key));
+        }
+        Effect::CacheSet { key, value, ttl } => {
+            shown_fields.insert("key".into(), Value::clone(key));
+            shown_fields.insert("value".into(), Value::clone(value));
+            shown_fields.insert("ttl_ms".into(), (ttl.as_millis() as u64).into());
+        }
+        Effect::Audit { fields } => {
+            shown_fields.insert("fields".into(), Value::Object(fields.clone()));
+        }
+    }
+    shown
+}
+
+fn end_as_json(replay: &Replay) -> Value {
+    match replay {
+        Replay::Effect(effect) => json!({ "waits_for": effect.name() }),
+        Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
+        Replay::Threw(thrown) => {
+            json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
+        }
+        Replay::Failed(failure) => {
+            json!({ "failed": failure.message, "position": failure.position, "mismatch": failure.mismatch })
+        }
+    }
+}
+
+/// A case of the corpus: `script`, `input`, perhaps `context`, `options` and `facts`, and `answers`.
+fn read_case(text: &str) -> Case {
+    let yaml: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+    let file: Value = serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap();
+    let mut case = Case::new(file["script"].as_str().unwrap(), file["input"].clone());
+    case.call.context = file["context"].clone();
+    case.call.options = file["options"].clone();
+    for (name, fact) in file["facts"].as_object().into_iter().flatten() {
+        case.session.keep_fact(name, None, fact.clone());
+    }
+    for answer in file["answers"].as_array().unwrap() {
+        case = match answer.get("error") {
+            Some(error) => case.fail(error["message"].as_str().unwrap(), error["kind"].as_str()),
+            None => case.answer(answer["value"].clone()),
+        };
+    }
+    case
+}
+
+#[test]
+fn scripts_ask_and_end_as_their_snapshots_say() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.bind(|| {
+        insta::glob!("around/*.yaml", |path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            let (effects, end) = read_case(&text).run();
+            let effects: Vec<Value> = effects.iter().map(effect_as_json).collect();
+            let shown = json!({ "effects": effects, "end": end_as_json(&end) });
+            insta::assert_snapshot!("around", serde_json::to_string_pretty(&shown).unwrap());
+        });
+    });
+}
+
+#[test]
+fn what_is_passed_on_unchanged_is_shared_not_copied() {
+    let case = Case::new(
+        "let out = next(input); out",
+        json!({"body": "x".repeat(2 << 20), "rows": vec![0; 300_000]}),
+    );
+    let around = case.compiled();
+    let call = around.begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap();
+    let mut journal = Journal::new(&call);
+    let Replay::Effect(effect) = around.replay(&call, &journal) else { panic!() };
+    let output = Arc::new(json!({"body": "y".repeat(2 << 20), "rows": vec![0; 300_000]}));
+    journal.push(effect, Answer::Value(Arc::clone(&output)));
+    match around.replay(&call, &journal) {
+        Replay::Done { output: given, from } => {
+            assert!(Arc::ptr_eq(&given, &output), "the output was copied");
+            assert_eq!(from, Some(0));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_changed_object_keeps_the_order_of_its_keys_and_the_digits_of_its_numbers() {
+    let input =
+        callgate::json::parse(r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890},"x":[1.0]}"#).unwrap();
+    let case = Case::new("input.y.c = true; input.w = input.x[0]; next(input)", input);
+    let Replay::Effect(Effect::Next { input, .. }) = case.run().1 else { panic!() };
+    assert_eq!(
+        input.to_string(),
+        r#"{"z":1.50,"y":{"b":1e+400,"a":12345678901234567890,"c":true},"x":[1.0],"w":1.0}"#
+    );
+    for script in ["input.y.b + 1", "input.y.a > 1", "input.y == input.y", "[input.y.b].sum()"] {
+        let case = Case { script: script.to_owned(), ..Case::new("", case.call.input.clone()) };
+        assert!(case.failure().0.contains("too large or too fine"), "{script}");
+    }
+}
+
+#[test]
+fn failures_say_where() {
+    for (script, says, position) in [
+        ("let x = 1;\n  x + input.s", "`+` is for numbers", (2, 5)),
+        ("input.missing", "there is no `missing`", (1, 7)),
+        ("input.n == \"5\"", "values of different types", (1, 9)),
+        ("let a = [1];\na[3] = 2;", "no element 3", (2, 6)),
+        ("input.n.x = 2;", "`x` is set in a value that is no object", (1, 11)),
+        ("input.o.c.d = 2;", "there is no `c`", (1, 13)),
+        ("if input.n { 1 }", "a boolean is needed", (1, 10)),
+        ("for x in input.n { }", "`for` goes over", (1, 16)),
+        ("fn f(x) { x.y } f(1)", "`y` is read from", (1, 13)),
+        ("input.list.map(|x| x.y)", "`y` is read from", (1, 22)),
+        ("throw 1;", "`throw` takes", (1, 1)),
+        ("next(input, 1).x", "", (1, 16)),
+        ("cache_set(1, 2, input.s)", "is no span of time", (1, 1)),
+        ("audit([])", "`audit` takes an object", (1, 1)),
+        ("approve(1)", "`approve` takes a string", (1, 1)),
+        ("[].pop()", "", (1, 1)),
+        ("\"ab\"[0]", "an index reads", (1, 5)),
+        ("input.n[0]", "an index reads", (1, 8)),
+        ("slice(input.n, 0, 1)", "`slice` takes", (1, 1)),
+        ("join([1], \",\")", "`join` takes", (1, 1)),
+        ("sort([1, \"a\"])", "different types", (1, 1)),
+        ("to_number(\"abc\")", "`abc` is no number", (1, 1)),
+        ("context == 1 && session.facts.x", "different types", (1, 9)),
+    ] {
+        if says.is_empty() {
+            continue;
+        }
+        let case = Case::new(script, json!({"n": 5, "s": "a", "o": {}, "list": [1]}));
+        let (message, at) = case.failure();
+        assert!(message.contains(says), "{script}: {message}");
+        assert_eq!(at, Some(position), "{script}: {message}");
+    }
+}
+
+#[test]
+fn refuses_what_a_script_may_not_say_and_points_at_it() {
+    for (text, at, message, help) in [
+        ("next(inptu)", 5, "unknown variable `inptu`", "did you mean `input`?"),
+        ("let total = 1; totl", 15, "unknown variable `totl`", "did you mean `total`?"),
+        ("nxt(input)", 0, "unknown function `nxt`", "did you mean `next(input, options?)`?"),
+        ("fn double(x) { x } duoble(1)", 19, "unknown function `duoble`", "did you mean `double(…)`?"),
+        ("next()", 0, "`next` takes 1 to 2 values, this call gives 0", "next(input, options?)"),
+        ("next(input, 1, 2)", 0, "`next` takes 1 to 2 values", ""),
+        ("now(1)", 0, "`now` takes 0 values", ""),
+        ("fn f(a) { a } f()", 14, "`f` takes 1 values, this call gives 0", ""),
+        ("tool = \"x\";", 0, "`tool` cannot be changed", "let copy = tool;"),
+        ("context.tenant = \"x\";", 0, "`context` cannot be changed", ""),
+        ("session.labels.push(\"x\")", 0, "`session` cannot be changed", ""),
+        ("options.a = 1;", 0, "`options` cannot be changed", ""),
+        ("const A = [1]; A.push(2)", 15, "`A` is a constant", ""),
+        ("let input = 1;", 4, "`input` is a member of the call", ""),
+        ("for tool in [1] {}", 4, "`tool` is a member of the call", ""),
+        ("try { 1 } catch (id) { 2 }", 17, "`id` is a member of the call", ""),
+        ("[1].map(|session| 1)", 8, "`session` is a member of the call", ""),
+        ("fn f() { input } f()", 9, "cannot use `input`", "hand it over"),
+        ("let x = 1; fn f() { x } f()", 20, "unknown variable `x`", ""),
+        ("fn next(x) { x } next(input)", 11, "there is a function `next` already", ""),
+        ("fn f(a) { a } fn f(a, b) { a } f(1)", 8, "two functions have the name `f`", ""),
+        ("fn f() { this.x } f()", 9, "`this` has no place", ""),
+        ("input.f(); fn f() { 1 }", 6, "`f` is a function of the script", "write `f(…)`"),
+        ("switch input.n { 1 => 2, _ => 3 }", 0, "`switch` has no place", "if … else if"),
+        ("do { 1 } while true", 0, "`do` has no place", ""),
+        ("import \"x\" as y;", 0, "a module has no place", ""),
+        ("let x = 1; export x;", 11, "a module has no place", ""),
+        ("eval(\"1\")", 0, "unknown function `eval`", ""),
+        ("sleep(1)", 0, "unknown function `sleep`", ""),
+        ("print(input)", 0, "unknown function `print`", "did you mean `audit(object)`?"),
+        ("timestamp()", 0, "unknown function `timestamp`", "`now()`"),
+        ("let f = |x| x; f.call(1)", 8, "a closure stands only in", ""),
+        ("Fn(\"next\").call(input)", 0, "unknown function", ""),
+        ("cache_set(1, 2, \"60\")", 16, "`60` is no span of time", ""),
+        ("matches(id, tool)", 12, "must be written out", ""),
+        ("let x = 1; x <<= 2;", 13, "`<<=` has no place", "`+=`"),
+        ("input.a ** 2", 8, "`**` is no operator of scripts", ""),
+        ("`a ${tool}`", 0, "has no place", "`+`"),
+        ("input?.a", 5, "`?.`", ""),
+        ("global::x", 0, "`::`", ""),
+        ("[1, 2].push(3)", 0, "only variables", ""),
+        ("push(next(input), 3)", 5, "only variables", ""),
+        ("output", 0, "unknown variable `output`", ""),
+        ("let x = ;", 8, "", ""),
+    ] {
+        let error = Around::compile(text).expect_err(text);
+        assert!(error.message.contains(message), "{text}: {error:?}");
+        assert_eq!(error.offset, Some(at), "{text}: {error:?}");
+        assert!(error.help.clone().unwrap_or_default().contains(help), "{text}: {error:?}");
+    }
+}
+
+#[test]
+fn hostile_scripts_end_in_an_error_that_they_cannot_catch() {
+    let nested = |open: &str, close: &str, times| format!("{}1{}", open.repeat(times), close.repeat(times));
+    let long = "x".repeat(60_000);
+    for script in [
+        "loop {}".to_owned(),
+        "while true { try { throw \"x\"; } catch { } }".to_owned(),
+        "fn f(x) { f(x + 1) } f(0)".to_owned(),
+        "fn f(x) { try { f(x + 1) } catch { f(x + 1) } } f(0)".to_owned(),
+        "fn f(x) { [x].map(|y| f(y)) } f(0)".to_owned(),
+        "fn f(x) { if x > 0 { if x > 0 { [[[f([[x]].len() + x)]]] } } } f(1)".to_owned(),
+        "let s = \"ab\"; loop { s += s; }".to_owned(),
+        "let s = \"ab\"; loop { s = s.replace(\"a\", s); }".to_owned(),
+        "let a = [1]; loop { a = [a, a]; }".to_owned(),
+        "let a = [1]; loop { a.push(a); }".to_owned(),
+        "let o = #{}; loop { o.x = o; }".to_owned(),
+        "let o = #{a: #{b: 1}}; loop { o.a.b = o; }".to_owned(),
+        "let a = []; loop { a.push(1); }".to_owned(),
+        "let a = []; loop { a.push(input.text + to_text(a.len())); }".to_owned(),
+        "let a = [1]; for i in range(0, 60) { a = [a, a]; } a".to_owned(),
+        "let a = [1]; for i in range(0, 60) { a = [a, a]; } a == a".to_owned(),
+        "let a = [1]; for i in range(0, 60) { a = [a, a]; } next(a)".to_owned(),
+        "let a = [1]; for i in range(0, 60) { a = [a, a]; } to_text(a)".to_owned(),
+        "range(0, 9223372036854775807)".to_owned(),
+        "range(-9223372036854775807, 9223372036854775807)".to_owned(),
+        "range(0, 1000000).len()".to_owned(),
+        "let big = input.rows; let all = []; loop { all.push(big.map(|x| x)); }".to_owned(),
+        "let a = []; for i in range(0, 2000) { a.push(input); } a".to_owned(),
+        format!("let s = \"{long}\"; let a = []; for i in range(0, 400) {{ a.push(s); }} join(a, s)"),
+        "loop { now(); }".to_owned(),
+        "loop { try { audit(#{a: 1}); } catch { } }".to_owned(),
+    ] {
+        let caught = format!("try {{ {script} }} catch {{ 1 }}");
+        for script in [&script, &caught] {
+            if script.starts_with("try") && script.contains("fn ") {
+                continue;
+            }
+            let rows: Vec<u32> = (0..5_000).collect();
+            let mut case = Case::new(script, json!({"text": "x".repeat(60_000), "rows": rows}));
+            for _ in 0..200 {
+                case = case.answer(json!(1));
+            }
+            let (message, _) = case.failure();
+            assert!(!message.contains("made its evaluation fail"), "{script}: {message}");
+        }
+    }
+    for script in [
+        nested("(", ")", 5_000),
+        nested("[", "]", 5_000),
+        nested("{", "}", 5_000),
+        nested("if true {", "}", 5_000),
+        nested("loop { ", "}", 5_000),
+        nested("try { ", "} catch { }", 5_000),
+        nested("#{a: ", "}", 5_000),
+        nested("next(", ")", 5_000),
+        format!("let f = {}1", "|x| ".repeat(5_000)),
+        format!("{}true", "!".repeat(5_000)),
+        format!("input{} = 1", ".a".repeat(5_000)),
+        format!("input{}", "[0]".repeat(5_000)),
+        format!("if true {{}} {}", "else if true {} ".repeat(5_000)),
+        format!("1{}", " + 1".repeat(5_000)),
+        "x;".repeat(50_000),
+        (0..1_000).map(|n| format!("fn f{n}() {{ 1 }} ")).collect(),
+    ] {
+        assert!(Around::compile(&script).is_err(), "{}", script.get(..40).unwrap_or_default());
+    }
+}
+
+#[test]
+fn stopping_at_an_effect_is_caught_by_nobody() {
+    for script in [
+        "try { next(input) } catch (e) { 1 }",
+        "let x = 0; loop { try { next(input); } catch { x += 1; } }",
+        "fn f() { try { next(1) } catch { 2 } } f()",
+        "[1, 2].map(|x| { try { next(x) } catch { x } })",
+        "let out = try_it(input); out; fn try_it(x) { try { next(x) } catch { 2 } }",
+    ] {
+        let (effects, end) = Case::new(script, json!({})).run();
+        assert!(matches!(end, Replay::Effect(Effect::Next { .. })), "{script}: {end:?}");
+        assert_eq!(effects.len(), 1, "{script}");
+    }
+}
+
+#[test]
+fn a_script_sees_the_session_as_it_was_when_it_began() {
+    let script = "let before = session.facts.order; next(input); [before, session.facts.order]";
+    let mut case = Case::new(script, json!({})).answer(json!(1));
+    case.session.keep_fact("order", None, json!("open"));
+    assert_eq!(case.output(), json!(["open", "open"]));
+    case.session.unsettle("facts.order");
+    let around = case.compiled();
+    let failure = around.begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap_err();
+    assert!(failure.message.contains("`facts.order` of the session"), "{failure:?}");
+    let other = Around::compile("session.facts.other").unwrap();
+    assert!(other.begin(&CallView::new(&case.call, &case.session), &Value::Null).is_ok());
+}
+
+#[test]
+fn a_script_wraps_only_calls_whose_input_is_an_object() {
+    let case = Case::new("next(input)", json!([1]));
+    let failure = case.compiled().begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap_err();
+    assert!(failure.message.contains("no JSON object"), "{failure:?}");
+}
+
+#[test]
+fn is_shared_between_threads() {
+    fn shareable<T: Send + Sync + std::fmt::Debug + 'static>() {}
+    shareable::<Around>();
+    shareable::<callgate::script::ScriptCall>();
+    shareable::<Journal>();
+    shareable::<Replay>();
+}

@@ -7,7 +7,9 @@ use std::path::Path;
 use callgate::authoring::{Record, Shape};
 use callgate::detect::Detector;
 use callgate::policy::rules_record;
-use callgate::script::FUNCTIONS;
+use callgate::script::{
+    Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, SCRIPT_LIMITS, STATEMENTS, VARIABLES,
+};
 
 /// What a value may be, in a few words, with the records that it names.
 fn words(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
@@ -34,6 +36,69 @@ fn words(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
         Shape::Either(shapes) => {
             shapes.iter().map(|shape| words(shape, named)).collect::<Vec<_>>().join("; or ")
         }
+    }
+}
+
+fn functions(page: &mut String, wanted: impl Fn(&Function) -> bool) {
+    page.push_str("\n| function | gives |\n| --- | --- |\n");
+    for function in FUNCTIONS.iter().filter(|function| wanted(function)) {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} |",
+            function.signature().replace('|', "\\|"),
+            function.about.replace('|', "\\|")
+        );
+    }
+}
+
+/// What can stand in `around: { script: … }`.
+fn scripts(page: &mut String) {
+    page.push_str(
+        "\n## Scripts of `around`\n\nStatements around the execution of a call. What `next` gives is the tool's output; the value of the last statement is\n\
+         the output of the call. Operators are those of `expr`, and as strict: values of different types are not compared, what is\n\
+         not there is not read. A script may run several times from its start, with the same answers to its effects.\n\n\
+         | variable | holds |\n| --- | --- |\n",
+    );
+    for (name, holds) in VARIABLES {
+        let _ = writeln!(page, "| `{name}` | {holds} |");
+    }
+    page.push_str("\nOnly `input` can be changed.\n\n| statement | does |\n| --- | --- |\n");
+    for (example, does) in STATEMENTS {
+        let _ = writeln!(page, "| `{}` | {} |", example.replace('|', "\\|"), does.replace('|', "\\|"));
+    }
+    page.push_str("\nEffects, whose answers are kept in the journal of the call:\n");
+    functions(page, Function::is_effect);
+    page.push_str("\nFunctions, beside those of `expr`:\n");
+    functions(page, |function| function.scripts_only() && !function.is_effect());
+    page.push_str("\nLimits, of each run of a script unless it says otherwise. What exceeds one fails, and cannot be caught.\n\n| limit | |\n| --- | --- |\n");
+    let limits = &SCRIPT_LIMITS;
+    for (what, most) in [
+        ("the script's text", format!("{} KiB", MAX_SCRIPT >> 10)),
+        ("steps", limits.steps.to_string()),
+        ("wall time", format!("{} ms", limits.time.as_millis())),
+        ("functions of its own inside one another", limits.calls.to_string()),
+        ("code inside of code while it runs", limits.depth.to_string()),
+        ("one string that it makes", format!("{} KiB", limits.text >> 10)),
+        ("all strings that it makes", format!("{} MiB", limits.texts >> 20)),
+        ("elements and members that it makes", limits.values.to_string()),
+        (
+            "what it hands to effects and gives as output, where that is not passed on as it came",
+            format!("{} MiB, each value counting 64 bytes beside its text", limits.output >> 20),
+        ),
+        ("effects of a call", MAX_EFFECTS.to_string()),
+        ("a journal that is kept", format!("{} MiB, counted in the same way", MAX_JOURNAL >> 20)),
+    ] {
+        let _ = writeln!(page, "| {what} | {most} |");
+    }
+}
+
+#[test]
+fn what_the_reference_shows_of_scripts_compiles() {
+    for (name, _) in VARIABLES {
+        assert!(Around::compile(name).is_ok(), "{name}");
+    }
+    for (example, _) in STATEMENTS {
+        assert!(Around::compile(example).is_ok(), "{example}: {:?}", Around::compile(example));
     }
 }
 
@@ -65,15 +130,11 @@ fn reference() -> String {
             );
         }
     }
-    page.push_str("\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n\n| function | gives |\n| --- | --- |\n");
-    for function in FUNCTIONS {
-        let _ = writeln!(
-            page,
-            "| `{}` | {} |",
-            function.signature().replace('|', "\\|"),
-            function.about.replace('|', "\\|")
-        );
-    }
+    page.push_str(
+        "\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n",
+    );
+    functions(&mut page, |function| !function.scripts_only());
+    scripts(&mut page);
     page.push_str("\n## Detectors\n\n| detector | finds |\n| --- | --- |\n");
     for detector in Detector::ALL {
         let _ = writeln!(page, "| `{}` | {} |", detector.name(), detector.description());

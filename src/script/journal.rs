@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::around::ScriptCall;
 use super::effect::{Answer, Effect, reaches_outside};
+use super::work::VALUE_BYTES;
 
 /// Effects that one call of a script may ask for.
 pub const MAX_EFFECTS: usize = 64;
-/// Bytes and values that a journal may have where it is kept or read.
+/// Bytes that a journal may have where it is kept or read; each value counts as 64 of them beside its text.
 pub const MAX_JOURNAL: usize = 16 << 20;
 
 /// The effects of one call of a script, in order, with their answers.
@@ -218,13 +219,14 @@ impl Serialize for Journal {
     }
 }
 
-/// About how many bytes and values a value has.
+/// About how many bytes a value takes.
 fn size(value: &Value) -> usize {
-    1 + match value {
-        Value::String(text) => text.len(),
-        Value::Number(number) => number.as_str().len(),
-        Value::Array(items) => items.iter().map(size).sum(),
-        Value::Object(members) => members.iter().map(|(key, member)| key.len() + size(member)).sum(),
-        Value::Null | Value::Bool(_) => 0,
-    }
+    VALUE_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Number(number) => number.as_str().len(),
+            Value::Array(items) => items.iter().map(size).sum(),
+            Value::Object(members) => members.iter().map(|(key, member)| key.len() + size(member)).sum(),
+            Value::Null | Value::Bool(_) => 0,
+        }
 }

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::number::Number;
-use super::work::{Fault, Work};
+use super::work::{Fault, VALUE_BYTES, Work};
 use crate::json::{JsonType, MAX_DEPTH};
 
 /// A value made by an expression or script nests no deeper than this, not counting what it holds of the call.
@@ -167,7 +167,8 @@ impl<'r> Val<'r> {
     }
 
     fn json_below(&self, work: &Work, depth: usize) -> Result<Value, Fault> {
-        work.handed_out(1)?;
+        work.step()?;
+        work.handed_out(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }

@@ -18,13 +18,17 @@ pub struct Limits {
     pub texts: usize,
     /// Elements and members that it makes.
     pub values: usize,
-    /// Bytes and values that it hands out: arguments of effects, and its output.
+    /// Bytes that it hands out: arguments of effects, and its output, where they are not passed on as they came. Each value
+    /// counts as 64 of them beside its text.
     pub output: usize,
     /// Functions and expressions inside one another.
     pub depth: usize,
     /// Functions of the script's own inside one another.
     pub calls: usize,
 }
+
+/// What a JSON value takes beside its text, about, in bytes.
+pub(super) const VALUE_BYTES: usize = 64;
 
 /// How often the clock is looked at.
 const STEPS_BETWEEN_LOOKS: u64 = 256;
@@ -107,9 +111,8 @@ impl Work {
 
     /// Counts what is handed out.
     pub(super) fn handed_out(&self, size: usize) -> Result<(), Fault> {
-        count(&self.output, size, self.limits.output).map_err(|most| {
-            Fault::Limit(format!("{} hands out more than {most} bytes and values", self.limits.who))
-        })
+        count(&self.output, size, self.limits.output)
+            .map_err(|most| Fault::Limit(format!("{} hands out more than {most} bytes", self.limits.who)))
     }
 }
 

@@ -1,0 +1,75 @@
+//! What an `around` script costs: nothing but itself, with one `next`, and reading one field of small and large inputs; with
+//! floors beside it: a copy of the input, and an expression on the same call.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::script::{Answer, Around, Journal, Predicate, Replay, ScriptCall};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use serde_json::{Value, json};
+
+fn input(rows: usize) -> Value {
+    let rows: Vec<Value> =
+        (0..rows).map(|n| json!({"name": format!("row number {n}"), "price": n, "tags": ["a"]})).collect();
+    json!({"amount": 250, "customer": "c1", "rows": rows})
+}
+
+/// From the start to the end, each effect answered by the same output.
+fn run(around: &Around, seen: &ScriptCall, output: &Arc<Value>) -> Replay {
+    let mut journal = Journal::new(seen);
+    loop {
+        match around.replay(seen, &journal) {
+            Replay::Effect(effect) => journal.push(effect, Answer::Value(Arc::clone(output))),
+            end => return end,
+        }
+    }
+}
+
+const SCRIPTS: [(&str, &str); 5] = [
+    ("trivial", "1"),
+    ("one next", "let out = next(input); out"),
+    ("one field", "if input.amount > 100 { 1 } else { 2 }"),
+    (
+        "change and add",
+        "if input.amount > 100 { input.large = true; } let out = next(input); out.seen = true; out",
+    ),
+    ("loop of 1000", "let sum = 0; for i in range(0, 1000) { sum += i; } sum"),
+];
+
+fn scripts(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("script");
+    for (size, rows) in [("100 B", 1), ("10 KB", 180), ("1 MB", 18_000)] {
+        let (call, session) = (ToolCall::new("c1", "pay", input(rows)), SessionState::default());
+        let view = CallView::new(&call, &session);
+        let output = Arc::new(input(rows));
+        for (name, script) in SCRIPTS {
+            let around = Around::compile(script).expect("a script");
+            let seen = around.begin(&view, &Value::Null).expect("a call");
+            assert!(matches!(run(&around, &seen, &output), Replay::Done { .. }));
+            group.bench_function(BenchmarkId::new(name, size), |bencher| {
+                bencher.iter(|| black_box(run(&around, &seen, &output)));
+            });
+        }
+        let around = Around::compile("next(input)").expect("a script");
+        group.bench_function(BenchmarkId::new("begin", size), |bencher| {
+            bencher.iter(|| black_box(around.begin(&view, &Value::Null)));
+        });
+        let predicate = Predicate::compile("input.amount > 100").expect("an expression");
+        group.bench_function(BenchmarkId::new("floor: expression", size), |bencher| {
+            bencher.iter(|| black_box(predicate.eval(&view)));
+        });
+        group.bench_function(BenchmarkId::new("floor: copy of the input", size), |bencher| {
+            bencher.iter(|| black_box(call.input.clone()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, scripts);
+criterion_main!(benches);

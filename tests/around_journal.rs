@@ -1,0 +1,406 @@
+//! What journals of `around` scripts must keep to: the same journal gives the same end, in any process, and one that was
+//! changed is noticed or is answered for.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::script::{Answer, Around, Effect, Journal, JournalError, Replay};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const SCRIPT: &str = r#"
+    let known = cache_get(#{ to: input.to });
+    if !is_null(known) { return known; }
+    audit(#{ phase: "start", at: now(), seen: session.facts.order });
+    let tries = 0;
+    loop {
+        tries += 1;
+        try {
+            let out = next(input);
+            cache_set(#{ to: input.to }, out, "1m");
+            return #{ out: out, tries: tries, luck: random() < 0.5 };
+        } catch (e) {
+            if tries == 3 || e.kind != "timeout" { throw e; }
+            input.attempt = tries;
+        }
+    }
+"#;
+
+fn call() -> ToolCall {
+    ToolCall::new("c1", "send", json!({"to": "ana", "body": "x"})).with_context(json!({"tenant": "acme"}))
+}
+
+fn session() -> SessionState {
+    let mut session = SessionState::default();
+    session.keep_fact("order", None, json!({"status": "open"}));
+    session
+}
+
+fn value(value: Value) -> Answer {
+    Answer::Value(Arc::new(value))
+}
+
+fn timeout() -> Answer {
+    Answer::Error { message: "too slow".to_owned(), kind: Some("timeout".to_owned()) }
+}
+
+/// The answers of a run in which the tool is too slow at first.
+fn answers() -> Vec<Answer> {
+    let sent = value(json!({"sent": [1, null, "é"], "price": 1.5}));
+    vec![
+        value(json!(null)),
+        value(json!(5)),
+        value(json!(null)),
+        timeout(),
+        sent,
+        value(json!(null)),
+        value(json!(0.25)),
+    ]
+}
+
+fn end(replay: &Replay) -> Value {
+    match replay {
+        Replay::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
+        Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
+        Replay::Threw(thrown) => json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from }),
+        Replay::Failed(failure) => json!({ "failed": failure.message, "mismatch": failure.mismatch }),
+    }
+}
+
+/// Runs with these answers, to the end or to the effect that has none.
+fn run(answers: &[Answer]) -> (Journal, Replay) {
+    let (call, session) = (call(), session());
+    let around = Around::compile(SCRIPT).unwrap();
+    let seen = around.begin(&CallView::new(&call, &session), &call.options).unwrap();
+    let mut journal = Journal::new(&seen);
+    loop {
+        match (around.replay(&seen, &journal), answers.get(journal.len())) {
+            (Replay::Effect(effect), Some(answer)) => journal.push(effect, answer.clone()),
+            (end, _) => return (journal, end),
+        }
+    }
+}
+
+fn kept(answers: &[Answer]) -> Value {
+    serde_json::to_value(run(answers).0).unwrap()
+}
+
+/// What another process makes of a journal that was kept.
+fn resumed(kept: &Value) -> Result<Replay, JournalError> {
+    // The session has gone on; the script still sees what it began with.
+    let (call, mut session) = (call(), session());
+    session.keep_fact("order", None, json!({"status": "closed"}));
+    let around = Around::compile(SCRIPT).unwrap();
+    let (seen, journal) = around.resume(&CallView::new(&call, &session), &call.options, kept)?;
+    let replay = around.replay(&seen, &journal);
+    assert_eq!(end(&replay), end(&around.replay(&seen, &journal)), "a replay is deterministic");
+    assert_eq!(serde_json::to_value(&journal).unwrap(), *kept, "a journal is kept as it was read");
+    Ok(replay)
+}
+
+#[test]
+fn a_kept_journal_goes_on_where_it_stopped() {
+    let answers = answers();
+    for length in 0..=answers.len() {
+        let (_, expected) = run(&answers[..length]);
+        let text = serde_json::to_string(&kept(&answers[..length])).unwrap();
+        let replay = resumed(&callgate::json::parse(&text).unwrap()).unwrap();
+        assert_eq!(end(&replay), end(&expected), "after {length} answers");
+    }
+    assert!(matches!(run(&answers).1, Replay::Done { .. }));
+}
+
+#[test]
+fn says_whether_something_was_done_outside() {
+    let answers = answers();
+    for (length, performed) in [(0, false), (1, false), (2, false), (3, true), (7, true)] {
+        assert_eq!(run(&answers[..length]).0.performed(), performed, "after {length} answers");
+    }
+}
+
+#[test]
+fn is_bound_to_its_script_and_its_call() {
+    let kept = kept(&answers()[..3]);
+    let (call, session) = (call(), session());
+    let around = Around::compile(SCRIPT).unwrap();
+    let resume = |around: &Around, call: &ToolCall| {
+        around.resume(&CallView::new(call, &session), &call.options, &kept).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(resume(&Around::compile(&format!("{SCRIPT} ")).unwrap(), &call), JournalError::OtherScript);
+    for other in [
+        ToolCall { id: "c2".to_owned(), ..call.clone() },
+        ToolCall { tool: "sent".to_owned(), ..call.clone() },
+        ToolCall { server: Some("mail".to_owned()), ..call.clone() },
+        ToolCall { input: json!({"to": "bob", "body": "x"}), ..call.clone() },
+        ToolCall { context: json!({"tenant": "other"}), ..call.clone() },
+        ToolCall { options: json!({"timeout": 1}), ..call.clone() },
+    ] {
+        assert_eq!(resume(&around, &other), JournalError::OtherCall, "{other:?}");
+    }
+    // The same JSON, spelled otherwise.
+    let same = ToolCall { input: json!({"body": "x", "to": "ana"}), ..call.clone() };
+    assert!(around.resume(&CallView::new(&same, &session), &same.options, &kept).is_ok());
+}
+
+#[test]
+fn a_journal_of_another_call_is_not_replayed() {
+    let session = session();
+    let around = Around::compile(SCRIPT).unwrap();
+    let other = ToolCall::new("c9", "send", json!({"to": "bob"}));
+    let seen = around.begin(&CallView::new(&other, &session), &Value::Null).unwrap();
+    let (journal, _) = run(&answers()[..2]);
+    assert!(matches!(around.replay(&seen, &journal), Replay::Failed(failure) if failure.mismatch));
+}
+
+#[test]
+fn what_is_no_journal_is_refused() {
+    let good = kept(&answers());
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut changed = good.clone();
+        change(&mut changed);
+        changed
+    };
+    for (bad, says) in [
+        (json!(null), "no journal"),
+        (json!({}), "no journal"),
+        (with(&|journal| journal["journal"] = json!(2)), "version 2"),
+        (with(&|journal| journal["more"] = json!(1)), "unknown field"),
+        (with(&|journal| journal["entries"][0]["more"] = json!(1)), "unknown field"),
+        (with(&|journal| journal["entries"][0]["effect"] = json!("exec")), "no effect"),
+        (with(&|journal| journal["entries"][0]["effect"] = json!("len")), "no effect"),
+        (with(&|journal| journal["entries"][3]["value"] = json!(1)), "one answer"),
+        (with(&|journal| drop(journal["entries"][0].as_object_mut().unwrap().remove("value"))), "one answer"),
+        (with(&|journal| drop(journal.as_object_mut().unwrap().remove("session"))), "session is missing"),
+        (with(&|journal| journal["entries"] = json!(vec![good["entries"][0].clone(); 100])), "too large"),
+        (with(&|journal| journal["entries"][0]["value"] = json!("x".repeat(17 << 20))), "too large"),
+    ] {
+        let error = resumed(&bad).unwrap_err().to_string();
+        assert!(error.contains(says), "{error} for {says}");
+    }
+}
+
+#[test]
+fn a_journal_too_large_to_be_kept_is_an_error() {
+    let (journal, _) = run(&[value(json!("x".repeat(17 << 20)))]);
+    assert!(serde_json::to_value(journal).unwrap_err().to_string().contains("too large"));
+}
+
+/// The other half of [`another_process_ends_as_this_one`]: run by it, with the journal in a file.
+#[test]
+#[ignore = "run by the test of another process"]
+fn child_of_another_process() {
+    let Some(path) = std::env::var_os("CALLGATE_TEST_JOURNAL") else { return };
+    let kept = callgate::json::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let (call, session) = (call(), SessionState::default());
+    let around = Around::compile(SCRIPT).unwrap();
+    let (seen, mut journal) = around.resume(&CallView::new(&call, &session), &call.options, &kept).unwrap();
+    let rest = answers();
+    let end = loop {
+        match around.replay(&seen, &journal) {
+            Replay::Effect(effect) => {
+                let answer = rest[journal.len()].clone();
+                journal.push(effect, answer);
+            }
+            other => break end(&other),
+        }
+    };
+    std::fs::write(path, end.to_string()).unwrap();
+}
+
+#[test]
+fn another_process_ends_as_this_one() {
+    let answers = answers();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), serde_json::to_string(&kept(&answers[..4])).unwrap()).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "around_journal::child_of_another_process", "--ignored", "--quiet"])
+        .env("CALLGATE_TEST_JOURNAL", file.path())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let ended = callgate::json::parse(&std::fs::read_to_string(file.path()).unwrap()).unwrap();
+    assert!(callgate::json::equal(&ended, &end(&run(&answers).1)), "{ended}");
+}
+
+/// One way to change a journal.
+#[derive(Clone, Debug)]
+enum Change {
+    Cut(usize),
+    Remove(usize),
+    Swap(usize, usize),
+    Repeat(usize),
+    Answer(usize, Value),
+    Fail(usize, Option<String>),
+    Rename(usize, &'static str),
+    Arguments(usize, usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let entry = 0..7usize;
+    let answer = prop_oneof![
+        Just(json!(null)),
+        Just(json!(0.75)),
+        Just(json!({"sent": 1})),
+        Just(json!("text")),
+        Just(json!([[1], {"a": null}])),
+    ];
+    let kind = prop_oneof![Just(None), Just(Some("timeout".to_owned())), Just(Some("other".to_owned()))];
+    let name =
+        prop::sample::select(vec!["next", "now", "random", "audit", "cache_get", "cache_set", "approve"]);
+    prop_oneof![
+        (0..8usize).prop_map(Change::Cut),
+        entry.clone().prop_map(Change::Remove),
+        (entry.clone(), entry.clone()).prop_map(|(a, b)| Change::Swap(a, b)),
+        entry.clone().prop_map(Change::Repeat),
+        (entry.clone(), answer).prop_map(|(at, answer)| Change::Answer(at, answer)),
+        (entry.clone(), kind).prop_map(|(at, kind)| Change::Fail(at, kind)),
+        (entry.clone(), name).prop_map(|(at, name)| Change::Rename(at, name)),
+        (entry.clone(), entry).prop_map(|(at, other)| Change::Arguments(at, other)),
+    ]
+}
+
+fn apply(change: &Change, entries: &mut Vec<Value>) {
+    let has = |at: &usize| *at < entries.len();
+    match change {
+        Change::Cut(length) => entries.truncate(*length),
+        Change::Remove(at) if has(at) => drop(entries.remove(*at)),
+        Change::Swap(a, b) if has(a) && has(b) => entries.swap(*a, *b),
+        Change::Repeat(at) if has(at) => entries.insert(*at, entries[*at].clone()),
+        Change::Answer(at, answer) if has(at) => {
+            let entry = entries[*at].as_object_mut().unwrap();
+            entry.remove("error");
+            entry.insert("value".to_owned(), answer.clone());
+        }
+        Change::Fail(at, kind) if has(at) => {
+            let entry = entries[*at].as_object_mut().unwrap();
+            entry.remove("value");
+            let error = match kind {
+                Some(kind) => json!({"message": "no", "kind": kind}),
+                None => json!({"message": "no"}),
+            };
+            entry.insert("error".to_owned(), error);
+        }
+        Change::Rename(at, name) if has(at) => entries[*at]["effect"] = json!(name),
+        Change::Arguments(at, other) if has(at) && has(other) => {
+            entries[*at]["arguments"] = entries[*other]["arguments"].clone();
+        }
+        _ => {}
+    }
+}
+
+fn answer_of(entry: &Value) -> Answer {
+    match entry.get("error") {
+        Some(error) => Answer::Error {
+            message: error["message"].as_str().unwrap().to_owned(),
+            kind: error["kind"].as_str().map(str::to_owned),
+        },
+        None => value(entry["value"].clone()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// The script itself is asked what it would have done with these answers: where the journal says otherwise, that is a
+    /// mismatch; where not, the journal goes on as the script does.
+    #[test]
+    fn a_changed_journal_is_a_mismatch_or_what_the_script_would_do(changes in prop::collection::vec(change(), 1..4)) {
+        let mut kept = kept(&answers());
+        let mut entries = kept["entries"].as_array().unwrap().clone();
+        for change in &changes {
+            apply(change, &mut entries);
+        }
+        kept["entries"] = json!(entries);
+        let answers: Vec<Answer> = entries.iter().map(answer_of).collect();
+        let (honest, expected) = run(&answers);
+        let honest = serde_json::to_value(&honest).unwrap();
+        let honest = honest["entries"].as_array().unwrap();
+        let asked = |entry: &Value| (entry["effect"].clone(), entry["arguments"].clone());
+        let as_asked = honest.len() == entries.len()
+            && honest.iter().zip(&entries).all(|(honest, kept)| asked(honest) == asked(kept));
+        let replay = resumed(&kept).unwrap();
+        if as_asked {
+            prop_assert_eq!(end(&replay), end(&expected));
+        } else {
+            prop_assert!(matches!(&replay, Replay::Failed(failure) if failure.mismatch), "{replay:?}");
+        }
+    }
+
+    #[test]
+    fn no_script_makes_a_replay_panic(
+        words in prop::collection::vec(prop::sample::select(WORDS.to_vec()), 1..14),
+        answer in prop::sample::select(vec![json!(null), json!(1), json!("a"), json!([1, {"a": 2}]), json!({"a": {"b": [1]}})]),
+    ) {
+        let script = words.join(" ");
+        let Ok(around) = Around::compile(&script) else { return Ok(()) };
+        let (call, session) = (call(), session());
+        let seen = around.begin(&CallView::new(&call, &session), &call.options).unwrap();
+        let mut journal = Journal::new(&seen);
+        for _ in 0..4 {
+            let replay = around.replay(&seen, &journal);
+            prop_assert_eq!(end(&replay), end(&around.replay(&seen, &journal)));
+            match replay {
+                Replay::Effect(effect @ Effect::Approve { .. }) => {
+                    journal.push(effect, Answer::Error { message: "no".to_owned(), kind: None });
+                }
+                Replay::Effect(effect) => journal.push(effect, value(answer.clone())),
+                Replay::Failed(failure) => {
+                    prop_assert!(!failure.message.contains("made its evaluation fail"), "{script}: {failure:?}");
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Pieces of which scripts are made at random.
+const WORDS: &[&str] = &[
+    "let x = next(input);",
+    "let y = [1, 2];",
+    "let z = #{a: [1], b: \"s\"};",
+    "input.a = x;",
+    "input.to += \"x\";",
+    "x.a = y;",
+    "x.a.b[0] = z;",
+    "y[0] = x;",
+    "z.c = z;",
+    "y.push(x);",
+    "y.push(y);",
+    "z.remove(\"a\");",
+    "y.pop();",
+    "for k in x {",
+    "for k in y {",
+    "while y.len() < 5 {",
+    "loop {",
+    "break;",
+    "continue;",
+    "}",
+    "if y[0] == 1 {",
+    "} else {",
+    "try {",
+    "} catch (e) {",
+    "throw e;",
+    "throw \"t\";",
+    "return x;",
+    "approve(\"?\");",
+    "now();",
+    "audit(z);",
+    "audit(x);",
+    "cache_get(x);",
+    "cache_set(x, y, \"1s\");",
+    "let x = y.map(|n| n == x);",
+    "let y = y.filter(|n| n != k);",
+    "fn f(a) { a.a }",
+    "let x = f(x);",
+    "x",
+    "y == x",
+    "z.b + x",
+    "merge(z, x)",
+    "slice(y, 0, 1)",
+    "sort(y)",
+    "to_text(x)",
+    "x ?? y",
+    "session.facts.order",
+];
