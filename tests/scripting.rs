@@ -279,7 +279,10 @@ fn a_script_of_a_file_is_read_and_its_problems_are_placed_in_it() {
     assert!(load().unwrap_err().to_string().contains("wrap.rhai` does not exist"));
     write("wrap.rhai", "// first\nlet out = nxt(input);\nout\n");
     let error = load().unwrap_err().to_string();
-    assert!(error.contains("wrap.rhai:2:11") && error.contains("did you mean `next(input, options?)`?"), "{error}");
+    assert!(
+        error.contains("wrap.rhai:2:11") && error.contains("did you mean `next(input, options?)`?"),
+        "{error}"
+    );
     write("wrap.rhai", "// first\nlet out = next(input);\nout.missing\n");
     let (clock, engine) = (noon(), load().unwrap());
     let outcome = clock.drive(engine.session().execute(call("search", json!({})), &Tool::counting(&clock)));

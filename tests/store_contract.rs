@@ -5,6 +5,8 @@ mod caches;
 mod clocks;
 mod limit_model;
 mod limits;
+#[cfg(test)]
+mod memory_bounds;
 mod slots;
 mod threads;
 

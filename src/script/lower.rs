@@ -8,8 +8,9 @@ use rhai::{AST, Expr, FnCallExpr, Position};
 
 use super::ScriptError;
 use super::functions::{EffectKind, FUNCTIONS, Function, Run, by_name};
+use super::library;
 use super::number::{EXACT_FLOATS, Number};
-use super::operators::{BINARY, operator};
+use super::operators::{self, BINARY, operator};
 use super::parse::{Language, Link, Routine, closure_name, links, offset, routines, spot};
 use super::program::{Body, Closure, Code, Member, Node, Place, Program, Step};
 use super::reads::Reads;
@@ -182,6 +183,17 @@ impl<'a> Lowering<'a> {
         Node { spot: spot(position), code }
     }
 
+    /// `Pay ${input.amount}?`: its parts as texts, joined.
+    fn interpolated(&mut self, parts: &[Expr], position: Position) -> Lowered<Node> {
+        let mut joined = Self::node(position, Code::Text(String::new()));
+        for part in parts {
+            let text = Code::Function(Run::One(library::to_text), vec![self.expression(part)?]);
+            let operands = Box::new([joined, Self::node(part.start_position(), text)]);
+            joined = Self::node(position, Code::Binary(operators::add, operands));
+        }
+        Ok(joined)
+    }
+
     pub(super) fn expressions(&mut self, expressions: &[Expr]) -> Lowered<Vec<Node>> {
         expressions.iter().map(|expression| self.expression(expression)).collect()
     }
@@ -204,6 +216,9 @@ impl<'a> Lowering<'a> {
                 return Err(self
                     .error(position, "`'…'` is no string")
                     .help("put it into double quotes".to_owned()));
+            }
+            Expr::InterpolatedString(parts, _) if self.is_script() => {
+                return self.interpolated(parts, position);
             }
             Expr::InterpolatedString(..) => {
                 return Err(self.no_place(position, "`${…}`").help("join strings with `+`".to_owned()));

@@ -53,6 +53,17 @@ fn a_batch_that_finds_no_room_takes_nothing() {
 }
 
 #[test]
+fn a_key_let_go_for_its_own_batch_needs_room_again() {
+    let keys = |keys: std::ops::Range<usize>| keys.map(|key| one(key, gcra(1))).collect::<Vec<_>>();
+    let mut limits = Limits::new(LOOKED_AT + 2);
+    assert_eq!(limits.take(0, &keys(0..LOOKED_AT + 2)), Ok(Vec::new()));
+    assert!(limits.take(100, &keys(LOOKED_AT..2 * LOOKED_AT + 3)).is_err());
+    assert_in_step(&limits);
+    assert_eq!(limits.take(100, &keys(0..LOOKED_AT + 2)), Ok(Vec::new()));
+    assert_in_step(&limits);
+}
+
+#[test]
 fn each_time_that_a_sliding_window_remembers_takes_room() {
     let mut limits = Limits::new(3);
     for now in [0, 1, 1, 2] {
