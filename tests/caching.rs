@@ -179,6 +179,22 @@ fn a_key_chooses_what_makes_calls_the_same() {
 }
 
 #[test]
+fn an_expression_can_compute_the_key() {
+    let (engine, clock) = policy("cache: { ttl: 1h, key: { expr: 'to_lower(trim(input.query))' } }");
+    let tool = Tool::counting(&clock);
+    let calls = [
+        json!({ "query": "Rust" }),
+        json!({ "query": " rust ", "page": 2 }),
+        json!({ "query": "rhai" }),
+        json!({ "query": 5 }),
+        json!({ "query": 5 }),
+    ]
+    .map(|input| call("search", input));
+    let (hit, miss) = ("cached", "executed");
+    assert_eq!(outcomes(&engine, &clock, &tool, &calls), [miss, hit, miss, miss, miss]);
+}
+
+#[test]
 fn the_bound_holds_and_a_hit_makes_an_entry_the_last_to_go() {
     for (max_entries, expected) in [
         (1, ["executed", "executed", "executed", "executed", "executed", "executed"]),

@@ -40,7 +40,6 @@ fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
     for (name, script, fails, outcome, output, inputs) in [
         ("once", "next(input)", &[][..], ("executed", "unmatched"), gives.clone(), json!([{ "q": 1 }])),
         ("never", "#{ known: true }", &[], ("answered", "answered"), json!({ "known": true }), json!([])),
-        ("nothing", "", &[], ("answered", "answered"), json!(null), json!([])),
         (
             "early",
             "if input.q == 1 { return 5; } next(input)",

@@ -8,10 +8,12 @@ mod meant;
 mod path_words;
 mod regex_words;
 mod reader;
+mod script_words;
 mod shape;
 
 pub use json_schema::{Constraint, json_schema};
 pub use keys::head;
 pub use meant::meant;
 pub use reader::{Polarity, Reader};
+pub use script_words::ScriptProblem;
 pub use shape::{Field, Record, Shape};

@@ -2,7 +2,7 @@
 
 use super::test::{self, Test};
 use super::truth::Truth;
-use crate::authoring::{Field, Reader, Record, Shape, head};
+use crate::authoring::{Field, Reader, Record, ScriptProblem, Shape, head};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY};
 use crate::script::Predicate;
@@ -165,21 +165,9 @@ fn read_predicate(node: &Node, reader: &mut Reader<'_>) -> Option<Predicate> {
     match Predicate::compile(text) {
         Ok(predicate) => reader.check_roots(node, predicate.roots_read()).then_some(predicate),
         Err(error) => {
-            let rest = error.offset.and_then(|offset| text.get(offset..)).unwrap_or_default();
-            let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let range = match error.offset {
-                Some(offset) => offset..offset.saturating_add(word.max(1)),
-                None => 0..text.len(),
-            };
-            let help = error.help.unwrap_or_else(|| match rest.chars().next() {
-                Some('=') => "equality is `==`".to_owned(),
-                _ => "write something that is true or false of a call, as in `input.amount > 100 && tool != \"ping\"`"
-                    .to_owned(),
-            });
-            let message = match text.trim() {
-                "" => "the expression is empty".to_owned(),
-                _ => error.message.replace('\'', "`").replace("script is", "the expression is"),
-            };
+            let example = "write something that is true or false of a call, as in `input.amount > 100 && tool != \"ping\"`";
+            let ScriptProblem { range, message, help } =
+                ScriptProblem::of(text, error, "expression", example);
             reader.report_in(&INVALID_SCRIPT, node, range, message, Some(help));
             None
         }

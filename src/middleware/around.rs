@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
 use crate::json;
@@ -35,6 +35,9 @@ static RECORD: Record = Record {
         scope::SCOPE,
     ],
 };
+
+/// What helps where nothing better is known.
+const EXAMPLE: &str = "a script is Rhai: statements, and `next(input)` for the tool";
 
 /// An `around` policy's own part.
 #[derive(Debug)]
@@ -78,32 +81,28 @@ impl Around {
                 match script::Around::compile(text) {
                     Ok(script) => Some(Self { script, scope, place }),
                     Err(error) => {
-                        let at = error.offset.unwrap_or_default();
-                        let range = at..text.get(at..).and_then(word_end).map_or(text.len(), |end| at + end);
-                        reader.report_in(
-                            &INVALID_SCRIPT,
-                            inline,
-                            range,
-                            error.message,
-                            Some(help(error.help)),
-                        );
+                        let ScriptProblem { range, message, help } =
+                            ScriptProblem::of(text, error, "script", EXAMPLE);
+                        reader.report_in(&INVALID_SCRIPT, inline, range, message, Some(help));
                         None
                     }
                 }
             }
             (None, Some(file)) => {
                 let (source, text) = reader.draw_file(file)?;
-                let name = reader.name_of(source);
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
+                let place = ScriptPlace { file: reader.name_of(source), lines };
                 match script::Around::compile(&text) {
-                    Ok(script) => Some(Self { script, scope, place: ScriptPlace { file: name, lines } }),
+                    Ok(script) => Some(Self { script, scope, place }),
                     Err(error) => {
-                        let start = error.offset.unwrap_or_default();
-                        let end = text.get(start..).and_then(word_end).map_or(text.len(), |end| start + end);
-                        let mut diagnostic =
-                            Diagnostic::new(&INVALID_SCRIPT, Span { source, start, end }, error.message);
-                        diagnostic.help = Some(help(error.help));
-                        reader.report(diagnostic.label(file.span, "the script of this policy"));
+                        let ScriptProblem { range, message, help } =
+                            ScriptProblem::of(&text, error, "script", EXAMPLE);
+                        let span = Span { source, start: range.start, end: range.end };
+                        reader.report(
+                            Diagnostic::new(&INVALID_SCRIPT, span, message)
+                                .label(file.span, "the script of this policy")
+                                .help(help),
+                        );
                         None
                     }
                 }
@@ -143,15 +142,4 @@ impl Around {
     pub fn scope(&self) -> &'static str {
         self.scope.name()
     }
-}
-
-fn help(help: Option<String>) -> String {
-    help.unwrap_or_else(|| "a script is Rhai: statements, and `next(input)` for the tool".to_owned())
-}
-
-/// Where the word ends with which a text begins; one letter, if it is none.
-fn word_end(text: &str) -> Option<usize> {
-    let letters = |c: char| c.is_alphanumeric() || c == '_';
-    let first = text.chars().next()?;
-    Some(if letters(first) { text.find(|c| !letters(c)).unwrap_or(text.len()) } else { first.len_utf8() })
 }

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::CallView;
+use crate::diagnostic::INVALID_SCRIPT;
 use crate::json;
 use crate::matcher::NamePattern;
 use crate::path::Path;
+use crate::script::Expression;
 use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
@@ -40,9 +42,12 @@ static RECORD: Record = Record {
         ),
         Field::optional(
             "key",
-            Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.input.query`")),
-            "Calls of a tool are the same if they have the same values in these places. Without it: the same arguments. The order \
-             of keys and the spelling of numbers make no difference.",
+            Shape::Either(&[
+                Shape::Record(&COMPUTED),
+                Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.input.query`")),
+            ]),
+            "Calls of a tool are the same if they have the same values in these places, or if an expression gives the same for \
+             them. Without it: the same arguments. The order of keys and the spelling of numbers make no difference.",
         ),
         scope::SCOPE,
         Field::optional(
@@ -55,6 +60,24 @@ static RECORD: Record = Record {
     ],
 };
 
+static COMPUTED: Record = Record {
+    name: "computed_key",
+    doc: "A key that is computed.",
+    fields: &[Field::required(
+        "expr",
+        Shape::Text("an expression such as `to_lower(input.query)`"),
+        "What calls must have in common. A call for which it fails goes past the cache.",
+    )],
+};
+
+/// What makes two calls of a tool the same.
+#[derive(Debug)]
+enum Key {
+    Arguments,
+    Places(Vec<Path>),
+    Computed(Expression),
+}
+
 /// A `cache` policy's own part.
 #[derive(Debug)]
 pub struct Cache {
@@ -65,7 +88,7 @@ pub struct Cache {
     /// The tools that make it forget.
     pub invalidate_on: Vec<NamePattern>,
     scope: Scope,
-    key: Vec<Path>,
+    key: Key,
     /// Digest of what entries depend on. A reload that changes it starts anew.
     identity: String,
 }
@@ -76,19 +99,19 @@ impl Cache {
         let ttl = node.get("ttl").and_then(|node| reader.duration(node));
         let max_entries =
             node.get("max_entries").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
-        let key = node.get("key").map(|node| reader.paths(node)).unwrap_or_default();
+        let key = node.get("key").map_or(Some(Key::Arguments), |node| Key::read(node, reader));
         let scope = Scope::read(node);
         let invalidate_on =
             node.get("invalidate_on").map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
-        let places: Vec<&str> = key.iter().map(Path::text).collect();
-        let identity = json::digest(&json!([places, scope.name()])).short();
+        let key_as_written = node.get("key").map(Node::to_json);
+        let identity = json::digest(&json!([key_as_written, scope.name()])).short();
         let max_entries = max_entries.and_then(|entries| usize::try_from(entries).ok()).unwrap_or(100);
         (reader.reported() == reported).then_some(Self {
             ttl: ttl?,
             max_entries,
             invalidate_on,
             scope,
-            key,
+            key: key?,
             identity,
         })
     }
@@ -102,16 +125,37 @@ impl Cache {
     /// call can't be cached: a place of the key can't be read, or the scope is not known.
     pub fn key(&self, view: &CallView<'_>, session: &str) -> Option<String> {
         let scope = self.scope.of(view, session)?;
-        let arguments = if self.key.is_empty() {
-            view.input.clone()
-        } else {
-            let values = self.key.iter().map(|path| {
-                let nodes = path.nodes(view).ok()?;
-                Some(nodes.iter().map(|node| node.to_json()).collect::<Value>())
-            });
-            values.collect::<Option<Value>>()?
+        let (how, same) = match &self.key {
+            Key::Arguments => (0, view.input.clone()),
+            Key::Places(places) => {
+                let values = places.iter().map(|path| {
+                    let nodes = path.nodes(view).ok()?;
+                    Some(nodes.iter().map(|node| node.to_json()).collect::<Value>())
+                });
+                (1, values.collect::<Option<Value>>()?)
+            }
+            Key::Computed(expression) => (2, expression.value(view).ok()?),
         };
         let (server, tool) = (&view.call.server, &view.call.tool);
-        Some(json::digest(&json!([server, tool, scope, self.key.is_empty(), arguments])).to_string())
+        Some(json::digest(&json!([server, tool, scope, how, same])).to_string())
+    }
+}
+
+impl Key {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let Some(computed) = node.get("expr") else { return Some(Self::Places(reader.paths(node))) };
+        let text = computed.as_str()?;
+        match Expression::compile(text) {
+            Ok(expression) => {
+                reader.check_roots(computed, expression.roots_read()).then_some(Self::Computed(expression))
+            }
+            Err(error) => {
+                let example = "write something that calls have in common, as in `to_lower(input.query)`";
+                let ScriptProblem { range, message, help } =
+                    ScriptProblem::of(text, error, "expression", example);
+                reader.report_in(&INVALID_SCRIPT, computed, range, message, Some(help));
+                None
+            }
+        }
     }
 }

@@ -145,6 +145,11 @@ impl Around {
     /// assert_eq!(*output, json!({"hits": 1, "seen": true}));
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptError> {
+        if text.trim().is_empty() {
+            let message = "the script is empty, and would answer every call with null".to_owned();
+            let help = "write `next(input)` where the tool is to run".to_owned();
+            return Err(ScriptError { message, offset: None, help: Some(help) });
+        }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = lower(text, &ast, Language::Script)?;
         let digest = Digest::of(format!("around 1\n{text}").as_bytes());

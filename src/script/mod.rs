@@ -26,7 +26,7 @@ pub use effect::{Answer, Effect};
 pub use functions::{FUNCTIONS, Function};
 pub use guide::{STATEMENTS, VARIABLES};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
-pub use predicate::{Predicate, PredicateError};
+pub use predicate::{Expression, Predicate, PredicateError};
 pub use work::Limits;
 
 use effect::span_of_time;

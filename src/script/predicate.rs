@@ -1,4 +1,4 @@
-//! An expression that is true or false of a call.
+//! Expressions over one call: those that give a value, and those that are true or false of it.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -27,7 +27,7 @@ static LIMITS: Limits = Limits {
     text: 64 << 10,
     texts: 16 << 20,
     values: 100_000,
-    output: 0,
+    output: 64 << 10,
     depth: 160,
     calls: 1,
 };
@@ -45,13 +45,13 @@ pub struct PredicateError {
 
 /// A compiled expression. It can be evaluated on several threads at once.
 #[derive(Debug)]
-pub struct Predicate {
+pub struct Expression {
     program: Program,
     reads: Reads,
 }
 
-impl Predicate {
-    /// Compiles a Rhai expression over the members of the call document: `input.amount > 100 && tool != "ping"`.
+impl Expression {
+    /// Compiles a Rhai expression over the members of the call document: `to_lower(input.query)`.
     ///
     /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % in !in` it may call [`FUNCTIONS`](super::FUNCTIONS),
     /// but for those of scripts. Nothing is converted: each operator and function takes values of its own types and
@@ -60,6 +60,72 @@ impl Predicate {
     ///
     /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
     /// whatever else of Rhai an expression has no use for.
+    pub fn compile(text: &str) -> Result<Self, ScriptError> {
+        let ast = parse(text, Language::Expression, MAX_LENGTH)?;
+        let compiled = lower(text, &ast, Language::Expression)?;
+        Ok(Self { program: compiled.program, reads: compiled.reads })
+    }
+
+    /// The members of the call that the expression reads.
+    pub fn roots_read(&self) -> BTreeSet<Root> {
+        self.reads.roots.clone()
+    }
+
+    /// What the expression gives for a call. Errors: a comparison of values of different types, a missing property or
+    /// member, a part of the session that could not be decided, a number that would lose digits, and every limit of the
+    /// sandbox.
+    ///
+    /// ```
+    /// use callgate::call::{CallView, SessionState, ToolCall};
+    /// use callgate::script::Expression;
+    /// use serde_json::json;
+    ///
+    /// let expression = Expression::compile("[to_lower(input.q), input.page]").unwrap();
+    /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "Rust", "page": 2})), SessionState::default());
+    /// assert_eq!(expression.value(&CallView::new(&call, &session)), Ok(json!(["rust", 2])));
+    /// ```
+    pub fn value(&self, view: &CallView<'_>) -> Result<Value, PredicateError> {
+        self.evaluate(view, |value, work| {
+            value.to_json(work).map_err(|fault| match fault {
+                Fault::Wrong(message) | Fault::Limit(message) => message,
+            })
+        })
+    }
+
+    fn evaluate<T>(
+        &self,
+        view: &CallView<'_>,
+        make: impl FnOnce(&Val<'_>, &Work) -> Result<T, String>,
+    ) -> Result<T, PredicateError> {
+        guarded(|| self.evaluate_unguarded(view, make))
+            .and_then(|result| result)
+            .map_err(|message| PredicateError { message })
+    }
+
+    fn evaluate_unguarded<T>(
+        &self,
+        view: &CallView<'_>,
+        make: impl FnOnce(&Val<'_>, &Work) -> Result<T, String>,
+    ) -> Result<T, String> {
+        if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
+            return Err("the input is no JSON object".to_owned());
+        }
+        self.reads.refuse_unsettled(view.session)?;
+        let mut evaluation = Evaluation::new(&self.program, Seen(*view), &LIMITS);
+        match evaluation.run(Vec::new()) {
+            Ok(value) => make(&value, evaluation.work()),
+            Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
+            Err(_) => Err("the expression gives no value".to_owned()),
+        }
+    }
+}
+
+/// A compiled expression that is true or false of a call.
+#[derive(Debug)]
+pub struct Predicate(Expression);
+
+impl Predicate {
+    /// Compiles an expression, as [`Expression::compile`] does: `input.amount > 100 && tool != "ping"`.
     ///
     /// ```
     /// use callgate::call::{CallView, SessionState, ToolCall};
@@ -73,40 +139,24 @@ impl Predicate {
     /// assert!(predicate.eval(&CallView::new(&call, &session)).is_err());
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptError> {
-        let ast = parse(text, Language::Expression, MAX_LENGTH)?;
-        let compiled = lower(text, &ast, Language::Expression)?;
-        Ok(Self { program: compiled.program, reads: compiled.reads })
+        Expression::compile(text).map(Self)
     }
 
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
-        self.reads.roots.clone()
+        self.0.roots_read()
     }
 
-    /// Whether the expression is true of a call. Errors: anything but a boolean, a comparison of values of different
-    /// types, a missing property or member, a part of the session that could not be decided, a number that would lose
-    /// digits, and every limit of the sandbox.
+    /// Whether the expression is true of a call. Errors: anything but a boolean, and all for which an expression has no
+    /// [value](Expression::value).
     pub fn eval(&self, view: &CallView<'_>) -> Result<bool, PredicateError> {
-        guarded(|| self.evaluate(view))
-            .and_then(|result| result)
-            .map_err(|message| PredicateError { message })
-    }
-
-    fn evaluate(&self, view: &CallView<'_>) -> Result<bool, String> {
-        if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
-            return Err("the input is no JSON object".to_owned());
-        }
-        self.reads.refuse_unsettled(view.session)?;
-        let mut evaluation = Evaluation::new(&self.program, Seen(*view), &LIMITS);
-        match evaluation.run(Vec::new()) {
-            Ok(Val::Boolean(value)) => Ok(value),
-            Ok(Val::Json(Value::Bool(value))) => Ok(*value),
-            Ok(other) => {
+        self.0.evaluate(view, |value, _| match value {
+            Val::Boolean(value) => Ok(*value),
+            Val::Json(Value::Bool(value)) => Ok(*value),
+            other => {
                 Err(format!("the expression gives a value of type {}, not a boolean", other.json_type()))
             }
-            Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
-            Err(_) => Err("the expression gives no value".to_owned()),
-        }
+        })
     }
 }
 
