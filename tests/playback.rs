@@ -15,7 +15,7 @@ impl ToolExecutor for Recording<'_> {
         let record = self.0.iter().find(|record| record.call.id == call.id);
         match record.and_then(|record| record.recorded.clone()) {
             Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error(error)) => Err(ToolError::new(error)),
+            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(ToolAnswer { output: Value::Null, dry: true }),
         }
     }
@@ -56,7 +56,7 @@ pub fn sessions(records: Vec<CallRecord>) -> BTreeMap<String, Vec<CallRecord>> {
 
 /// The outcomes of one session's calls. Neighbours of one round are decided together.
 pub fn play(session: &mut Session, records: &[CallRecord]) -> Vec<Outcome> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     records
         .chunk_by(|one, next| one.round.is_some() && one.round == next.round)
         .flat_map(|round| {

@@ -33,7 +33,10 @@ impl ScriptProblem {
         });
         let message = match text.trim() {
             "" if what == "expression" => "the expression is empty".to_owned(),
-            _ => error.message.replace('\'', "`").replace("script is", &format!("the {what} is")),
+            _ => match error.message.strip_prefix("script is") {
+                Some(rest) => format!("the {what} is{rest}"),
+                None => error.message.replace('\'', "`"),
+            },
         };
         Self { range, message, help }
     }

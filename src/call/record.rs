@@ -11,7 +11,24 @@ pub enum Recorded {
     /// Its result.
     Output(Value),
     /// Its error.
-    Error(String),
+    Error {
+        /// For the model.
+        message: String,
+        /// A word that policies can match, such as `timeout`.
+        kind: Option<String>,
+    },
+}
+
+impl Recorded {
+    /// Reads a text, or an object with `message` and `kind`; anything else is a message as it stands.
+    fn error(error: Value) -> Self {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
+        match (&error, text("message")) {
+            (Value::String(message), _) => Self::Error { message: message.clone(), kind: None },
+            (_, Some(message)) => Self::Error { message, kind: text("kind") },
+            (other, None) => Self::Error { message: other.to_string(), kind: None },
+        }
+    }
 }
 
 /// One line of a calls file.
@@ -73,8 +90,7 @@ impl CallRecord {
             None | Some(Value::Null) => None,
             Some(Value::Object(mut recorded)) => {
                 match (recorded.remove("error"), recorded.remove("output")) {
-                    (Some(Value::String(error)), _) => Some(Recorded::Error(error)),
-                    (Some(error), _) if !error.is_null() => Some(Recorded::Error(error.to_string())),
+                    (Some(error), _) if !error.is_null() => Some(Recorded::error(error)),
                     (_, Some(output)) => Some(Recorded::Output(output)),
                     (_, None) => None,
                 }

@@ -142,6 +142,8 @@ impl<'c> Decision<'c> {
     pub(crate) fn refuse(&mut self, effect: Effect, reason: Reason, retry_after: Option<Duration>) {
         if effect > self.effect {
             (self.effect, self.reason, self.retry_after) = (effect, Some(reason), retry_after);
+            // What would have wrapped the execution takes no part.
+            self.trace.forget_wrappers();
         }
     }
 

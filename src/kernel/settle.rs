@@ -170,7 +170,11 @@ impl Kernel<'_> {
                 (OutcomeKind::Answered, Some(output), Reason { policy, code, message })
             }
             Ended::Cached(by, output, age) => {
-                let message = format!("the tool gave this {} ago for the same call", in_words(age));
+                let when = match age.as_millis() {
+                    0 => "just now".to_owned(),
+                    _ => format!("{} ago", in_words(age)),
+                };
+                let message = format!("the tool gave this {when} for the same call");
                 let code = reason_code::CACHED.to_owned();
                 (OutcomeKind::Cached, Some(output), Reason { policy: id(by), code, message })
             }

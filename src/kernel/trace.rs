@@ -56,6 +56,11 @@ impl Trace {
         }
     }
 
+    /// Drops what only would have wrapped the execution.
+    pub(crate) fn forget_wrappers(&mut self) {
+        self.steps.retain(|step| step.phase != Phase::Execute || step.verdict != Verdict::Pass);
+    }
+
     /// Takes in what another trace of the same call has beyond this one.
     pub(crate) fn append(&mut self, other: Trace) {
         self.steps.extend(other.steps);

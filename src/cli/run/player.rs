@@ -10,35 +10,48 @@ use crate::json;
 
 /// What was recorded of the calls of one round.
 pub(super) struct Player {
-    answers: Mutex<Vec<(ToolCall, Option<Recorded>)>>,
+    answers: Mutex<Vec<Recording>>,
+}
+
+struct Recording {
+    call: ToolCall,
+    recorded: Option<Recorded>,
+    played: bool,
 }
 
 impl Player {
     /// Splits a round into its calls and the player of their tools.
     pub(super) fn split(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
-        let answers = round.into_iter().map(|record| (record.call, record.recorded)).collect::<Vec<_>>();
-        (answers.iter().map(|(call, _)| call.clone()).collect(), Self { answers: Mutex::new(answers) })
+        let calls = round.iter().map(|record| record.call.clone()).collect();
+        let answers = round.into_iter().map(|record| Recording {
+            call: record.call,
+            recorded: record.recorded,
+            played: false,
+        });
+        (calls, Self { answers: Mutex::new(answers.collect()) })
     }
 
-    /// Takes what was recorded of a call. Ids repeat in real histories: of several calls of one id, the one with the same
-    /// arguments was meant, and else the first.
-    fn take(&self, call: &ToolCall) -> Option<Recorded> {
+    /// What was recorded of a call. Ids repeat in real histories: of several calls of one id, the one with the same
+    /// arguments was meant, and else the first; one that was not played yet before one that was. A tool that is called again
+    /// for one call gives again what it gave.
+    fn play(&self, call: &ToolCall) -> Option<Recorded> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let same =
-            |other: &ToolCall| other.id == call.id && other.tool == call.tool && other.server == call.server;
-        let place = answers
-            .iter()
-            .position(|(other, _)| same(other) && json::equal(&other.input, &call.input))
-            .or_else(|| answers.iter().position(|(other, _)| same(other)))?;
-        answers.remove(place).1
+        let meant = answers.iter_mut().filter(|recording| {
+            let other = &recording.call;
+            other.id == call.id && other.tool == call.tool && other.server == call.server
+        });
+        let recording = meant
+            .min_by_key(|recording| (recording.played, !json::equal(&recording.call.input, &call.input)))?;
+        recording.played = true;
+        recording.recorded.clone()
     }
 }
 
 impl ToolExecutor for Player {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
-        match self.take(call) {
+        match self.play(call) {
             Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error(message)) => Err(ToolError::new(message)),
+            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(ToolAnswer { output: Value::Null, dry: true }),
         }
     }
