@@ -32,6 +32,9 @@ pub mod kernel;
 pub mod session;
 pub mod engine;
 
+// Trying: policy tests.
+pub mod suite;
+
 // The command line.
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -103,7 +103,8 @@ pub fn lower(files: &[LoadedFile], sources: &SourceMap, diagnostics: &mut Diagno
     Bundle { policies, defaults, revision }
 }
 
-fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
+/// Reports a file that is written for another version of the format.
+pub fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
     let Some(version) = root.get("callgate") else { return };
     if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
         diagnostics.push(

@@ -8,7 +8,7 @@ mod plan;
 
 pub use chain::{Candidates, Chain, Chains};
 pub use defaults::{Defaults, Unmatched};
-pub use lower::{Bundle, lower, rules_record};
+pub use lower::{Bundle, check_version, lower, rules_record};
 pub use plan::{Plan, plan};
 
 use std::path::PathBuf;

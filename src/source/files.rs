@@ -22,8 +22,27 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
+/// What files below a path are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Rules files. One that is named is read whatever its ending.
+    Rules,
+    /// Policy tests. Where there are none, that is no problem.
+    Tests,
+}
+
+impl Wanted {
+    fn takes(self, path: &Path) -> bool {
+        match self {
+            Self::Rules => is_rules_file(path),
+            Self::Tests => is_policy_test(path),
+        }
+    }
+}
+
 /// Collects the files of a bundle, each once, and what is wrong with the paths.
 pub(super) struct Finder<'d> {
+    wanted: Wanted,
     files: Vec<PathBuf>,
     /// The files so far by the path that no symbolic link is part of.
     known: HashSet<PathBuf>,
@@ -31,8 +50,8 @@ pub(super) struct Finder<'d> {
 }
 
 impl<'d> Finder<'d> {
-    pub(super) fn new(diagnostics: &'d mut Diagnostics) -> Self {
-        Self { files: Vec::new(), known: HashSet::new(), diagnostics }
+    pub(super) fn new(wanted: Wanted, diagnostics: &'d mut Diagnostics) -> Self {
+        Self { wanted, files: Vec::new(), known: HashSet::new(), diagnostics }
     }
 
     pub(super) fn into_files(self) -> Vec<PathBuf> {
@@ -43,13 +62,17 @@ impl<'d> Finder<'d> {
     pub(super) fn find(&mut self, path: &Path) {
         match fs::metadata(path) {
             Ok(kind) if kind.is_dir() => self.find_below(path),
-            Ok(kind) if kind.is_file() => self.add(path.to_owned()),
+            Ok(kind) if kind.is_file() => {
+                if self.wanted == Wanted::Rules || self.wanted.takes(path) {
+                    self.add(path.to_owned());
+                }
+            }
             Ok(_) => self.diagnostics.push(not_regular(path)),
             Err(error) => self.diagnostics.push(unreachable_path(path, &error)),
         }
     }
 
-    /// Adds the rules files below a directory, in the order of their names.
+    /// Adds the wanted files below a directory, in the order of their names.
     fn find_below(&mut self, root: &Path) {
         let mut pending = vec![root.to_owned()];
         let mut entered = HashSet::new();
@@ -70,13 +93,13 @@ impl<'d> Finder<'d> {
                     }
                 }
                 Ok(kind) if kind.is_file() => {
-                    if is_rules_file(&path) {
+                    if self.wanted.takes(&path) {
                         found_any = true;
                         self.add(path);
                     }
                     continue;
                 }
-                Ok(_) if !is_rules_file(&path) => continue,
+                Ok(_) if !self.wanted.takes(&path) => continue,
                 Ok(_) => not_regular(&path),
                 // Where a link should lead can't be known, so rules may be missing: that is never passed over.
                 Err(error) => unreachable_path(&path, &error),
@@ -84,7 +107,7 @@ impl<'d> Finder<'d> {
             found_any = true;
             self.diagnostics.push(problem);
         }
-        if !found_any {
+        if !found_any && self.wanted == Wanted::Rules {
             let message = format!("there are no rules files below `{}`", root.display());
             self.diagnostics.push(
                 Diagnostic::of_file(&NO_RULES_FILES, root.display().to_string(), message).help(

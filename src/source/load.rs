@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
 use super::document::Node;
-use super::files::{Finder, unreadable};
+use super::files::{Finder, Wanted, unreadable};
 use super::parse::parse;
 use crate::diagnostic::{Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span};
 
@@ -39,8 +39,18 @@ pub struct LoadedFile {
 /// (`*.test.yaml`) and what is hidden. Symbolic links are followed; a file reached twice is read once. Only regular files
 /// are opened. A file's name is the path as given, joined with what was found below.
 pub fn load(paths: &[PathBuf]) -> Loaded {
+    load_wanted(Wanted::Rules, paths)
+}
+
+/// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, as [`load`] does rules files. A path
+/// without any is no problem.
+pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
+    load_wanted(Wanted::Tests, paths)
+}
+
+fn load_wanted(wanted: Wanted, paths: &[PathBuf]) -> Loaded {
     let mut loaded = Loaded::default();
-    let mut finder = Finder::new(&mut loaded.diagnostics);
+    let mut finder = Finder::new(wanted, &mut loaded.diagnostics);
     paths.iter().for_each(|path| finder.find(path));
     for path in finder.into_files() {
         match read(&path) {
