@@ -9,6 +9,8 @@ use crate::text::is_hidden;
 
 /// Characters of one value that are shown.
 const MAX_SHOWN: usize = 400;
+/// Characters of a line that only says what led to a failure.
+const MAX_TOLD: usize = 160;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
@@ -56,8 +58,11 @@ impl Page {
         let name = visible(&file.file);
         let count = self.paint(DIM, &format!("{passed} of {} passed", file.cases.len()));
         self.line(0, &format!("{mark} {name}  {count}"));
-        for case in failed {
+        for case in &failed {
             self.case(case);
+        }
+        if !failed.is_empty() {
+            self.line(0, "");
         }
     }
 
@@ -74,7 +79,6 @@ impl Page {
             let line = self.paint(DIM, &line);
             self.line(4, &line);
         }
-        self.line(0, "");
     }
 
     fn failure(&mut self, failure: &Failure, case: &CaseReport) {
@@ -141,7 +145,7 @@ fn came(failure: &Failure) -> String {
 fn came_to(call: &CallReport) -> String {
     let by = call.policy.as_ref().map_or_else(String::new, |policy| format!(" by {policy}"));
     let line = format!("{}: {}{by} ({}): {}", call.tool, call.outcome, call.code, call.message);
-    shown(&line)
+    cut(&line, MAX_TOLD)
 }
 
 /// A text as it is, anything else as JSON.
@@ -154,7 +158,11 @@ fn plain(value: &Value) -> String {
 
 /// In one line that no terminal acts on, cut where it is very long.
 fn shown(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
+    cut(text, MAX_SHOWN)
+}
+
+fn cut(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length) {
         Some((end, _)) => format!("{}…", visible(text.get(..end).unwrap_or_default())),
         None => visible(text),
     }
