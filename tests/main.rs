@@ -38,3 +38,5 @@ mod reference;
 mod retail;
 #[cfg(test)]
 mod rules_at_large;
+#[cfg(test)]
+mod suites;

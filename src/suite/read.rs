@@ -13,8 +13,8 @@ use super::shapes::tests_record;
 use super::stub::Stub;
 use crate::authoring::{Polarity, Reader, Shape};
 use crate::diagnostic::{
-    DUPLICATE_CASE, Diagnostic, Diagnostics, EMPTY_VALUE, INVALID_TIME, INVALID_TOOLS, Location, SourceMap,
-    Span, UNREADABLE_FILE, WRONG_TYPE,
+    DUPLICATE_CASE, Diagnostic, Diagnostics, EMPTY_VALUE, INVALID_TIME, INVALID_TOOLS, Location,
+    MISSING_QUANTIFIER, PATH_NOT_HERE, SourceMap, Span, UNREADABLE_FILE, WRONG_TYPE,
 };
 use crate::matcher::{Condition, Matcher};
 use crate::policy;
@@ -71,6 +71,11 @@ impl FileReader<'_> {
         self.reader.report(diagnostic);
     }
 
+    /// How many problems were reported so far.
+    pub(super) fn reported(&self) -> usize {
+        self.reader.reported()
+    }
+
     pub(super) fn locate(&self, span: Span) -> Location {
         let nowhere = || Location { file: String::new(), line: 0, column: 0, end_line: 0, end_column: 0 };
         self.sources.locate(span).unwrap_or_else(nowhere)
@@ -93,14 +98,34 @@ impl FileReader<'_> {
 
     /// A condition over what a call came to.
     pub(super) fn condition(&mut self, node: &Node) -> Option<Condition> {
+        let reported = self.reader.reported();
         self.reader.after_tool = true;
         let condition = Condition::read_all(node, &mut self.reader);
         self.reader.after_tool = false;
+        self.reword(reported);
         condition
     }
 
+    /// Which calls a stub answers.
     pub(super) fn matcher(&mut self, node: &Node) -> Matcher {
-        Matcher::read(node, &mut self.reader)
+        let reported = self.reader.reported();
+        let matcher = Matcher::read(node, &mut self.reader);
+        self.reword(reported);
+        matcher
+    }
+
+    /// Says what conditions of policies are told in the words of tests.
+    fn reword(&mut self, reported: usize) {
+        for diagnostic in self.reader.reported_since(reported) {
+            if diagnostic.code == &MISSING_QUANTIFIER {
+                diagnostic.message =
+                    "this path may yield several values, and how many must pass is not said".to_owned();
+            } else if diagnostic.code == &PATH_NOT_HERE {
+                diagnostic.message = "a stub is asked before its tool has answered".to_owned();
+                diagnostic.help =
+                    Some("go by what is called: `$.tool`, `$.input`, `$.context` and such".to_owned());
+            }
+        }
     }
 
     /// A point in time.

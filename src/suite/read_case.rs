@@ -24,6 +24,8 @@ struct Setting<'n> {
     steps: Arc<Vec<Step>>,
     /// How many calls the steps are.
     calls: usize,
+    /// Whether something is wrong with the steps or with the case itself, which was told.
+    told: bool,
 }
 
 /// Reads a case: as many as its table has rows, and one without a table.
@@ -31,6 +33,7 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
     if case.entries().is_none() {
         return Vec::new();
     }
+    let reported = reader.reported();
     check_keys(case, reader);
     let mut context = reader.context.clone();
     if let Some(node) = case.get("context") {
@@ -44,7 +47,8 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
         .iter()
         .filter_map(|node| read_step(node, &context, &mut calls, reader))
         .collect();
-    let setting = Setting { case, context, steps: Arc::new(steps), calls };
+    let told = reader.reported() > reported;
+    let setting = Setting { case, context, steps: Arc::new(steps), calls, told };
     let Some(rows) = case.get("rows").and_then(Node::items) else {
         return setting.run(None, reader).into_iter().collect();
     };
@@ -68,7 +72,7 @@ impl Setting<'_> {
             None => self.steps.iter().flat_map(Step::calls).any(expects),
         };
         let has_calls = tried.is_some() || self.calls > 0;
-        if has_calls && !expected && !CASE.may_be_misspelled(case, "expect") {
+        if has_calls && !expected && !self.told && !CASE.may_be_misspelled(case, "expect") {
             let (message, help) = match row {
                 Some(_) => {
                     ("this row expects nothing", "add `expect:` to it, or beside the `call:` for all rows")
@@ -115,7 +119,9 @@ fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
         reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
     } else if !CASE.may_be_misspelled(case, "steps") {
         let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
-        let only_waits = steps.iter().all(|step| step.get("wait").is_some());
+        let only_waits = steps
+            .iter()
+            .all(|step| step.get("tool").or(step.get("round")).is_none() && step.get("wait").is_some());
         if only_waits {
             reader.report(
                 Diagnostic::new(&NOTHING_CALLED, head(case), "this case makes no call")

@@ -93,3 +93,25 @@ impl ToolExecutor for StubbedTools<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_takes_its_time_and_goes_on_with_its_last_answer() {
+        let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let failing =
+            Answer { result: Some(Err(ToolError::new("again"))), takes: Some(Duration::from_secs(40)) };
+        let working = Answer { result: Some(Ok(json!(1))), takes: None };
+        let call = ToolCall::new("c1", "t", json!({}));
+        let step = CallStep { call: call.clone(), answers: Some(vec![failing, working]), expect: None };
+        let tools = StubbedTools::new(std::slice::from_ref(&step), &[], &clock);
+        let answers: Vec<_> =
+            (0..3).map(|_| clock.drive(tools.execute(&call)).map(|answer| answer.output)).collect();
+        assert_eq!(answers, [Err(ToolError::new("again")), Ok(json!(1)), Ok(json!(1))]);
+        assert_eq!((clock.now().as_second(), tools.runs("c1"), tools.runs("c2")), (40, 3, 0));
+    }
+}
