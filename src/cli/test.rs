@@ -94,14 +94,18 @@ fn show_problems(
         Format::Json => write_json(None, built, loaded, output)?,
         Format::Text => {
             let tests = problems_of_tests(built, loaded);
-            for (diagnostics, sources) in [(&built.diagnostics, &built.sources), (&tests, &loaded.sources)] {
-                if !diagnostics.is_empty() {
-                    write!(output, "{}", render::text(diagnostics, sources, output.colour))?;
-                    output.flush()?;
-                    let summary = render::summary(diagnostics, sources);
-                    let _ = writeln!(anstream::stderr(), "\n{RED}{summary}{RED:#}");
+            let both = [("rules", &built.diagnostics, &built.sources), ("tests", &tests, &loaded.sources)];
+            let mut summaries = Vec::new();
+            for (of, diagnostics, sources) in both.into_iter().filter(|(_, found, _)| !found.is_empty()) {
+                if !summaries.is_empty() {
+                    writeln!(output)?;
                 }
+                write!(output, "{}", render::text(diagnostics, sources, output.colour))?;
+                summaries.push(format!("{of}: {}", render::summary(diagnostics, sources)));
             }
+            // The last word comes last, also where both streams are one terminal.
+            output.flush()?;
+            let _ = writeln!(anstream::stderr(), "\n{RED}{}{RED:#}", summaries.join("; "));
         }
     }
     let mut all = built.diagnostics.clone();

@@ -171,6 +171,26 @@ mod tests {
     }
 
     #[test]
+    fn policy_tests_are_found_beside_the_rules() {
+        let directory = bundle(&[
+            ("a.yaml", "policies: []"),
+            ("a.test.yaml", "cases: []"),
+            ("b/c.test.yml", "cases: []"),
+            (".hidden.test.yaml", "cases: []"),
+            ("test.yaml", "policies: []"),
+        ]);
+        let find = |paths: &[&str]| {
+            let paths: Vec<_> = paths.iter().map(|path| directory.path().join(path)).collect();
+            let loaded = load_policy_tests(&paths);
+            (loaded.files.len(), loaded.diagnostics.len())
+        };
+        assert_eq!(find(&[""]), (2, 0));
+        assert_eq!(find(&["a.test.yaml", "a.yaml", "b", "b/c.test.yml"]), (2, 0));
+        assert_eq!(find(&["a.yaml"]), (0, 0));
+        assert_eq!(find(&["gone.test.yaml"]), (0, 1));
+    }
+
+    #[test]
     fn links_are_followed_without_going_round_in_circles() {
         let directory = bundle(&[("rules/a.yaml", "policies: []"), ("other/b.yaml", "policies: []")]);
         let at = |name: &str| directory.path().join(name);

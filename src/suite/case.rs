@@ -46,16 +46,15 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub(super) enum Step {
     Wait(Duration),
-    Call(CallStep),
-    Round(Vec<CallStep>),
+    /// One call, or the calls of a round.
+    Calls(Vec<CallStep>),
 }
 
 impl Step {
     pub(super) fn calls(&self) -> &[CallStep] {
         match self {
             Self::Wait(_) => &[],
-            Self::Call(call) => std::slice::from_ref(call),
-            Self::Round(calls) => calls,
+            Self::Calls(calls) => calls,
         }
     }
 }

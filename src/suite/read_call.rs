@@ -46,7 +46,7 @@ impl<'n> Laid<'n> {
 
     /// Where it stands that the tool answers, if anywhere.
     fn answering(&self) -> Option<&'n Node> {
-        let says = |node: &&Node| node.entries().unwrap_or_default().iter().any(|entry| is_answer_key(entry));
+        let says = |node: &&Node| node.entries().unwrap_or_default().iter().any(is_answer_key);
         Some(self.own).filter(says).or_else(|| self.base.filter(says))
     }
 }

@@ -168,12 +168,12 @@ fn read_step(
     };
     match form.key.as_str() {
         "wait" => reader.duration(&form.value).map(Step::Wait),
-        "tool" => call(node, reader).map(Step::Call),
+        "tool" => call(node, reader).map(|call| Step::Calls(vec![call])),
         _ => {
             let items = form.value.items()?;
             let read: Vec<CallStep> = items.iter().filter_map(|item| call(item, reader)).collect();
             check_ids(items, reader);
-            Some(Step::Round(read))
+            Some(Step::Calls(read))
         }
     }
 }

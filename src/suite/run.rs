@@ -138,7 +138,7 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Wait(time) => self.clock.advance(*time),
-            Step::Call(_) | Step::Round(_) => self.calls(step.calls()),
+            Step::Calls(calls) => self.calls(calls),
         }
     }
 

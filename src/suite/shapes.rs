@@ -68,14 +68,18 @@ pub(super) static EXPECT: Record = Record {
             "where",
             Shape::OneOrMany(&Shape::Record(&CONDITION)),
             "Conditions as in `match`, over what the call came to: `$.input`, `$.output`, `$.error`, and `$.session` as the call \
-             left it. They must all hold; one that can't be decided does not.",
+             or its round left it. They must all hold; one that can't be decided does not.",
         ),
         Field::optional(
             "policies",
             Shape::OneOrMany(&ID),
-            "Policies that took part, shadows too. Others may have.",
+            "Policies that took part: they matched, whatever they then did, shadows too. Others may have.",
         ),
-        Field::optional("not_policies", Shape::OneOrMany(&ID), "Policies that took no part."),
+        Field::optional(
+            "not_policies",
+            Shape::OneOrMany(&ID),
+            "Policies that took no part: they did not match.",
+        ),
         Field::optional(
             "runs",
             Shape::Integer(0, 1_000_000),
@@ -249,7 +253,7 @@ const STUBS: Field = Field::optional("stubs", STUB_LIST, "What tools answer. The
 const CLOCK: Field = Field::optional(
     "clock",
     Shape::Text("a time such as `2026-01-01T12:00:00Z`"),
-    "Where the clock of each case starts; without it at that very time. Only `wait`, `takes` and what waits in a policy move it.",
+    "Where the clock of a case starts. Without it: 2026-01-01T12:00:00Z. Only `wait`, `takes` and policies that wait move it.",
 );
 
 pub(super) static CASE: LazyLock<Record> = LazyLock::new(|| {
