@@ -2,6 +2,18 @@
 //! that stands still.
 //!
 //! [`load`] reads test files, [`Suite::run`] runs them over a bundle, and the [`Report`] says what came.
+//!
+//! ```
+//! let chains = callgate::engine::load_text("policies: [ { id: none-large, match: refund, deny: {} } ]")?;
+//! let mut loaded = callgate::suite::load_texts([(
+//!     "refunds.test.yaml",
+//!     "cases: [ { name: refunds are denied, call: { tool: refund }, expect: { policy: none-large } } ]",
+//! )]);
+//! loaded.check_against(&chains);
+//! assert!(!loaded.diagnostics.has_errors() && !loaded.suite.is_empty());
+//! assert!(loaded.suite.run(&chains).passed());
+//! # Ok::<(), callgate::LoadError>(())
+//! ```
 
 mod case;
 mod compare;

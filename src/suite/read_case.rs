@@ -1,11 +1,12 @@
 //! One case of a test file, and each row of its table, as what is run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::case::{CallStep, Case, Row, Step};
 use super::read::FileReader;
 use super::read_call::{self, Laid};
-use super::shapes::{CASE, STEP};
+use super::shapes::{CASE, ROUND_CALL, ROW, STEP};
 use super::stub::Stub;
 use crate::authoring::head;
 use crate::call::SessionState;
@@ -13,9 +14,10 @@ use crate::diagnostic::{
     CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE,
 };
 use crate::source::Node;
+use crate::text::{cut, inert};
 
 /// More calls of one tool before a case are not counted.
-const MAX_COUNTED: u64 = 1_000_000;
+const MAX_COUNTED: u64 = 10_000;
 
 /// What all runs of a case share.
 struct Setting<'n> {
@@ -40,10 +42,7 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
         context.extend(reader.mapping(node, "context"));
     }
     let mut calls = 0;
-    let steps: Vec<Step> = case
-        .get("steps")
-        .and_then(Node::items)
-        .unwrap_or_default()
+    let steps: Vec<Step> = items(case, "steps")
         .iter()
         .filter_map(|node| read_step(node, &context, &mut calls, reader))
         .collect();
@@ -72,7 +71,7 @@ impl Setting<'_> {
             None => self.steps.iter().flat_map(Step::calls).any(expects),
         };
         let has_calls = tried.is_some() || self.calls > 0;
-        if has_calls && !expected && !self.told && !CASE.may_be_misspelled(case, "expect") {
+        if has_calls && !expected && !self.told && !self.misspells_expect(row.map(|(_, row)| row)) {
             let (message, help) = match row {
                 Some(_) => {
                     ("this row expects nothing", "add `expect:` to it, or beside the `call:` for all rows")
@@ -104,6 +103,22 @@ impl Setting<'_> {
     }
 }
 
+impl Setting<'_> {
+    /// Whether an unknown key may be meant as `expect`, which is told by that key alone.
+    fn misspells_expect(&self, row: Option<&Node>) -> bool {
+        CASE.may_be_misspelled(self.case, "expect")
+            || row.is_some_and(|row| ROW.may_be_misspelled(row, "expect"))
+            || items(self.case, "steps").iter().any(|step| {
+                STEP.may_be_misspelled(step, "expect")
+                    || items(step, "round").iter().any(|call| ROUND_CALL.may_be_misspelled(call, "expect"))
+            })
+    }
+}
+
+fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
+    node.get(key).and_then(Node::items).unwrap_or_default()
+}
+
 /// Reports keys that lack each other.
 fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
     if case.get("call").is_some() || CASE.may_be_misspelled(case, "call") {
@@ -118,7 +133,7 @@ fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
         };
         reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
     } else if !CASE.may_be_misspelled(case, "steps") {
-        let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
+        let steps = items(case, "steps");
         let only_waits = steps
             .iter()
             .all(|step| step.get("tool").or(step.get("round")).is_none() && step.get("wait").is_some());
@@ -170,26 +185,31 @@ fn read_step(
         "wait" => reader.duration(&form.value).map(Step::Wait),
         "tool" => call(node, reader).map(|call| Step::Calls(vec![call])),
         _ => {
-            let items = form.value.items()?;
-            let read: Vec<CallStep> = items.iter().filter_map(|item| call(item, reader)).collect();
-            check_ids(items, reader);
+            let round = form.value.items()?;
+            let read: Vec<CallStep> = round.iter().filter_map(|item| call(item, reader)).collect();
+            check_ids(round, &read, reader);
             Some(Step::Calls(read))
         }
     }
 }
 
-/// The tools of a round are told apart by the ids of their calls.
-fn check_ids(round: &[Node], reader: &mut FileReader<'_>) {
-    let ids: Vec<&Node> = round.iter().filter_map(|call| call.get("id")).collect();
-    for (index, id) in ids.iter().enumerate() {
-        let first = ids.iter().take(index).find(|other| other.as_str() == id.as_str());
-        if let (Some(first), Some(text)) = (first, id.as_str()) {
-            reader.report(
-                Diagnostic::new(&DUPLICATE_ID, id.span, format!("the id `{text}` is taken in this round"))
-                    .label(first.span, "by this call")
-                    .help("give one of the two another id, or none"),
-            );
-        }
+/// The tools of a round are told apart by the ids of their calls, given or numbered.
+fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
+    // Where a call could not be read, that is the problem.
+    if items.len() != calls.len() {
+        return;
+    }
+    let mut first: HashMap<&str, &Node> = HashMap::new();
+    for (item, call) in items.iter().zip(calls) {
+        let id = call.call.id.as_str();
+        let Some(earlier) = first.insert(id, item) else { continue };
+        let place = |node: &Node| node.get("id").map_or_else(|| head(node), |id| id.span);
+        let message = format!("the id `{}` is taken in this round", cut(&inert(id)));
+        reader.report(
+            Diagnostic::new(&DUPLICATE_ID, place(item), message)
+                .label(place(earlier), "by this call")
+                .help("give one of the two another id"),
+        );
     }
 }
 
