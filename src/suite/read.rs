@@ -19,6 +19,7 @@ use crate::diagnostic::{
 use crate::matcher::{Condition, Matcher};
 use crate::policy;
 use crate::source::{LoadedFile, Node};
+use crate::text::{cut, inert};
 use crate::tools::{self, ToolDescriptor};
 
 /// Where the clock of a case starts that says nothing else.
@@ -138,7 +139,7 @@ impl FileReader<'_> {
                 || "write date, time and zone, as in `2026-01-01T12:00:00Z`".to_owned(),
                 |date| format!("say time and zone, too: `{date}Z`"),
             );
-            let message = format!("`{}` is no point in time", crate::text::cut(&crate::text::inert(text)));
+            let message = format!("`{}` is no point in time", cut(&inert(text)));
             self.report(Diagnostic::new(&INVALID_TIME, node.span, message).help(help));
         }
         time.ok()
@@ -168,7 +169,7 @@ fn check_names(nodes: &[Node], reader: &mut FileReader<'_>) {
                     .help("say what is expected, as in `a refund above 100 asks a person`"),
             );
         } else if let Some(span) = first.get(name) {
-            let shown = crate::text::cut(&crate::text::inert(name));
+            let shown = cut(&inert(name));
             reader.report(
                 Diagnostic::new(&DUPLICATE_CASE, node.span, format!("the name `{shown}` is taken"))
                     .label(*span, "by this case")
@@ -190,8 +191,7 @@ fn read_tools(node: &Node, reader: &mut FileReader<'_>) -> Vec<ToolDescriptor> {
     let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let Some(first) = known.insert((&tool.name, tool.server.as_deref()), index) else { continue };
-        let message =
-            format!("the tool `{}` is here twice", crate::text::cut(&crate::text::inert(&tool.name)));
+        let message = format!("the tool `{}` is here twice", cut(&inert(&tool.name)));
         let diagnostic =
             Diagnostic::new(&INVALID_TOOLS, spans.get(index).copied().unwrap_or(node.span), message);
         let diagnostic = match spans.get(first) {

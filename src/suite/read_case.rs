@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::case::{CallStep, Case, Row, Step};
 use super::read::FileReader;
 use super::read_call::{self, Laid};
@@ -22,7 +24,7 @@ const MAX_COUNTED: u64 = 10_000;
 /// What all runs of a case share.
 struct Setting<'n> {
     case: &'n Node,
-    context: serde_json::Map<String, serde_json::Value>,
+    context: Map<String, Value>,
     steps: Arc<Vec<Step>>,
     /// How many calls the steps are.
     calls: usize,
@@ -101,9 +103,7 @@ impl Setting<'_> {
             tried,
         })
     }
-}
 
-impl Setting<'_> {
     /// Whether an unknown key may be meant as `expect`, which is told by that key alone.
     fn misspells_expect(&self, row: Option<&Node>) -> bool {
         CASE.may_be_misspelled(self.case, "expect")
@@ -151,7 +151,7 @@ const FORMS: [&str; 3] = ["tool", "wait", "round"];
 
 fn read_step(
     node: &Node,
-    context: &serde_json::Map<String, serde_json::Value>,
+    context: &Map<String, Value>,
     calls: &mut usize,
     reader: &mut FileReader<'_>,
 ) -> Option<Step> {
