@@ -35,6 +35,9 @@ pub mod session;
 pub mod engine;
 pub mod reload;
 
+// Trying: policy tests.
+pub mod suite;
+
 // The command line.
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::ToolCall;
+use crate::json;
 use crate::schema::{ArgumentSchema, SchemaError};
 
 /// A tool as a host or an MCP server describes it: an entry of `--tools`.
@@ -25,6 +26,36 @@ pub struct ToolDescriptor {
     /// The MCP server that has it; a tool without one is found for calls of every server.
     #[serde(default)]
     pub server: Option<String>,
+}
+
+/// Why a text is no list of tools.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolsError {
+    /// Not JSON, a doubled key, or a member of the wrong type; the error has the place.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// JSON of another form.
+    #[error(
+        "no list of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of an MCP server's \
+         `tools/list`"
+    )]
+    NotAList,
+}
+
+/// Reads a JSON list of tools, or the result of an MCP `tools/list`.
+pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
+    #[derive(Deserialize)]
+    struct ToolsList {
+        tools: Vec<ToolDescriptor>,
+    }
+    // Types are checked on the text itself, so that the error can name the place.
+    match json::parse(text)? {
+        Value::Object(members) if members.contains_key("tools") => {
+            Ok(serde_json::from_str(text).map(|list: ToolsList| list.tools)?)
+        }
+        Value::Array(_) => Ok(serde_json::from_str(text)?),
+        _ => Err(ToolsError::NotAList),
+    }
 }
 
 /// One known tool.

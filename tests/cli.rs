@@ -2,6 +2,7 @@
 
 mod run;
 mod schema;
+mod test;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -171,11 +172,12 @@ fn init_writes_a_bundle_that_does_what_it_says() {
         let shell = Command::new("sh").current_dir(desk.0.path()).args(["-c", &line]).output();
         Ended::from(shell.unwrap())
     };
-    let (check, run) = (run_next(), run_next());
+    let (check, run, test) = (run_next(), run_next(), run_next());
     settings().bind(|| {
         insta::assert_snapshot!("init", written.shown());
         insta::assert_snapshot!("init_check", check.shown());
         insta::assert_snapshot!("init_run", run.shown());
+        insta::assert_snapshot!("init_test", test.shown());
     });
 }
 

@@ -55,4 +55,6 @@ mod scripting;
 #[cfg(test)]
 mod store_contract;
 #[cfg(test)]
+mod suites;
+#[cfg(test)]
 mod workshop;

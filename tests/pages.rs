@@ -4,13 +4,26 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callgate::diagnostic::{self, render};
-use callgate::policy;
+use callgate::diagnostic::{self, Diagnostics, SourceMap, render};
+use callgate::{policy, suite};
 
 /// The fenced rules file of a section, if it has one.
 fn example<'a>(page: &'a str, section: &str) -> Option<&'a str> {
     let section = page.split(&format!("\n## {section}\n")).nth(1)?.split("\n## ").next()?;
     section.split("```yaml\n").nth(1)?.split("\n```").next()
+}
+
+fn read_rules(name: &str, text: &str) -> (Diagnostics, SourceMap) {
+    let built = policy::build_texts([(name, text)]);
+    (built.diagnostics, built.sources)
+}
+
+/// The examples of pages on test files go by one bundle.
+fn read_tests(name: &str, text: &str) -> (Diagnostics, SourceMap) {
+    let rules = "policies: [ { id: no-large-refunds, match: refund, deny: {} } ]";
+    let mut loaded = suite::load_texts([(name, text)]);
+    loaded.check_against(&callgate::engine::load_text(rules).unwrap());
+    (loaded.diagnostics, loaded.sources)
 }
 
 #[test]
@@ -22,13 +35,14 @@ fn each_page_shows_its_mistake_and_the_mended_file() {
         assert_eq!(bad.is_some(), good.is_some(), "{id} shows one of two examples");
         let (Some(bad), Some(good)) = (bad, good) else { continue };
         shown += 1;
-        let built = policy::build_texts([("bad.yaml", bad)]);
-        let text = render::text(&built.diagnostics, &built.sources, false);
-        let codes: Vec<_> = built.diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
+        let read = if id.starts_with("CG6") { read_tests } else { read_rules };
+        let (diagnostics, sources) = read("bad.yaml", bad);
+        let text = render::text(&diagnostics, &sources, false);
+        let codes: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
         assert_eq!(codes, [id], "the bad example of {id}:\n{bad}\n{text}");
-        let built = policy::build_texts([("good.yaml", good)]);
-        let text = render::text(&built.diagnostics, &built.sources, false);
-        assert!(built.diagnostics.is_empty(), "the good example of {id}:\n{good}\n{text}");
+        let (diagnostics, sources) = read("good.yaml", good);
+        let text = render::text(&diagnostics, &sources, false);
+        assert!(diagnostics.is_empty(), "the good example of {id}:\n{good}\n{text}");
     }
     assert!(shown > 25, "only {shown} pages have examples");
 }

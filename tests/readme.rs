@@ -63,8 +63,19 @@ fn the_main_job_shows_a_denial_and_a_suspension() {
 fn rules_and_calls_are_read() {
     let rules = blocks("yaml");
     assert!(!rules.is_empty());
-    for text in rules {
-        callgate::engine::load_text(&text).unwrap();
+    let (tests, rules): (Vec<String>, Vec<String>) =
+        rules.into_iter().partition(|text| text.contains("cases:"));
+    for text in &rules {
+        callgate::engine::load_text(text).unwrap();
+    }
+    // What is shown as a test tests what is shown as rules.
+    let chains = callgate::engine::load_text(&rules[0]).unwrap();
+    assert!(!tests.is_empty());
+    for text in tests {
+        let loaded = callgate::suite::load_texts([("README.test.yaml", text)]);
+        assert!(loaded.diagnostics.is_empty());
+        let report = loaded.suite.run(&chains);
+        assert!(report.passed(), "{}", callgate::suite::render::text(&report, false));
     }
     let calls = blocks("json");
     assert!(!calls.is_empty());

@@ -10,6 +10,7 @@ use callgate::policy::rules_record;
 use callgate::script::{
     Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, SCRIPT_LIMITS, STATEMENTS, VARIABLES,
 };
+use callgate::suite::tests_record;
 
 /// What a value may be, in a few words, with the records that it names.
 fn words(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
@@ -106,30 +107,12 @@ fn reference() -> String {
     let mut page = String::from(
         "# Reference of the policy language\n\n\
          Written from the tables that check rules files; do not edit. What is said under a key here is also what editors show\n\
-         with [`schemas/rules.schema.json`](../schemas/rules.schema.json). How policies compose is in\n\
+         with [`schemas/rules.schema.json`](../schemas/rules.schema.json), or in test files ([tests](#tests)) with\n\
+         [`schemas/tests.schema.json`](../schemas/tests.schema.json). How policies compose is in\n\
          [ARCHITECTURE.md](../ARCHITECTURE.md), what happens when something goes wrong in [failures.md](failures.md).\n",
     );
     let mut named = vec![rules_record()];
-    let mut next = 0;
-    while let Some(record) = named.get(next).copied() {
-        next += 1;
-        let _ = write!(page, "\n## {}\n\n{}\n", record.name, record.doc);
-        if record.fields.is_empty() {
-            continue;
-        }
-        page.push_str("\n| key | value | meaning |\n| --- | --- | --- |\n");
-        for field in record.fields {
-            let needed = if field.required { " (needed)" } else { "" };
-            let value = words(&field.shape, &mut named);
-            let _ = writeln!(
-                page,
-                "| `{}`{needed} | {} | {} |",
-                field.name,
-                value.replace('|', "\\|"),
-                field.doc.replace('|', "\\|")
-            );
-        }
-    }
+    write_records(&mut page, &mut named, 0);
     page.push_str(
         "\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n",
     );
@@ -139,7 +122,33 @@ fn reference() -> String {
     for detector in Detector::ALL {
         let _ = writeln!(page, "| `{}` | {} |", detector.name(), detector.description());
     }
+    let written = named.len();
+    named.push(tests_record());
+    write_records(&mut page, &mut named, written);
     page
+}
+
+/// Writes the records from the place `next` on, and those that they name.
+fn write_records(page: &mut String, named: &mut Vec<&'static Record>, mut next: usize) {
+    while let Some(record) = named.get(next).copied() {
+        next += 1;
+        let _ = write!(page, "\n## {}\n\n{}\n", record.name, record.doc);
+        if record.fields.is_empty() {
+            continue;
+        }
+        page.push_str("\n| key | value | meaning |\n| --- | --- | --- |\n");
+        for field in record.fields {
+            let needed = if field.required { " (needed)" } else { "" };
+            let value = words(&field.shape, named);
+            let _ = writeln!(
+                page,
+                "| `{}`{needed} | {} | {} |",
+                field.name,
+                value.replace('|', "\\|"),
+                field.doc.replace('|', "\\|")
+            );
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::diagnostic;
 
 /// Words of other policy languages and of everyday speech, with the word of this one.
-const SAID_ELSEWHERE: [(&str, &str); 92] = [
+const SAID_ELSEWHERE: [(&str, &str); 99] = [
     ("=", "eq"),
     ("==", "eq"),
     ("is", "eq"),
@@ -75,6 +75,13 @@ const SAID_ELSEWHERE: [(&str, &str); 92] = [
     ("forbid", "deny"),
     ("reject", "deny"),
     ("denied", "deny"),
+    ("deny", "denied"),
+    ("blocked", "denied"),
+    ("allow", "executed"),
+    ("allowed", "executed"),
+    ("approval", "suspended"),
+    ("asked", "suspended"),
+    ("error", "failed"),
     ("permit", "allow"),
     ("allowed", "allow"),
     ("stop", "halt"),

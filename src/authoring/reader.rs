@@ -10,8 +10,8 @@ use super::path_words;
 use super::regex_words::{self, RegexProblem};
 use crate::call::Root;
 use crate::diagnostic::{
-    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE,
-    PATH_NOT_HERE, SourceId, SourceMap, UNREADABLE_FILE,
+    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
+    PATH_NOT_HERE, SourceId, SourceMap, Span, UNREADABLE_FILE,
 };
 use crate::path::Path;
 use crate::source::{self, Node};
@@ -174,6 +174,11 @@ impl<'a> Reader<'a> {
             return None;
         }
         duration
+    }
+
+    /// Where a span is, in lines and columns.
+    pub fn locate(&self, span: Span) -> Option<Location> {
+        self.sources.locate(span)
     }
 
     /// The name of a file.

@@ -2,35 +2,18 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::exit::Stop;
 use crate::json;
-use crate::tools::ToolDescriptor;
+use crate::tools::{self, ToolDescriptor, ToolsError};
 
 /// Reads `--tools`: a JSON list of tools, or the result of an MCP `tools/list`.
 pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
-    #[derive(Deserialize)]
-    struct ToolsList {
-        tools: Vec<ToolDescriptor>,
-    }
-    let text = read(path)?;
-    // Types are checked on the text itself, so that the message can name the place.
-    let read = match parse(path, &text)? {
-        Value::Object(members) if members.contains_key("tools") => {
-            serde_json::from_str(&text).map(|list: ToolsList| list.tools)
-        }
-        Value::Array(_) => serde_json::from_str(&text),
-        _ => {
-            return Err(Stop::trouble(format!(
-                "`{}` is no list of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of \
-                 an MCP server's `tools/list`",
-                path.display()
-            )));
-        }
-    };
-    read.map_err(|error| misplaced(path, &error))
+    tools::read_list(&read(path)?).map_err(|error| match error {
+        ToolsError::Json(error) => misplaced(path, &error),
+        ToolsError::NotAList => Stop::trouble(format!("`{}` is {error}", path.display())),
+    })
 }
 
 /// Reads `--context`: a JSON object.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::exit::{Exit, Stop};
 use super::output::{BOLD, DIM, Output};
 
-/// Write a commented starter bundle and calls to try it on.
+/// Write a commented starter bundle, tests of it, and calls to try it on.
 ///
 /// Nothing is ever overwritten: if one of the files is there already, none is written.
 #[derive(clap::Args)]
@@ -18,11 +18,16 @@ pub(super) struct Init {
     directory: PathBuf,
 }
 
-const FILES: [(&str, &str, &str); 2] = [
+const FILES: [(&str, &str, &str); 3] = [
     (
         "rules.yaml",
         include_str!("../../policies/starter/rules.yaml"),
         "seven policies, with what each of them says",
+    ),
+    (
+        "rules.test.yaml",
+        include_str!("../../policies/starter/rules.test.yaml"),
+        "tests of the policies, run by `callgate test`",
     ),
     ("calls.jsonl", include_str!("../../policies/starter/calls.jsonl"), "calls of an agent to try them on"),
 ];
@@ -55,9 +60,13 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> 
         let about = output.paint(DIM, about).into_owned();
         writeln!(output, "  {:longest$}  {about}", path.display().to_string())?;
     }
-    let [rules, calls] = paths.map(|path| shell_word(&path));
+    let [rules, tests, calls] = paths.map(|path| shell_word(&path));
     writeln!(output, "\nSee what the policies make of the calls, then change one and see again:")?;
-    for command in [format!("callgate check {rules}"), format!("callgate run --policies {rules} {calls}")] {
+    for command in [
+        format!("callgate check {rules}"),
+        format!("callgate run --policies {rules} {calls}"),
+        format!("callgate test {rules} {tests}"),
+    ] {
         let command = output.paint(BOLD, &command).into_owned();
         writeln!(output, "  {command}")?;
     }

@@ -7,9 +7,11 @@ mod exit;
 mod files;
 mod init;
 mod output;
+mod progress;
 mod rule;
 mod run;
 mod schema;
+mod test;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +40,7 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 what was asked about fails, 2 
 #[derive(Subcommand)]
 enum Command {
     Check(check::Check),
+    Test(test::Test),
     Run(run::Run),
     Schema(schema::Schema),
     Init(init::Init),
@@ -66,6 +69,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut output = Output::stdout();
     let ended = match command {
         Command::Check(arguments) => check::check(&arguments, &mut output),
+        Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),

@@ -1,4 +1,4 @@
-//! `callgate schema`: what editors check and complete rules files by.
+//! `callgate schema`: what editors check and complete rules files and test files by.
 
 use std::io::Write;
 
@@ -10,13 +10,16 @@ use crate::authoring::{Constraint, json_schema};
 use crate::matcher::CONDITION;
 use crate::middleware::KINDS;
 use crate::policy::rules_record;
+use crate::suite::tests_record;
 
-/// Print the JSON Schema of rules files, for editors.
+/// Print the JSON Schema of rules files or of test files, for editors.
 ///
 /// With the YAML language server, begin a rules file with
 /// `# yaml-language-server: $schema=rules.schema.json`.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  callgate schema > rules.schema.json")]
+#[command(
+    after_help = "Examples:\n  callgate schema > rules.schema.json\n  callgate schema tests > tests.schema.json"
+)]
 pub(super) struct Schema {
     /// Of which files
     #[arg(value_enum, default_value_t = Subject::Rules)]
@@ -28,11 +31,14 @@ pub(super) struct Schema {
 enum Subject {
     /// Rules files
     Rules,
+    /// Policy tests
+    Tests,
 }
 
 pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, Stop> {
     let schema = match arguments.of {
         Subject::Rules => rules_schema(),
+        Subject::Tests => tests_schema(),
     };
     writeln!(output, "{schema:#}")?;
     Ok(Exit::Done)
@@ -45,13 +51,25 @@ fn rules_schema() -> serde_json::Value {
         one_of: KINDS.iter().map(|kind| kind.name).collect(),
         together: needing_a_matcher.map(|kind| (kind.name, "match")).collect(),
     };
+    json_schema(rules_record(), "Callgate rules file", &[policy, condition()])
+}
+
+fn tests_schema() -> serde_json::Value {
+    let step = Constraint {
+        record: "step",
+        one_of: vec!["tool", "wait", "round"],
+        together: vec![("input", "tool"), ("expect", "tool")],
+    };
+    json_schema(tests_record(), "Callgate policy tests", &[step, condition()])
+}
+
+fn condition() -> Constraint {
     let tests = CONDITION.fields.iter().filter(|field| !FORMS.contains(&field.name));
-    let condition = Constraint {
+    Constraint {
         record: CONDITION.name,
         one_of: FORMS.to_vec(),
         together: tests.map(|field| (field.name, "path")).collect(),
-    };
-    json_schema(rules_record(), "Callgate rules file", &[policy, condition])
+    }
 }
 
 /// The keys of a condition of which exactly one says what it is.

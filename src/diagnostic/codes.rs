@@ -1,7 +1,7 @@
 //! The table of diagnostic codes. Append only: a number that was in a release is never given another meaning.
 //!
 //! Ranges: CG0xx files, CG1xx YAML, CG2xx shape (keys and types), CG3xx values (patterns, paths, expressions), CG4xx the
-//! bundle as a whole. Lints have CG5xx and above.
+//! bundle as a whole, CG6xx policy tests. Lints have CG5xx.
 
 use super::Severity;
 
@@ -73,6 +73,13 @@ codes! {
     DEFAULTS_DISAGREE = "CG402" "defaults-disagree";
     MISSING_QUANTIFIER = "CG403" "quantifier-needed";
     MISSING_MATCHER = "CG404" "matcher-needed";
+
+    INVALID_TIME = "CG601" "invalid-time";
+    INVALID_TOOLS = "CG602" "invalid-tools";
+    NOTHING_EXPECTED = "CG603" "nothing-expected";
+    NOTHING_CALLED = "CG604" "nothing-called";
+    DUPLICATE_CASE = "CG605" "duplicate-case";
+    UNKNOWN_POLICY = "CG606" "unknown-policy";
 }
 
 /// The code with this id (`CG201`) or name (`unknown-key`), letter case aside.

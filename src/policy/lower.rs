@@ -117,7 +117,8 @@ pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Di
     Bundle { policies, defaults, reload, revision, drawn_files }
 }
 
-fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
+/// Reports a file that is written for another version of the format.
+pub fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
     let Some(version) = root.get("callgate") else { return };
     if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
         diagnostics.push(

@@ -11,7 +11,7 @@ mod widening;
 
 pub use chain::{Candidates, Chain, Chains};
 pub use defaults::{Defaults, Unmatched};
-pub use lower::{Bundle, lower, rules_record};
+pub use lower::{Bundle, check_version, lower, rules_record};
 pub use plan::{Plan, plan};
 pub use reload::ReloadSettings;
 pub use widening::{Widening, widenings};

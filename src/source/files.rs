@@ -37,13 +37,36 @@ pub struct Survey {
 
 /// Looks for the files of the bundle that these paths stand for, as [`load`](super::load) reads them.
 pub fn survey(paths: &[PathBuf]) -> Survey {
-    let mut finder = Finder::default();
+    survey_for(Wanted::Rules, paths)
+}
+
+/// What files below a path are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Rules files. One that is named is read whatever its ending.
+    Rules,
+    /// Policy tests. Where there are none, that is no problem.
+    Tests,
+}
+
+impl Wanted {
+    fn takes(self, path: &Path) -> bool {
+        match self {
+            Self::Rules => is_rules_file(path),
+            Self::Tests => is_policy_test(path),
+        }
+    }
+}
+
+/// Looks for these files.
+pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf]) -> Survey {
+    let mut finder = Finder { wanted, found: Survey::default(), known: HashSet::new() };
     paths.iter().for_each(|path| finder.find(path));
     finder.found
 }
 
-#[derive(Default)]
 struct Finder {
+    wanted: Wanted,
     found: Survey,
     /// The files so far by the path that no symbolic link is part of.
     known: HashSet<PathBuf>,
@@ -54,13 +77,17 @@ impl Finder {
     fn find(&mut self, path: &Path) {
         match fs::metadata(path) {
             Ok(kind) if kind.is_dir() => self.find_below(path),
-            Ok(kind) if kind.is_file() => self.add(path.to_owned()),
+            Ok(kind) if kind.is_file() => {
+                if self.wanted == Wanted::Rules || self.wanted.takes(path) {
+                    self.add(path.to_owned());
+                }
+            }
             Ok(_) => self.found.diagnostics.push(not_regular(path)),
             Err(error) => self.found.diagnostics.push(unreachable_path(path, &error)),
         }
     }
 
-    /// Adds the rules files below a directory, in the order of their names.
+    /// Adds the wanted files below a directory, in the order of their names.
     fn find_below(&mut self, root: &Path) {
         let mut pending = vec![root.to_owned()];
         let mut entered = HashSet::new();
@@ -82,7 +109,7 @@ impl Finder {
                     }
                 }
                 Ok(kind) if kind.is_file() => {
-                    if is_rules_file(&path) {
+                    if self.wanted.takes(&path) {
                         found_any = true;
                         self.add(path);
                     } else if is_policy_test(&path) {
@@ -90,7 +117,7 @@ impl Finder {
                     }
                     continue;
                 }
-                Ok(_) if !is_rules_file(&path) => continue,
+                Ok(_) if !self.wanted.takes(&path) => continue,
                 Ok(_) => not_regular(&path),
                 // Where a link should lead can't be known, so rules may be missing: that is never passed over.
                 Err(error) => unreachable_path(&path, &error),
@@ -98,7 +125,7 @@ impl Finder {
             found_any = true;
             self.found.diagnostics.push(problem);
         }
-        if !found_any {
+        if !found_any && self.wanted == Wanted::Rules {
             let message = format!("there are no rules files below `{}`", root.display());
             self.found.diagnostics.push(
                 Diagnostic::of_file(&NO_RULES_FILES, root.display().to_string(), message).help(

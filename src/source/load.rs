@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
 use super::document::Node;
-use super::files::{Survey, survey, unreadable};
+use super::files::{Survey, Wanted, survey_for, unreadable};
 use super::parse::parse;
 use crate::diagnostic::{Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span};
 
@@ -39,7 +39,17 @@ pub struct LoadedFile {
 /// (`*.test.yaml`) and what is hidden. Symbolic links are followed; a file reached twice is read once. Only regular files
 /// are opened. A file's name is the path as given, joined with what was found below.
 pub fn load(paths: &[PathBuf]) -> Loaded {
-    let Survey { files, diagnostics, .. } = survey(paths);
+    load_wanted(Wanted::Rules, paths)
+}
+
+/// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, as [`load`] does rules files. A path
+/// without any is no problem.
+pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
+    load_wanted(Wanted::Tests, paths)
+}
+
+fn load_wanted(wanted: Wanted, paths: &[PathBuf]) -> Loaded {
+    let Survey { files, diagnostics, .. } = survey_for(wanted, paths);
     let mut loaded = Loaded { diagnostics, ..Loaded::default() };
     for path in files {
         match read(&path) {
@@ -157,6 +167,26 @@ mod tests {
         assert_eq!(problems, "");
         let (files, _) = outcome(&directory, &["notes.txt", "b.yaml", "", "b.yaml"]);
         assert_eq!(files, ["notes.txt", "b.yaml", "a/b.YAML", "a/z.yml", "d.yaml/inside.yaml"]);
+    }
+
+    #[test]
+    fn policy_tests_are_found_beside_the_rules() {
+        let directory = bundle(&[
+            ("a.yaml", "policies: []"),
+            ("a.test.yaml", "cases: []"),
+            ("b/c.test.yml", "cases: []"),
+            (".hidden.test.yaml", "cases: []"),
+            ("test.yaml", "policies: []"),
+        ]);
+        let find = |paths: &[&str]| {
+            let paths: Vec<_> = paths.iter().map(|path| directory.path().join(path)).collect();
+            let loaded = load_policy_tests(&paths);
+            (loaded.files.len(), loaded.diagnostics.len())
+        };
+        assert_eq!(find(&[""]), (2, 0));
+        assert_eq!(find(&["a.test.yaml", "a.yaml", "b", "b/c.test.yml"]), (2, 0));
+        assert_eq!(find(&["a.yaml"]), (0, 0));
+        assert_eq!(find(&["gone.test.yaml"]), (0, 1));
     }
 
     #[test]

@@ -14,6 +14,6 @@ mod syntax;
 
 pub use document::{Entry, Node, NodeValue, Text, TextStyle};
 pub use files::{Survey, is_policy_test, is_rules_file, survey};
-pub use load::{Loaded, LoadedFile, MAX_FILE_BYTES, load, load_texts};
+pub use load::{Loaded, LoadedFile, MAX_FILE_BYTES, load, load_policy_tests, load_texts};
 pub use parse::{MAX_NESTING, MAX_NODES, parse};
 pub use place::{exact_place, place_in};

@@ -1,30 +1,36 @@
-//! The JSON Schema of rules files: up to date, valid, and of one mind with the check.
+//! The JSON Schemas of rules files and of test files: up to date, valid, and of one mind with the check.
 
 use std::fs;
 use std::path::Path;
 
-use callgate::policy;
+use callgate::{policy, suite};
 use serde_json::Value;
 
 use super::Desk;
 
-fn schema_text() -> String {
-    Desk::new(&[]).run(&["schema"]).stdout
+fn schema_text(of: &str) -> String {
+    Desk::new(&[]).run(&["schema", of]).stdout
 }
 
-/// `UPDATE_GENERATED=1 cargo test` writes the file anew.
+/// `UPDATE_GENERATED=1 cargo test` writes the files anew.
 #[test]
-fn the_schema_in_the_repository_is_not_stale() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/rules.schema.json");
-    if std::env::var_os("UPDATE_GENERATED").is_some() {
-        fs::write(&path, schema_text()).unwrap();
+fn the_schemas_in_the_repository_are_not_stale() {
+    for of in ["rules", "tests"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{of}.schema.json"));
+        if std::env::var_os("UPDATE_GENERATED").is_some() {
+            fs::write(&path, schema_text(of)).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == schema_text(of),
+            "schemas/{of}.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`"
+        );
     }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == schema_text(), "schemas/rules.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`");
+    assert_eq!(Desk::new(&[]).run(&["schema"]).stdout, schema_text("rules"));
 }
 
-fn validator() -> jsonschema::Validator {
-    let schema: Value = serde_json::from_str(&schema_text()).unwrap();
+fn validator(of: &str) -> jsonschema::Validator {
+    let schema: Value = serde_json::from_str(&schema_text(of)).unwrap();
     assert!(jsonschema::draft202012::meta::is_valid(&schema));
     jsonschema::draft202012::new(&schema).unwrap()
 }
@@ -92,7 +98,7 @@ policies:
 
 #[test]
 fn schema_and_check_accept_the_same_rules() {
-    let validator = validator();
+    let validator = validator("rules");
     for rules in RULES {
         let errors: Vec<_> = validator.iter_errors(&read(rules)).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{rules}");
@@ -104,7 +110,7 @@ fn schema_and_check_accept_the_same_rules() {
 
 #[test]
 fn schema_and_check_refuse_the_same_mistakes() {
-    let validator = validator();
+    let validator = validator("rules");
     for rules in [
         "{}",
         "polices: []",
@@ -126,5 +132,84 @@ fn schema_and_check_refuse_the_same_mistakes() {
     ] {
         assert!(!validator.is_valid(&read(rules)), "the schema accepts {rules}");
         assert!(policy::build_texts([("rules.yaml", rules)]).chains.is_none(), "the check accepts {rules}");
+    }
+}
+
+#[test]
+fn schema_and_check_accept_the_same_tests() {
+    let validator = validator("tests");
+    for tests in [
+        include_str!("../../policies/starter/rules.test.yaml"),
+        include_str!("../../policies/retail/rules.test.yaml"),
+        include_str!("../../policies/pii/redact.test.yaml"),
+        r#"
+callgate: 1
+tools: [ { name: t, description: d, input_schema: { type: object }, annotations: { readOnlyHint: true }, server: s } ]
+context: { principal: ana }
+clock: 2026-01-01T12:00:00Z
+stubs: [ { match: { tool: "get_*", server: s, where: { path: $.input.a, eq: 1 } }, returns: null } ]
+cases:
+  - name: everything
+    context: { roles: [lead] }
+    clock: 2026-01-01T14:00:00+02:00
+    session: { labels: [l], facts: { f: 1 }, calls: { t: 2 }, iteration: 3 }
+    stubs: [ { match: t, answers: [ { fails: again }, { returns: 1, takes: 2s } ] } ]
+    steps:
+      - { tool: t, id: a, server: s, input: { a: 1 }, context: { x: 1 }, fails: { message: m, kind: timeout }, takes: 1s, expect: failed }
+      - { wait: 61s }
+      - { round: [ { tool: t, expect: executed }, { tool: t } ] }
+    call: { tool: t }
+    expect:
+      outcome: executed
+      policy: p
+      code: c
+      message: { contains: a, matches: b }
+      question: q
+      input: {}
+      output: null
+      error: e
+      where: { path: $.output, eq: 1 }
+      policies: [p]
+      not_policies: p
+      runs: 1
+    rows: [ { name: n, tool: u, input: { a: 2 }, returns: 1 }, { expect: denied } ]
+"#,
+    ] {
+        let errors: Vec<_> = validator.iter_errors(&read(tests)).map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{tests}");
+        let beside = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/retail").join(name);
+        let loaded = suite::load_texts([(beside("a.test.yaml").display().to_string(), tests)]);
+        let text = callgate::diagnostic::render::text(&loaded.diagnostics, &loaded.sources, false);
+        assert!(loaded.diagnostics.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn schema_and_check_refuse_the_same_mistakes_in_tests() {
+    let validator = validator("tests");
+    for tests in [
+        "{}",
+        "cases: []",
+        "cases: [ { call: { tool: t }, expect: denied } ]",
+        "cases: [ { name: a, cal: { tool: t }, expect: denied } ]",
+        "cases: [ { name: a, call: { input: {} }, expect: denied } ]",
+        "cases: [ { name: a, call: { tool: t, expect: denied } } ]",
+        "cases: [ { name: a, call: { tool: t }, expect: deny } ]",
+        "cases: [ { name: a, call: { tool: t }, expect: { outcome: blocked } } ]",
+        "cases: [ { name: a, call: { tool: t }, expect: { runs: -1 } } ]",
+        "cases: [ { name: a, call: { tool: t }, expect: { where: { eq: 1 } } } ]",
+        "cases: [ { name: a, call: { tool: t }, rows: [], expect: denied } ]",
+        "cases: [ { name: a, steps: [ { tool: t, wait: 1s, expect: denied } ] } ]",
+        "cases: [ { name: a, steps: [ { input: {}, expect: denied } ] } ]",
+        "cases: [ { name: a, steps: [ { round: [ { expect: denied } ] } ] } ]",
+        "{ stubs: [ { returns: 1 } ], cases: [ { name: a, call: { tool: t }, expect: denied } ] }",
+        "{ tools: 7, cases: [ { name: a, call: { tool: t }, expect: denied } ] }",
+        "{ clock: 7, cases: [ { name: a, call: { tool: t }, expect: denied } ] }",
+    ] {
+        assert!(!validator.is_valid(&read(tests)), "the schema accepts {tests}");
+        assert!(
+            suite::load_texts([("a.test.yaml", tests)]).diagnostics.has_errors(),
+            "the check accepts {tests}"
+        );
     }
 }

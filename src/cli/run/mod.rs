@@ -2,7 +2,6 @@
 
 mod lines;
 mod player;
-mod progress;
 mod report;
 mod row;
 mod sessions;
@@ -19,13 +18,13 @@ use super::check;
 use super::exit::{Exit, Stop};
 use super::files::{json_problem, read_context, read_tools};
 use super::output::{Output, complain, complain_of_rules, warn};
+use super::progress::Progress;
 use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
 use crate::engine::{self, Engine};
 use crate::schema::ArgumentSchema;
 use crate::source::is_rules_file;
 use crate::tools::ToolDescriptor;
 use lines::Lines;
-use progress::Progress;
 use report::Report;
 use sessions::Sessions;
 
@@ -128,7 +127,11 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
         Format::Json => Report::json(),
         Format::Text => Report::text(&chains),
     };
-    let mut seen = Seen { fail_on: &arguments.fail_on, failing: false, progress: Progress::new(output) };
+    let mut seen = Seen {
+        fail_on: &arguments.fail_on,
+        failing: false,
+        progress: Progress::new("calls", output.width.is_none()),
+    };
     let mut sessions = Sessions::new(engine.clone())?;
     let mut unreadable_lines = false;
     let ended = loop {

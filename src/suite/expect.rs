@@ -1,0 +1,266 @@
+//! `expect`: what a call is to come to, read and compared.
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::compare::differences;
+use super::read::FileReader;
+use super::report::Failure;
+use super::shapes::{EXPECT, TEXT_TEST};
+use crate::call::{CallView, Outcome, OutcomeKind, SessionState, ToolCall};
+use crate::diagnostic::{Diagnostic, Location, NOTHING_EXPECTED};
+use crate::matcher::{Condition, Truth};
+use crate::source::{Entry, Node};
+
+/// What a call is to come to.
+#[derive(Debug)]
+pub(super) struct Expectation {
+    checks: Vec<Check>,
+}
+
+/// One thing that is expected, at its place.
+#[derive(Debug)]
+struct Check {
+    place: Location,
+    field: &'static str,
+    wanted: Wanted,
+}
+
+#[derive(Debug)]
+enum Wanted {
+    Outcome(OutcomeKind),
+    Policy(String),
+    Code(String),
+    Message(TextTest),
+    Question(TextTest),
+    Input(Value),
+    Output(Value),
+    Error(TextTest),
+    /// With the condition as it was written.
+    Holds(Condition, Value),
+    TookPart(String),
+    TookNoPart(String),
+    Runs(usize),
+}
+
+/// What is expected of a text.
+#[derive(Debug)]
+enum TextTest {
+    Is(String),
+    Has { contains: Option<String>, matches: Option<Regex> },
+}
+
+/// What came of a call, with all that can be asked of it.
+pub(super) struct Came<'a> {
+    pub(super) call: &'a ToolCall,
+    pub(super) outcome: &'a Outcome,
+    /// As the call left it.
+    pub(super) session: &'a SessionState,
+    pub(super) runs: usize,
+}
+
+impl Expectation {
+    /// Reads an `expect`. Problems are reported to the reader.
+    pub(super) fn read(node: &Node, reader: &mut FileReader<'_>) -> Self {
+        let mut checks = Vec::new();
+        if let Some(word) = node.as_str() {
+            checks
+                .extend(outcome(word).map(|kind| Check::new(node, "outcome", Wanted::Outcome(kind), reader)));
+        }
+        if node.entries().is_some_and(<[_]>::is_empty) {
+            reader.report(Diagnostic::new(&NOTHING_EXPECTED, node.span, "`expect` says nothing").help(
+                "write for example `expect: denied`, or leave it out of a step that only leads to others",
+            ));
+        }
+        for entry in node.entries().unwrap_or_default() {
+            read_field(entry, reader, &mut checks);
+        }
+        Self { checks }
+    }
+
+    /// What did not come as expected; `number` is the call's in its case.
+    pub(super) fn failures(&self, number: usize, came: &Came<'_>) -> Vec<Failure> {
+        self.checks.iter().filter_map(|check| check.failure(number, came)).collect()
+    }
+}
+
+fn outcome(word: &str) -> Option<OutcomeKind> {
+    OutcomeKind::ALL.into_iter().find(|kind| kind.name() == word)
+}
+
+fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check>) {
+    let node = &entry.value;
+    let Some(field) = EXPECT.fields.iter().map(|field| field.name).find(|name| *name == entry.key) else {
+        return;
+    };
+    let text = || node.as_str().map(str::to_owned);
+    let many = || node.items().unwrap_or(std::slice::from_ref(node));
+    let wanted = match field {
+        "outcome" => node.as_str().and_then(outcome).map(Wanted::Outcome),
+        "policy" => reader.policy_id(node).map(Wanted::Policy),
+        "code" => text().map(Wanted::Code),
+        "message" => TextTest::read(node, reader).map(Wanted::Message),
+        "question" => TextTest::read(node, reader).map(Wanted::Question),
+        "error" => TextTest::read(node, reader).map(Wanted::Error),
+        "input" => Some(Wanted::Input(node.to_json())),
+        "output" => Some(Wanted::Output(node.to_json())),
+        "runs" => node
+            .as_number()
+            .and_then(serde_json::Number::as_u64)
+            .and_then(|number| usize::try_from(number).ok())
+            .map(Wanted::Runs),
+        _ => {
+            for item in many() {
+                let wanted = match field {
+                    "policies" => reader.policy_id(item).map(Wanted::TookPart),
+                    "not_policies" => reader.policy_id(item).map(Wanted::TookNoPart),
+                    _ => reader.condition(item).map(|condition| Wanted::Holds(condition, item.to_json())),
+                };
+                checks.extend(wanted.map(|wanted| Check::new(item, field, wanted, reader)));
+            }
+            None
+        }
+    };
+    checks.extend(wanted.map(|wanted| Check::new(node, field, wanted, reader)));
+}
+
+impl Check {
+    fn new(node: &Node, field: &'static str, wanted: Wanted, reader: &FileReader<'_>) -> Self {
+        Self { place: reader.locate(node.span), field, wanted }
+    }
+
+    fn failure(&self, number: usize, came: &Came<'_>) -> Option<Failure> {
+        let outcome = came.outcome;
+        let took_part = || outcome.policies.iter().map(|policy| policy.id.as_str()).collect::<Vec<_>>();
+        let optional = |text: Option<&str>| text.map_or(Value::Null, Value::from);
+        let mut note = None;
+        let mut places = Vec::new();
+        let (holds, expected, actual) = match &self.wanted {
+            Wanted::Outcome(kind) => {
+                (outcome.outcome == *kind, kind.name().into(), outcome.outcome.name().into())
+            }
+            Wanted::Policy(id) => {
+                let policy = outcome.reason.policy.as_deref();
+                (policy == Some(id), id.as_str().into(), optional(policy))
+            }
+            Wanted::Code(code) => {
+                (outcome.reason.code == *code, code.as_str().into(), outcome.reason.code.as_str().into())
+            }
+            Wanted::Message(test) => {
+                let message = outcome.reason.message.as_str();
+                (test.holds(Some(message)), test.to_json(), message.into())
+            }
+            Wanted::Question(test) => {
+                let question = outcome.approval.as_ref().and_then(|approval| approval.message.as_deref());
+                (test.holds(question), test.to_json(), optional(question))
+            }
+            Wanted::Error(test) => {
+                let error = outcome.error.as_deref();
+                (test.holds(error), test.to_json(), optional(error))
+            }
+            Wanted::Input(expected) => {
+                places = differences("$.input", expected, &outcome.input);
+                (places.is_empty(), expected.clone(), outcome.input.clone())
+            }
+            Wanted::Output(expected) => match &outcome.output {
+                Some(output) => {
+                    places = differences("$.output", expected, output);
+                    (places.is_empty(), expected.clone(), output.clone())
+                }
+                None => {
+                    note = Some("the call has no output".to_owned());
+                    (false, expected.clone(), Value::Null)
+                }
+            },
+            Wanted::Holds(condition, written) => {
+                let truth = condition.eval(&came.view());
+                note = match &truth {
+                    Truth::Yes => None,
+                    Truth::No | Truth::Absent => {
+                        outcome.output.as_ref().map(|output| format!("the output is {output}"))
+                    }
+                    Truth::Undecided(why) => Some(format!("it can't be decided: {why}")),
+                };
+                let word = match truth {
+                    Truth::Yes => "holds",
+                    Truth::No | Truth::Absent => "does not hold",
+                    Truth::Undecided(_) => "undecided",
+                };
+                (truth == Truth::Yes, written.clone(), word.into())
+            }
+            Wanted::TookPart(id) => {
+                let policies = took_part();
+                (policies.contains(&id.as_str()), id.as_str().into(), policies.into())
+            }
+            Wanted::TookNoPart(id) => {
+                let policies = took_part();
+                (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
+            }
+            Wanted::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
+        };
+        (!holds).then(|| Failure {
+            place: self.place.clone(),
+            call: Some(number),
+            field: self.field.to_owned(),
+            expected,
+            actual,
+            note,
+            differences: places,
+        })
+    }
+}
+
+impl Came<'_> {
+    /// The call document as the call left it.
+    fn view(&self) -> CallView<'_> {
+        CallView {
+            input: &self.outcome.input,
+            output: self.outcome.output.as_ref(),
+            error: self.outcome.error.as_deref(),
+            ..CallView::new(self.call, self.session)
+        }
+    }
+}
+
+impl TextTest {
+    fn read(node: &Node, reader: &mut FileReader<'_>) -> Option<Self> {
+        if let Some(text) = node.as_str() {
+            return Some(Self::Is(text.to_owned()));
+        }
+        let contains = node.get("contains").and_then(Node::as_str).map(str::to_owned);
+        let matches = node.get("matches").and_then(|node| reader.regex(node));
+        if node.entries().is_some_and(<[_]>::is_empty) {
+            let keys: Vec<String> =
+                TEXT_TEST.fields.iter().map(|field| format!("`{}`", field.name)).collect();
+            reader.report(
+                Diagnostic::new(&NOTHING_EXPECTED, node.span, "nothing is expected of this text")
+                    .help(format!("say {}, or write the whole text", keys.join(" or "))),
+            );
+            return None;
+        }
+        Some(Self::Has { contains, matches })
+    }
+
+    fn holds(&self, text: Option<&str>) -> bool {
+        let Some(text) = text else { return false };
+        match self {
+            Self::Is(expected) => text == expected,
+            Self::Has { contains, matches } => {
+                contains.as_ref().is_none_or(|part| text.contains(part.as_str()))
+                    && matches.as_ref().is_none_or(|regex| regex.is_match(text))
+            }
+        }
+    }
+
+    /// As it was written.
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Is(text) => text.as_str().into(),
+            Self::Has { contains, matches } => {
+                let contains = contains.as_ref().map(|part| ("contains".to_owned(), part.as_str().into()));
+                let matches = matches.as_ref().map(|regex| ("matches".to_owned(), regex.as_str().into()));
+                Value::Object(contains.into_iter().chain(matches).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Policy tests: cases in `*.test.yaml` beside the rules, each run in an engine of its own with stubbed tools and a clock
+//! that stands still.
+//!
+//! [`load`] reads test files, [`Suite::run`] runs them over a bundle, and the [`Report`] says what came.
+//!
+//! ```
+//! let chains = callgate::engine::load_text("policies: [ { id: none-large, match: refund, deny: {} } ]")?;
+//! let mut loaded = callgate::suite::load_texts([(
+//!     "refunds.test.yaml",
+//!     "cases: [ { name: refunds are denied, call: { tool: refund }, expect: { policy: none-large } } ]",
+//! )]);
+//! loaded.check_against(&chains);
+//! assert!(!loaded.diagnostics.has_errors() && !loaded.suite.is_empty());
+//! assert!(loaded.suite.run(&chains).passed());
+//! # Ok::<(), callgate::LoadError>(())
+//! ```
+
+mod case;
+mod compare;
+mod expect;
+mod load;
+mod read;
+mod read_call;
+mod read_case;
+pub mod render;
+mod report;
+mod run;
+mod shapes;
+mod stub;
+
+pub use load::{LoadedSuite, load, load_texts, rules_paths};
+pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, Report};
+pub use run::Suite;
+pub use shapes::tests_record;

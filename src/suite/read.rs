@@ -1,0 +1,243 @@
+//! A test file's tree → its cases.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::case::TestFile;
+use super::read_case;
+use super::shapes::tests_record;
+use super::stub::Stub;
+use crate::authoring::{Polarity, Reader, Shape};
+use crate::diagnostic::{
+    DUPLICATE_CASE, Diagnostic, Diagnostics, EMPTY_VALUE, INVALID_TIME, INVALID_TOOLS, Location,
+    MISSING_QUANTIFIER, PATH_NOT_HERE, SourceMap, Span, UNREADABLE_FILE, WRONG_TYPE,
+};
+use crate::matcher::{Condition, Matcher};
+use crate::policy;
+use crate::source::{LoadedFile, Node};
+use crate::text::{cut, inert};
+use crate::tools::{self, ToolDescriptor};
+
+/// Where the clock of a case starts that says nothing else.
+const NOON: &str = "2026-01-01T12:00:00Z";
+
+/// The reading of one test file: where problems go, and what the file says for all of its cases.
+pub(super) struct FileReader<'a> {
+    reader: Reader<'a>,
+    /// The policies that are named, with their places.
+    named: Vec<(Span, String)>,
+    pub(super) context: Map<String, Value>,
+    pub(super) clock: Timestamp,
+    pub(super) stubs: Vec<Arc<Stub>>,
+}
+
+/// What one test file holds, and the policies that it names, with their places.
+pub(super) fn read(
+    file: &LoadedFile,
+    sources: &mut SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> (TestFile, Vec<(Span, String)>) {
+    Shape::Record(tests_record()).check(&file.root, "a test file", diagnostics);
+    policy::check_version(&file.root, diagnostics);
+    let mut reader = FileReader {
+        reader: Reader::new(diagnostics, sources),
+        named: Vec::new(),
+        context: Map::new(),
+        clock: Timestamp::UNIX_EPOCH,
+        stubs: Vec::new(),
+    };
+    // What can't be decided does not hold, in stubs and in expectations.
+    reader.reader.polarity = Polarity::Permitting;
+    let root = &file.root;
+    let noon = NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    reader.clock = root.get("clock").and_then(|node| reader.time(node)).unwrap_or(noon);
+    reader.context = root.get("context").map(|node| reader.mapping(node, "context")).unwrap_or_default();
+    reader.stubs = read_case::stubs(root.get("stubs"), &mut reader);
+    let tools = root.get("tools").map(|node| read_tools(node, &mut reader)).unwrap_or_default();
+    let nodes = root.get("cases").and_then(Node::items).unwrap_or_default();
+    check_names(nodes, &mut reader);
+    let cases = nodes.iter().flat_map(|node| read_case::read(node, &mut reader)).map(Arc::new).collect();
+    let name = reader.reader.name_of(file.source);
+    (TestFile { name, tools: Arc::new(tools), cases }, reader.named)
+}
+
+impl FileReader<'_> {
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.reader.report(diagnostic);
+    }
+
+    /// How many problems were reported so far.
+    pub(super) fn reported(&self) -> usize {
+        self.reader.reported()
+    }
+
+    pub(super) fn locate(&self, span: Span) -> Location {
+        let nowhere = || Location { file: String::new(), line: 0, column: 0, end_line: 0, end_column: 0 };
+        self.reader.locate(span).unwrap_or_else(nowhere)
+    }
+
+    /// The id of a policy, which is to be one of the bundle.
+    pub(super) fn policy_id(&mut self, node: &Node) -> Option<String> {
+        let id = node.as_str()?.to_owned();
+        self.named.push((node.span, id.clone()));
+        Some(id)
+    }
+
+    pub(super) fn regex(&mut self, node: &Node) -> Option<Regex> {
+        self.reader.regex(node)
+    }
+
+    pub(super) fn duration(&mut self, node: &Node) -> Option<std::time::Duration> {
+        self.reader.duration(node)
+    }
+
+    /// A condition over what a call came to.
+    pub(super) fn condition(&mut self, node: &Node) -> Option<Condition> {
+        let reported = self.reader.reported();
+        self.reader.after_tool = true;
+        let condition = Condition::read_all(node, &mut self.reader);
+        self.reader.after_tool = false;
+        self.reword(reported);
+        condition
+    }
+
+    /// Which calls a stub answers.
+    pub(super) fn matcher(&mut self, node: &Node) -> Matcher {
+        let reported = self.reader.reported();
+        let matcher = Matcher::read(node, &mut self.reader);
+        self.reword(reported);
+        matcher
+    }
+
+    /// Says what conditions of policies are told in the words of tests.
+    fn reword(&mut self, reported: usize) {
+        for diagnostic in self.reader.reported_since(reported) {
+            if diagnostic.code == &MISSING_QUANTIFIER {
+                diagnostic.message =
+                    "this path may yield several values, and how many must pass is not said".to_owned();
+            } else if diagnostic.code == &PATH_NOT_HERE {
+                diagnostic.message = "a stub is asked before its tool has answered".to_owned();
+                diagnostic.help =
+                    Some("go by what is called: `$.tool`, `$.input`, `$.context` and such".to_owned());
+            }
+        }
+    }
+
+    /// A point in time.
+    pub(super) fn time(&mut self, node: &Node) -> Option<Timestamp> {
+        let text = node.as_str()?;
+        let time = text.parse::<Timestamp>();
+        if time.is_err() {
+            let date = text.parse::<jiff::civil::DateTime>().ok();
+            let help = date.map_or_else(
+                || "write date, time and zone, as in `2026-01-01T12:00:00Z`".to_owned(),
+                |date| format!("say time and zone, too: `{date}Z`"),
+            );
+            let message = format!("`{}` is no point in time", cut(&inert(text)));
+            self.report(Diagnostic::new(&INVALID_TIME, node.span, message).help(help));
+        }
+        time.ok()
+    }
+
+    /// A mapping whose keys are free.
+    pub(super) fn mapping(&mut self, node: &Node, name: &str) -> Map<String, Value> {
+        if let Value::Object(members) = node.to_json() {
+            return members;
+        }
+        let message = format!("`{name}` must be a mapping, this is {}", node.type_name());
+        self.report(
+            Diagnostic::new(&WRONG_TYPE, node.span, message)
+                .help(format!("write for example `{name}: {{ name: value }}`, or leave the key out")),
+        );
+        Map::new()
+    }
+}
+
+fn check_names(nodes: &[Node], reader: &mut FileReader<'_>) {
+    let mut first: HashMap<&str, Span> = HashMap::new();
+    for node in nodes.iter().filter_map(|case| case.get("name")) {
+        let Some(name) = node.as_str() else { continue };
+        if name.trim().is_empty() {
+            reader.report(
+                Diagnostic::new(&EMPTY_VALUE, node.span, "`name` is empty")
+                    .help("say what is expected, as in `a refund above 100 asks a person`"),
+            );
+        } else if let Some(span) = first.get(name) {
+            let shown = cut(&inert(name));
+            reader.report(
+                Diagnostic::new(&DUPLICATE_CASE, node.span, format!("the name `{shown}` is taken"))
+                    .label(*span, "by this case")
+                    .help("give one of the two another name, or make them `rows:` of one case"),
+            );
+        } else {
+            first.insert(name, node.span);
+        }
+    }
+}
+
+fn read_tools(node: &Node, reader: &mut FileReader<'_>) -> Vec<ToolDescriptor> {
+    let (tools, spans) = match node.items() {
+        Some(items) => {
+            (items.iter().filter_map(tool).collect(), items.iter().map(|item| item.span).collect())
+        }
+        None => (read_tools_file(node, reader).unwrap_or_default(), Vec::new()),
+    };
+    let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let Some(first) = known.insert((&tool.name, tool.server.as_deref()), index) else { continue };
+        let message = format!("the tool `{}` is here twice", cut(&inert(&tool.name)));
+        let diagnostic =
+            Diagnostic::new(&INVALID_TOOLS, spans.get(index).copied().unwrap_or(node.span), message);
+        let diagnostic = match spans.get(first) {
+            Some(span) => diagnostic.label(*span, "first here"),
+            None => diagnostic,
+        };
+        reader.report(diagnostic.help("remove one of the two, or say with `server` whose each of them is"));
+    }
+    tools
+}
+
+/// A tool that is written out. What is wrong with it is told by its shape.
+fn tool(node: &Node) -> Option<ToolDescriptor> {
+    let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
+    Some(ToolDescriptor {
+        name: text("name")?,
+        description: text("description"),
+        input_schema: node.get("input_schema").map(Node::to_json),
+        annotations: node.get("annotations").map(Node::to_json),
+        server: text("server"),
+    })
+}
+
+fn read_tools_file(node: &Node, reader: &mut FileReader<'_>) -> Option<Vec<ToolDescriptor>> {
+    let path = reader.reader.file_beside(node)?;
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = match error.kind() {
+                std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
+                kind => format!("`{}` can't be read: {kind}", path.display()),
+            };
+            reader.report(
+                Diagnostic::new(&UNREADABLE_FILE, node.span, message)
+                    .help("the path starts at the directory of this test file"),
+            );
+            return None;
+        }
+    };
+    match tools::read_list(&text) {
+        Ok(tools) => Some(tools),
+        Err(error) => {
+            let message = format!("`{}` can't be used: {error}", path.display());
+            reader.report(
+                Diagnostic::new(&INVALID_TOOLS, node.span, message)
+                    .help("mend that file; it holds a JSON list of tools, as for `--tools`"),
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One case of a test file, and each row of its table, as what is run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::case::{CallStep, Case, Row, Step};
+use super::read::FileReader;
+use super::read_call::{self, Laid};
+use super::shapes::{CASE, ROUND_CALL, ROW, STEP};
+use super::stub::Stub;
+use crate::authoring::head;
+use crate::call::SessionState;
+use crate::diagnostic::{
+    CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE,
+};
+use crate::source::Node;
+use crate::text::{cut, inert};
+
+/// More calls of one tool before a case are not counted.
+const MAX_COUNTED: u64 = 10_000;
+
+/// What all runs of a case share.
+struct Setting<'n> {
+    case: &'n Node,
+    context: Map<String, Value>,
+    steps: Arc<Vec<Step>>,
+    /// How many calls the steps are.
+    calls: usize,
+    /// Whether something is wrong with the steps or with the case itself, which was told.
+    told: bool,
+}
+
+/// Reads a case: as many as its table has rows, and one without a table.
+pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
+    if case.entries().is_none() {
+        return Vec::new();
+    }
+    let reported = reader.reported();
+    check_keys(case, reader);
+    let mut context = reader.context.clone();
+    if let Some(node) = case.get("context") {
+        context.extend(reader.mapping(node, "context"));
+    }
+    let mut calls = 0;
+    let steps: Vec<Step> = items(case, "steps")
+        .iter()
+        .filter_map(|node| read_step(node, &context, &mut calls, reader))
+        .collect();
+    let told = reader.reported() > reported;
+    let setting = Setting { case, context, steps: Arc::new(steps), calls, told };
+    let Some(rows) = case.get("rows").and_then(Node::items) else {
+        return setting.run(None, reader).into_iter().collect();
+    };
+    (1..).zip(rows).filter_map(|(number, row)| setting.run(Some((number, row)), reader)).collect()
+}
+
+impl Setting<'_> {
+    /// The case as it is run for a row, or the only time.
+    fn run(&self, row: Option<(usize, &Node)>, reader: &mut FileReader<'_>) -> Option<Case> {
+        let case = self.case;
+        let node = row.map_or(case, |(_, row)| row);
+        let call = case.get("call").filter(|call| call.entries().is_some());
+        let tried = call.and_then(|call| {
+            let laid = Laid { base: row.map(|_| call), own: row.map_or(call, |(_, row)| row) };
+            let expect = row.and_then(|(_, row)| row.get("expect")).or_else(|| case.get("expect"));
+            read_call::read(&laid, expect, &self.context, self.calls + 1, reader)
+        });
+        let expects = |step: &CallStep| step.expect.is_some();
+        let expected = match &tried {
+            Some(call) => expects(call),
+            None => self.steps.iter().flat_map(Step::calls).any(expects),
+        };
+        let has_calls = tried.is_some() || self.calls > 0;
+        if has_calls && !expected && !self.told && !self.misspells_expect(row.map(|(_, row)| row)) {
+            let (message, help) = match row {
+                Some(_) => {
+                    ("this row expects nothing", "add `expect:` to it, or beside the `call:` for all rows")
+                }
+                None if tried.is_some() => (
+                    "nothing is expected of this call",
+                    "add `expect:` beside `call:`, such as `expect: denied`",
+                ),
+                None => (
+                    "this case expects nothing",
+                    "add `expect:` to at least one of its steps, such as `expect: denied`",
+                ),
+            };
+            reader.report(Diagnostic::new(&NOTHING_EXPECTED, head(node), message).help(help));
+        }
+        let mut stubs = stubs(case.get("stubs"), reader);
+        stubs.extend(reader.stubs.iter().cloned());
+        let row_name = |row: &Node| row.get("name").and_then(Node::as_str).map(str::to_owned);
+        Some(Case {
+            name: case.get("name")?.as_str()?.to_owned(),
+            row: row.map(|(number, row)| Row { number, name: row_name(row) }),
+            place: reader.locate(head(node)),
+            clock: case.get("clock").and_then(|node| reader.time(node)).unwrap_or(reader.clock),
+            session: case.get("session").map(|node| read_session(node, reader)).unwrap_or_default(),
+            stubs,
+            steps: Arc::clone(&self.steps),
+            tried,
+        })
+    }
+
+    /// Whether an unknown key may be meant as `expect`, which is told by that key alone.
+    fn misspells_expect(&self, row: Option<&Node>) -> bool {
+        CASE.may_be_misspelled(self.case, "expect")
+            || row.is_some_and(|row| ROW.may_be_misspelled(row, "expect"))
+            || items(self.case, "steps").iter().any(|step| {
+                STEP.may_be_misspelled(step, "expect")
+                    || items(step, "round").iter().any(|call| ROUND_CALL.may_be_misspelled(call, "expect"))
+            })
+    }
+}
+
+fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
+    node.get(key).and_then(Node::items).unwrap_or_default()
+}
+
+/// Reports keys that lack each other.
+fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
+    if case.get("call").is_some() || CASE.may_be_misspelled(case, "call") {
+        return;
+    }
+    let entries = case.entries().unwrap_or_default();
+    if let Some(stray) = entries.iter().find(|entry| ["expect", "rows"].contains(&entry.key.as_str())) {
+        let message = format!("`{}` stands beside no `call`", stray.key);
+        let help = match stray.key.as_str() {
+            "expect" => "add the `call:` that is tried, or put the `expect:` into one of the `steps:`",
+            _ => "add the `call:` that the rows vary",
+        };
+        reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
+    } else if !CASE.may_be_misspelled(case, "steps") {
+        let steps = items(case, "steps");
+        let only_waits = steps
+            .iter()
+            .all(|step| step.get("tool").or(step.get("round")).is_none() && step.get("wait").is_some());
+        if only_waits {
+            reader.report(
+                Diagnostic::new(&NOTHING_CALLED, head(case), "this case makes no call")
+                    .help("add `call:`, as in `call: { tool: createRefund, input: { amount: 250 } }`"),
+            );
+        }
+    }
+}
+
+/// What a step is made by; of these keys each has exactly one.
+const FORMS: [&str; 3] = ["tool", "wait", "round"];
+
+fn read_step(
+    node: &Node,
+    context: &Map<String, Value>,
+    calls: &mut usize,
+    reader: &mut FileReader<'_>,
+) -> Option<Step> {
+    let entries = node.entries()?;
+    let Some(form) = entries.iter().find(|entry| FORMS.contains(&entry.key.as_str())) else {
+        if !FORMS.iter().any(|form| STEP.may_be_misspelled(node, form)) {
+            reader
+                .report(Diagnostic::new(&MISSING_KEY, head(node), "this step says not what happens").help(
+                    "say `tool:`, `wait:` or `round:`, as in `- { tool: getOrder, input: { id: 7 } }`",
+                ));
+        }
+        return None;
+    };
+    let stray = entries
+        .iter()
+        .find(|entry| entry.key != form.key && (form.key != "tool" || FORMS.contains(&entry.key.as_str())));
+    if let Some(stray) = stray.filter(|stray| STEP.fields.iter().any(|field| field.name == stray.key)) {
+        let message = format!("`{}` means nothing beside `{}`", stray.key, form.key);
+        reader.report(
+            Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
+                .label(form.key_span, "this is what the step does")
+                .help("make it a step of its own"),
+        );
+        return None;
+    }
+    let mut call = |node: &Node, reader: &mut FileReader<'_>| {
+        *calls += 1;
+        read_call::read(&Laid { base: None, own: node }, node.get("expect"), context, *calls, reader)
+    };
+    match form.key.as_str() {
+        "wait" => reader.duration(&form.value).map(Step::Wait),
+        "tool" => call(node, reader).map(|call| Step::Calls(vec![call])),
+        _ => {
+            let round = form.value.items()?;
+            let read: Vec<CallStep> = round.iter().filter_map(|item| call(item, reader)).collect();
+            check_ids(round, &read, reader);
+            Some(Step::Calls(read))
+        }
+    }
+}
+
+/// The tools of a round are told apart by the ids of their calls, given or numbered.
+fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
+    // Where a call could not be read, that is the problem.
+    if items.len() != calls.len() {
+        return;
+    }
+    let mut first: HashMap<&str, &Node> = HashMap::new();
+    for (item, call) in items.iter().zip(calls) {
+        let id = call.call.id.as_str();
+        let Some(earlier) = first.insert(id, item) else { continue };
+        let place = |node: &Node| node.get("id").map_or_else(|| head(node), |id| id.span);
+        let message = format!("the id `{}` is taken in this round", cut(&inert(id)));
+        reader.report(
+            Diagnostic::new(&DUPLICATE_ID, place(item), message)
+                .label(place(earlier), "by this call")
+                .help("give one of the two another id"),
+        );
+    }
+}
+
+/// The stubs of a list, which may be left out.
+pub(super) fn stubs(node: Option<&Node>, reader: &mut FileReader<'_>) -> Vec<Arc<Stub>> {
+    let nodes = node.and_then(Node::items).unwrap_or_default();
+    let read = |node: &Node| {
+        let matcher = reader.matcher(node.get("match")?);
+        let answers = read_call::answers(node, reader);
+        if answers.is_none() && node.entries().is_some() {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, head(node), "this stub says not what the tool answers")
+                    .help("add `returns:`, `fails:`, `answers:` or `takes:`"),
+            );
+        }
+        Some(Arc::new(Stub { matcher, answers: answers? }))
+    };
+    nodes.iter().filter_map(read).collect()
+}
+
+fn read_session(node: &Node, reader: &mut FileReader<'_>) -> SessionState {
+    let mut session = SessionState::default();
+    for label in node.get("labels").and_then(Node::items).unwrap_or_default() {
+        label.as_str().into_iter().for_each(|label| session.add_label(label));
+    }
+    if let Some(facts) = node.get("facts") {
+        for (name, value) in reader.mapping(facts, "facts") {
+            session.keep_fact(&name, None, value);
+        }
+    }
+    if let Some(calls) = node.get("calls") {
+        for (tool, count) in reader.mapping(calls, "calls") {
+            match count.as_u64().filter(|count| *count <= MAX_COUNTED) {
+                Some(count) => (0..count).for_each(|_| session.count_call(&tool)),
+                None => {
+                    let place = calls.get(&tool).map_or(calls.span, |count| count.span);
+                    let message = format!("a tool has run a whole number of times, from 0 to {MAX_COUNTED}");
+                    reader
+                        .report(Diagnostic::new(&OUT_OF_RANGE, place, message).help("write for example `2`"));
+                }
+            }
+        }
+    }
+    for entry in node.entries().unwrap_or_default() {
+        session.set(&entry.key, entry.value.to_json());
+    }
+    session
+}

@@ -1,0 +1,7 @@
+//! A [`Report`](super::Report) as people and as programs read it.
+
+mod json;
+mod text;
+
+pub use json::json;
+pub use text::{summary, text};

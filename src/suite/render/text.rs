@@ -1,0 +1,180 @@
+//! What a person reads: the cases that failed, each with what was expected, what came, and what led there.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::suite::{CallReport, CaseReport, Failure, FileReport, Report};
+use crate::text::is_hidden;
+
+/// Characters of one value that are shown.
+const MAX_SHOWN: usize = 400;
+/// Characters of a line that only says what led to a failure.
+const MAX_TOLD: usize = 160;
+
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const BOLD: &str = "\u{1b}[1m";
+const DIM: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// One line for each file, and below it the cases that failed. `colour`: with ANSI escapes, which never come from a value.
+pub fn text(report: &Report, colour: bool) -> String {
+    let mut page = Page { text: String::new(), colour };
+    report.files.iter().for_each(|file| page.file(file));
+    page.text
+}
+
+/// How many cases there were: `12 cases in 2 files: 11 passed, 1 failed`.
+pub fn summary(report: &Report) -> String {
+    let amount = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let failed = report.cases().filter(|case| !case.passed).count();
+    let all = report.cases().count();
+    let counts = match failed {
+        0 => "all passed".to_owned(),
+        failed => format!("{} passed, {failed} failed", all - failed),
+    };
+    format!("{} in {}: {counts}", amount(all, "case"), amount(report.files.len(), "file"))
+}
+
+struct Page {
+    text: String,
+    colour: bool,
+}
+
+impl Page {
+    fn line(&mut self, indent: usize, text: &str) {
+        let _ = writeln!(self.text, "{:indent$}{text}", "");
+    }
+
+    fn paint(&self, style: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
+    }
+
+    fn file(&mut self, file: &FileReport) {
+        let failed: Vec<&CaseReport> = file.cases.iter().filter(|case| !case.passed).collect();
+        let passed = file.cases.len() - failed.len();
+        let mark = if failed.is_empty() { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
+        let name = visible(&file.file);
+        let count = self.paint(DIM, &format!("{passed} of {} passed", file.cases.len()));
+        self.line(0, &format!("{mark} {name}  {count}"));
+        for case in &failed {
+            self.case(case);
+        }
+        if !failed.is_empty() {
+            self.line(0, "");
+        }
+    }
+
+    fn case(&mut self, case: &CaseReport) {
+        let name = self.paint(BOLD, &visible(&case.full_name()));
+        let mark = self.paint(RED, "✗");
+        self.line(0, "");
+        self.line(2, &format!("{mark} {name}"));
+        for failure in &case.failures {
+            self.failure(failure, case);
+        }
+        for (number, call) in (1..).zip(&case.calls) {
+            let line = format!("call {number}, {}", came_to(call));
+            let line = self.paint(DIM, &line);
+            self.line(4, &line);
+        }
+    }
+
+    fn failure(&mut self, failure: &Failure, case: &CaseReport) {
+        let place = &failure.place;
+        let place = format!("{}:{}:{}:", visible(&place.file), place.line, place.column);
+        let call = failure.call.and_then(|number| Some((number, case.calls.get(number.checked_sub(1)?)?)));
+        let what = match call {
+            Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, visible(&call.tool)),
+            None => failure.note.as_deref().map_or_else(String::new, visible),
+        };
+        self.line(4, &format!("{place} {what}"));
+        if call.is_none() {
+            return;
+        }
+        if failure.differences.is_empty() {
+            self.compared(6, &expected(failure), &came(failure));
+        }
+        for difference in &failure.differences {
+            self.line(6, &visible(&difference.path));
+            let value = |value: &Option<Value>| {
+                value.as_ref().map_or("nothing".to_owned(), |value| shown(&value.to_string()))
+            };
+            self.compared(8, &value(&difference.expected), &value(&difference.actual));
+        }
+        if let Some(note) = &failure.note {
+            self.line(6, &shown(note));
+        }
+    }
+
+    fn compared(&mut self, indent: usize, expected: &str, came: &str) {
+        let (expected, came) = (self.paint(GREEN, expected), self.paint(RED, came));
+        self.line(indent, &format!("expected: {expected}"));
+        self.line(indent, &format!("came:     {came}"));
+    }
+}
+
+fn expected(failure: &Failure) -> String {
+    let named = |verb: &str| format!("{} {verb}", plain(&failure.expected));
+    match (failure.field.as_str(), &failure.expected) {
+        ("policies", _) => named("takes part"),
+        ("not_policies", _) => named("takes no part"),
+        ("message" | "question" | "error", Value::Object(tests)) => {
+            let tests = tests.iter().map(|(test, text)| format!("a text that {test} {text}"));
+            shown(&tests.collect::<Vec<_>>().join(", "))
+        }
+        _ => plain(&failure.expected),
+    }
+}
+
+fn came(failure: &Failure) -> String {
+    match (failure.field.as_str(), &failure.actual) {
+        ("policies" | "not_policies", Value::Array(ids)) if ids.is_empty() => {
+            "no policy took part".to_owned()
+        }
+        ("policies" | "not_policies", Value::Array(ids)) => {
+            format!("{} took part", ids.iter().map(plain).collect::<Vec<_>>().join(", "))
+        }
+        (_, Value::Null) => "nothing".to_owned(),
+        _ => plain(&failure.actual),
+    }
+}
+
+/// How a call ended and why, in one line.
+fn came_to(call: &CallReport) -> String {
+    let by = call.policy.as_ref().map_or_else(String::new, |policy| format!(" by {policy}"));
+    let line = format!("{}: {}{by} ({}): {}", call.tool, call.outcome, call.code, call.message);
+    cut(&line, MAX_TOLD)
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => shown(text),
+        None => shown(&value.to_string()),
+    }
+}
+
+/// In one line that no terminal acts on, cut where it is very long.
+fn shown(text: &str) -> String {
+    cut(text, MAX_SHOWN)
+}
+
+fn cut(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length) {
+        Some((end, _)) => format!("{}…", visible(text.get(..end).unwrap_or_default())),
+        None => visible(text),
+    }
+}
+
+fn visible(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
+        if c.is_control() || is_hidden(c) {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+        line
+    })
+}

@@ -1,0 +1,243 @@
+//! Runs cases, each in an engine and on a thread of its own, so that one which panics or never ends fails alone.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::case::{CallStep, Case, Step, TestFile};
+use super::expect::Came;
+use super::report::{CallReport, CaseReport, Failure, FileReport, Report};
+use super::stub::StubbedTools;
+use crate::call::Outcome;
+use crate::engine::Engine;
+use crate::host::ManualClock;
+use crate::policy::Chains;
+use crate::session::Session;
+use crate::tools::ToolDescriptor;
+
+/// A case that has not ended by then, in the machine's time, has failed. The clock of a case jumps, so none takes long.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// Cases that are ready to run. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Suite {
+    pub(super) files: Vec<TestFile>,
+}
+
+impl Suite {
+    /// How many cases there are; each row of a table is one.
+    pub fn len(&self) -> usize {
+        self.files.iter().map(|file| file.cases.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cases in whose file's or own name this text occurs, letter case aside.
+    #[must_use]
+    pub fn only(&self, text: &str) -> Self {
+        let text = text.to_lowercase();
+        let has = |name: &str| name.to_lowercase().contains(&text);
+        let mut files = self.files.clone();
+        for file in files.iter_mut().filter(|file| !has(&file.name)) {
+            file.cases.retain(|case| has(&case.blank_report().full_name()));
+        }
+        files.retain(|file| !file.cases.is_empty());
+        Self { files }
+    }
+
+    /// Runs all cases over a bundle, in order.
+    pub fn run(&self, chains: &Arc<Chains>) -> Report {
+        self.run_with(chains, &mut |_| {})
+    }
+
+    /// Runs all cases over a bundle, in order, and shows what came of each as soon as it has ended.
+    pub fn run_with(&self, chains: &Arc<Chains>, seen: &mut dyn FnMut(&CaseReport)) -> Report {
+        let files = self.files.iter().map(|file| {
+            let run = |case| {
+                let report = run_apart(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME, run_case);
+                seen(&report);
+                report
+            };
+            FileReport { file: file.name.clone(), cases: file.cases.iter().map(run).collect() }
+        });
+        Report { files: files.collect(), revision: chains.revision().to_owned() }
+    }
+}
+
+type RunCase = fn(Arc<Chains>, &[ToolDescriptor], &Case) -> CaseReport;
+
+/// Runs a case on a thread of its own. One that never ends is left behind.
+fn run_apart(
+    chains: Arc<Chains>,
+    tools: Arc<Vec<ToolDescriptor>>,
+    case: &Arc<Case>,
+    limit: Duration,
+    run: RunCase,
+) -> CaseReport {
+    let (send, receive) = mpsc::channel();
+    let shared = Arc::clone(case);
+    let thread = thread::Builder::new().name("case".to_owned()).spawn(move || {
+        // Nobody listens any more to a case that took too long.
+        let _ = send.send(run(chains, &tools, &shared));
+    });
+    let failed = |note: String| {
+        let mut report = case.blank_report();
+        report.fail_as_a_whole(note);
+        report
+    };
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => return failed(format!("no thread for it: {error}")),
+    };
+    match receive.recv_timeout(limit) {
+        Ok(report) => report,
+        Err(RecvTimeoutError::Timeout) => {
+            failed(format!("it did not end within {} s: a call waits for what never comes", limit.as_secs()))
+        }
+        Err(RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => failed(format!("Callgate panicked: {}", panic_message(&*panic))),
+            Ok(()) => failed("it ended without a report".to_owned()),
+        },
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+fn run_case(chains: Arc<Chains>, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
+    let clock = ManualClock::new(case.clock);
+    let engine = Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).build();
+    let mut session = engine.session();
+    *session.state_mut() = case.session.clone();
+    let mut run = Run { case, clock, session, report: case.blank_report() };
+    case.steps.iter().for_each(|step| run.step(step));
+    if let Some(tried) = &case.tried {
+        run.calls(std::slice::from_ref(tried));
+    }
+    run.report
+}
+
+/// A case on its way.
+struct Run<'a> {
+    case: &'a Case,
+    clock: ManualClock,
+    session: Session,
+    report: CaseReport,
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Wait(time) => self.clock.advance(*time),
+            Step::Calls(calls) => self.calls(calls),
+        }
+    }
+
+    fn calls(&mut self, steps: &[CallStep]) {
+        let tools = StubbedTools::new(steps, &self.case.stubs, &self.clock);
+        let outcomes = match steps {
+            [step] => vec![self.clock.drive(self.session.execute(step.call.clone(), &tools))],
+            _ => {
+                let calls = steps.iter().map(|step| step.call.clone()).collect();
+                self.clock.drive(self.session.execute_round(calls, &tools))
+            }
+        };
+        for (step, outcome) in steps.iter().zip(outcomes) {
+            let runs = tools.runs(&step.call.id);
+            self.report.calls.push(CallReport::of(&outcome, runs));
+            let came = Came { call: &step.call, outcome: &outcome, session: self.session.state(), runs };
+            let number = self.report.calls.len();
+            let failures = step.expect.iter().flat_map(|expect| expect.failures(number, &came));
+            self.report.failures.extend(failures);
+        }
+        self.report.passed = self.report.failures.is_empty();
+    }
+}
+
+impl Case {
+    /// The report of a case of which nothing is known yet.
+    fn blank_report(&self) -> CaseReport {
+        CaseReport {
+            name: self.name.clone(),
+            row: self.row.as_ref().map(|row| row.number),
+            row_name: self.row.as_ref().and_then(|row| row.name.clone()),
+            place: self.place.clone(),
+            passed: false,
+            failures: Vec::new(),
+            calls: Vec::new(),
+        }
+    }
+}
+
+impl CaseReport {
+    fn fail_as_a_whole(&mut self, note: String) {
+        self.failures.push(Failure {
+            place: self.place.clone(),
+            call: None,
+            field: "case".to_owned(),
+            expected: "to end".into(),
+            actual: Value::Null,
+            note: Some(note),
+            differences: Vec::new(),
+        });
+    }
+}
+
+impl CallReport {
+    fn of(outcome: &Outcome, runs: usize) -> Self {
+        Self {
+            id: outcome.id.clone(),
+            tool: outcome.tool.clone(),
+            outcome: outcome.outcome,
+            policy: outcome.reason.policy.clone(),
+            code: outcome.reason.code.clone(),
+            message: outcome.reason.message.clone(),
+            policies: outcome.policies.iter().map(|policy| policy.id.clone()).collect(),
+            runs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine;
+    use crate::suite::load_texts;
+
+    const CASES: &str = "cases: [ { name: a, call: { tool: t }, expect: executed } ]";
+
+    /// The notes of the only case, run by `run` instead of as it should be.
+    fn notes(run: RunCase, limit: Duration) -> Vec<String> {
+        let chains = engine::load_text("policies: []").unwrap();
+        let suite = load_texts([("a.test.yaml", CASES)]).suite;
+        let file = &suite.files[0];
+        let report = run_apart(chains, Arc::clone(&file.tools), &file.cases[0], limit, run);
+        assert!(!report.passed);
+        report.failures.into_iter().filter_map(|failure| failure.note).collect()
+    }
+
+    #[test]
+    fn a_case_that_panics_fails_alone() {
+        let notes = notes(|_, _, _| panic!("a mistake in Callgate"), MAX_TIME);
+        assert_eq!(notes, ["Callgate panicked: a mistake in Callgate"]);
+    }
+
+    #[test]
+    fn a_case_that_waits_for_what_never_comes_fails_alone() {
+        let hangs: RunCase = |_, _, case| {
+            ManualClock::new(case.clock).drive(std::future::pending::<()>());
+            case.blank_report()
+        };
+        let notes = notes(hangs, Duration::from_millis(20));
+        assert_eq!(notes, ["it did not end within 0 s: a call waits for what never comes"]);
+    }
+}

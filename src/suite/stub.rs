@@ -1,0 +1,117 @@
+//! Tools that do what a test file says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::case::CallStep;
+use crate::call::{CallView, SessionState, ToolCall};
+use crate::host::{Clock, ManualClock, ToolAnswer, ToolError, ToolExecutor};
+use crate::matcher::{Matcher, Truth};
+
+/// What a tool does when it is run once.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Nothing where only the time is said.
+    pub(super) result: Option<Result<Value, ToolError>>,
+    pub(super) takes: Option<Duration>,
+}
+
+/// What a tool does each time that it is run for one call; the last one stays.
+pub(super) type Answers = Vec<Answer>;
+
+/// What the tools of some calls do.
+#[derive(Debug)]
+pub(super) struct Stub {
+    pub(super) matcher: Matcher,
+    pub(super) answers: Answers,
+}
+
+impl Stub {
+    /// Whether the stub is for this call. Conditions that can't be decided do not hold.
+    fn fits(&self, call: &ToolCall) -> bool {
+        let session = SessionState::default();
+        self.matcher.concerns(call.server.as_deref().unwrap_or(""), &call.tool)
+            && self.matcher.eval(&CallView::new(call, &session)) == Truth::Yes
+    }
+}
+
+/// Plays the tools of the calls of one step.
+pub(super) struct StubbedTools<'a> {
+    calls: &'a [CallStep],
+    stubs: &'a [Arc<Stub>],
+    clock: &'a ManualClock,
+    /// How often each tool was run, by the id of its call.
+    runs: Mutex<HashMap<String, usize>>,
+}
+
+impl<'a> StubbedTools<'a> {
+    pub(super) fn new(calls: &'a [CallStep], stubs: &'a [Arc<Stub>], clock: &'a ManualClock) -> Self {
+        Self { calls, stubs, clock, runs: Mutex::default() }
+    }
+
+    /// How often the tool of a call was run.
+    pub(super) fn runs(&self, id: &str) -> usize {
+        self.lock().get(id).copied().unwrap_or(0)
+    }
+
+    fn count(&self, id: &str) -> usize {
+        let mut runs = self.lock();
+        let count = runs.entry(id.to_owned()).or_default();
+        *count += 1;
+        *count
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, call: &ToolCall, run: usize) -> Option<&Answer> {
+        let own = self.calls.iter().find(|step| step.call.id == call.id);
+        let answers = own.and_then(|step| step.answers.as_ref()).or_else(|| {
+            let stub = self.stubs.iter().find(|stub| stub.fits(call));
+            stub.map(|stub| &stub.answers)
+        })?;
+        answers.get(run - 1).or_else(|| answers.last())
+    }
+}
+
+impl ToolExecutor for StubbedTools<'_> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let run = self.count(&call.id);
+        let dry = || Ok(ToolAnswer { output: Value::Null, dry: true });
+        let Some(answer) = self.answer(call, run) else { return dry() };
+        if let Some(time) = answer.takes {
+            self.clock.sleep(time).await;
+        }
+        match &answer.result {
+            Some(Ok(output)) => Ok(output.clone().into()),
+            Some(Err(error)) => Err(error.clone()),
+            None => dry(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_takes_its_time_and_goes_on_with_its_last_answer() {
+        let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let failing =
+            Answer { result: Some(Err(ToolError::new("again"))), takes: Some(Duration::from_secs(40)) };
+        let working = Answer { result: Some(Ok(json!(1))), takes: None };
+        let call = ToolCall::new("c1", "t", json!({}));
+        let step = CallStep { call: call.clone(), answers: Some(vec![failing, working]), expect: None };
+        let tools = StubbedTools::new(std::slice::from_ref(&step), &[], &clock);
+        let answers: Vec<_> =
+            (0..3).map(|_| clock.drive(tools.execute(&call)).map(|answer| answer.output)).collect();
+        assert_eq!(answers, [Err(ToolError::new("again")), Ok(json!(1)), Ok(json!(1))]);
+        assert_eq!((clock.now().as_second(), tools.runs("c1"), tools.runs("c2")), (40, 3, 0));
+    }
+}

@@ -1,0 +1,132 @@
+//! `callgate test`: what it runs, what it says, and how it ends.
+
+use serde_json::Value;
+
+use super::{Desk, settings};
+
+const RULES: &str = "policies: [ { id: no-large-refunds, match: { tool: refund, where: { path: $.input.amount, gt: 100 } }, deny: {} } ]";
+const PASSING: &str = "
+cases:
+  - name: small refunds run
+    call: { tool: refund, input: { amount: 5 } }
+    expect: executed
+  - name: large refunds are denied
+    call: { tool: refund, input: { amount: 250 } }
+    expect: { outcome: denied, policy: no-large-refunds }
+";
+const FAILING: &str = "
+cases:
+  - name: medium refunds are denied
+    call: { tool: refund, input: { amount: 50 } }
+    expect: denied
+";
+const BROKEN: &str = "
+cases:
+  - name: large refunds are denied
+    call: { tool: refund, input: { amount: 250 } }
+    expect: { outcome: denied, polcy: no-large-refunds }
+";
+
+fn desk() -> Desk {
+    let desk = Desk::new(&[]);
+    for (folder, files) in [
+        ("good", &[("rules.yaml", RULES), ("rules.test.yaml", PASSING)][..]),
+        ("bad", &[("rules.yaml", RULES), ("a.test.yaml", PASSING), ("b.test.yml", FAILING)]),
+        ("broken", &[("rules.yaml", RULES), ("rules.test.yaml", BROKEN)]),
+        ("broken_rules", &[("rules.yaml", "polices: []"), ("rules.test.yaml", BROKEN)]),
+        ("untested", &[("rules.yaml", RULES)]),
+        ("tests", &[("rules.test.yaml", PASSING)]),
+        ("empty", &[]),
+    ] {
+        std::fs::create_dir(desk.0.path().join(folder)).unwrap();
+        for (name, text) in files {
+            std::fs::write(desk.0.path().join(folder).join(name), text).unwrap();
+        }
+    }
+    desk
+}
+
+#[test]
+fn the_exit_status_says_what_came() {
+    let desk = desk();
+    for (arguments, code) in [
+        (&["good"][..], 0),
+        (&["bad"], 1),
+        (&["bad", "--filter", "small"], 0),
+        (&["bad", "--filter", "b.test.yml"], 1),
+        (&["bad/rules.yaml", "bad/a.test.yaml"], 0),
+        (&["bad/rules.yaml", "bad/b.test.yml"], 1),
+        (&["untested", "tests"], 0),
+        (&["broken"], 1),
+        (&["broken_rules"], 1),
+        (&["untested"], 2),
+        (&["tests"], 2),
+        (&["empty"], 2),
+        (&["nowhere"], 2),
+        (&["good", "nowhere"], 2),
+        (&["good", "--filter", "something else"], 2),
+        (&["good", "--format", "xml"], 2),
+    ] {
+        let ended = desk.run(&[&["test"], arguments].concat());
+        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.shown());
+    }
+}
+
+#[test]
+fn results_are_on_stdout_and_what_stops_it_on_stderr() {
+    let desk = desk();
+    settings().bind(|| {
+        insta::assert_snapshot!("test_good", desk.run(&["test", "good"]).shown());
+        insta::assert_snapshot!("test_bad", desk.run(&["test", "bad"]).shown());
+        insta::assert_snapshot!("test_broken", desk.run(&["test", "broken"]).shown());
+        insta::assert_snapshot!("test_broken_rules", desk.run(&["test", "broken_rules"]).shown());
+        insta::assert_snapshot!("test_nowhere", desk.run(&["test", "good", "nowhere"]).shown());
+    });
+    for (arguments, told) in [
+        (&["test", "untested"][..], "there are no tests below `untested`; write some into a file such as"),
+        (&["test", "tests"], "there are only tests below these paths; name the rules"),
+        (&["test", "good", "--filter", "elsewhere"], "no case has `elsewhere` in its name"),
+    ] {
+        let ended = desk.run(arguments);
+        assert_eq!(ended.stdout, "");
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn without_paths_everything_below_is_tested() {
+    let desk = Desk::new(&[("rules.yaml", RULES), ("rules.test.yaml", PASSING)]);
+    assert_eq!(desk.run(&["test"]).code, Some(0));
+}
+
+#[test]
+fn programs_get_one_document_whatever_comes() {
+    let desk = desk();
+    let read = |folder: &str| {
+        let ended = desk.run(&["test", folder, "--format", "json"]);
+        assert_eq!(ended.stderr, "", "{folder}");
+        serde_json::from_str::<Value>(&ended.stdout).unwrap()
+    };
+    let count = |document: &Value, of: &str| document[of].as_array().map(Vec::len).unwrap();
+    let good = read("good");
+    assert_eq!((&good["version"], &good["passed"], &good["failed"]), (&1.into(), &2.into(), &0.into()));
+    assert_eq!((count(&good, "problems"), count(&good, "files")), (0, 1));
+    let bad = read("bad");
+    assert_eq!((&bad["passed"], &bad["failed"]), (&2.into(), &1.into()));
+    let failure = &bad["files"][1]["cases"][0]["failures"][0];
+    assert_eq!((&failure["expected"], &failure["actual"]), (&"denied".into(), &"executed".into()));
+    assert_eq!(failure["place"]["line"], 5);
+    let broken = read("broken");
+    assert_eq!((&broken["revision"], &broken["problems"][0]["code"]), (&Value::Null, &"CG201".into()));
+    assert_eq!((count(&broken, "problems"), count(&broken, "files")), (1, 0));
+    let both = read("broken_rules");
+    assert_eq!(count(&both, "problems"), 2);
+}
+
+#[test]
+fn colours_come_only_where_they_are_asked_for() {
+    let desk = desk();
+    assert!(!desk.run(&["test", "bad"]).stdout.contains('\u{1b}'));
+    let forced = desk.command(&["test", "bad"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(String::from_utf8(forced.stdout).unwrap().contains("\u{1b}[31m"));
+}
