@@ -87,6 +87,8 @@ impl Reloader {
     }
 
     fn look_unguarded(&mut self) -> Looked {
+        // Should it fail, it will be looked at again.
+        self.judged = None;
         let Self { paths, drawn_files, .. } = self;
         let read =
             read_in_one_moment(drawn_files, |drawn| Footprint::of(paths, drawn), || policy::build(paths));

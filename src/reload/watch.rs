@@ -167,10 +167,15 @@ impl Watching {
             }
             let now = self.see();
             if now.says_the_same(&seen) {
-                return Some(self.reloader.look());
+                break;
             }
             seen = now;
         }
+        let looked = self.reloader.look();
+        // What was read may draw on files whose directories are watched only from here on.
+        let seen = self.see();
+        let overtaken = self.reloader.judged().is_some_and(|judged| !judged.says_the_same(&seen));
+        Some(if overtaken { Looked::Unsteady } else { looked })
     }
 
     /// Waits for the time in which files must keep still; signs in it are answered by what is seen after it. `false` if it
