@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::footprint::{DirectoryIdentity, Footprint};
+use super::directories::DirectoryIdentity;
+use super::footprint::Footprint;
 use super::{Looked, Reloader};
 
 /// How files are watched.
@@ -145,6 +146,7 @@ impl Watching {
         while !self.stop.load(Ordering::Acquire) {
             let looked =
                 catch_unwind(AssertUnwindSafe(|| self.turn())).unwrap_or_else(|_| Some(self.reloader.fail()));
+            self.reloader.free_retired();
             let pause = match looked {
                 Some(Looked::Unsteady) => self.options.debounce,
                 _ => self.options.poll,
