@@ -113,8 +113,15 @@ impl Watched {
     }
 
     fn taken_in(&self, rules: &str) {
-        let revision = revision_of(rules);
-        self.wait_for(rules, |change| matches!(change, Change::TakenIn { to, .. } if *to == revision));
+        self.taken_in_revision(&revision_of(rules));
+    }
+
+    fn taken_in_files(&self, desk: &Desk, paths: &[&str]) {
+        self.taken_in_revision(&desk.engine(paths).revision());
+    }
+
+    fn taken_in_revision(&self, revision: &str) {
+        self.wait_for(revision, |change| matches!(change, Change::TakenIn { to, .. } if *to == revision));
         let status = self.engine.status();
         assert_eq!(status.revision, revision);
         assert!(status.last_refused.is_none() && status.held.is_none());
@@ -148,7 +155,10 @@ fn both_ways(test: impl Fn(WatchOptions)) {
     test(WatchOptions { debounce, poll: Duration::from_millis(20), notify: false });
 }
 
+/// Watches what the files say from the beginning. The watch has looked once, so what comes next it has to notice.
 fn watched(desk: &Desk, paths: &[&str], options: WatchOptions) -> Watched {
-    let engine = desk.engine(paths);
-    Watched::new(engine.clone(), Reloader::new(engine, desk.paths(paths)), options)
+    let engine = Engine::from_text("policies: []").unwrap();
+    let watched = Watched::new(engine.clone(), Reloader::new(engine, desk.paths(paths)), options);
+    watched.taken_in_files(desk, paths);
+    watched
 }

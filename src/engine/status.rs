@@ -134,6 +134,9 @@ struct State {
     loaded_at: Timestamp,
     last_refused: Option<Refused>,
     held: Option<(Held, Arc<Chains>)>,
+    /// Rules that may still decide calls that began under them. Freeing thousands of policies takes a while, and is not to
+    /// fall to a call that happens to be the last.
+    retired: Vec<Arc<Chains>>,
     listeners: Vec<Listener>,
     /// What the listeners were not told yet. Only one thread at a time tells them, so they hear it in order.
     news: VecDeque<Change>,
@@ -146,6 +149,7 @@ impl Story {
             loaded_at: time(clock),
             last_refused: None,
             held: None,
+            retired: Vec::new(),
             listeners: Vec::new(),
             news: VecDeque::new(),
             telling: false,
@@ -183,9 +187,9 @@ impl Engine {
             Some((held, chains)) if held.revision == revision => Arc::clone(chains),
             Some((held, _)) => return Err(ConfirmError::OtherHeld { held: held.revision.clone() }),
         };
-        let before = self.swap(&mut state, chains, now);
+        self.swap(&mut state, chains, now);
         drop(state);
-        drop(before);
+        self.free_retired();
         self.tell();
         Ok(())
     }
@@ -200,8 +204,8 @@ impl Engine {
     /// they began with.
     pub fn replace(&self, chains: Arc<Chains>) {
         let now = time(&*self.shared.clock);
-        let before = self.swap(&mut self.story.lock(), chains, now);
-        drop(before);
+        self.swap(&mut self.story.lock(), chains, now);
+        self.free_retired();
         self.tell();
     }
 
@@ -217,14 +221,13 @@ impl Engine {
         if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
             return false;
         }
-        let mut before = None;
         match verdict {
             Verdict::Same => {
                 if state.last_refused.take().is_some() | state.held.take().is_some() {
                     state.news.push_back(Change::Restored);
                 }
             }
-            Verdict::TakeIn(chains) => before = Some(self.swap(&mut state, chains, now)),
+            Verdict::TakeIn(chains) => self.swap(&mut state, chains, now),
             Verdict::Hold(chains, widenings) => {
                 state.last_refused = None;
                 if state.held.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
@@ -246,13 +249,19 @@ impl Engine {
             }
         }
         drop(state);
-        drop(before);
+        self.free_retired();
         self.tell();
         true
     }
 
-    /// Swaps the rules. Those that it returns are to be dropped without the lock: freeing many policies takes its time.
-    fn swap(&self, state: &mut State, chains: Arc<Chains>, now: Timestamp) -> Arc<Chains> {
+    /// Frees the rules that no call is under any more, on this thread and without the lock.
+    pub(crate) fn free_retired(&self) {
+        let free: Vec<Arc<Chains>> =
+            self.story.lock().retired.extract_if(.., |chains| Arc::strong_count(chains) == 1).collect();
+        drop(free);
+    }
+
+    fn swap(&self, state: &mut State, chains: Arc<Chains>, now: Timestamp) {
         let to = chains.revision().to_owned();
         let before = self.shared.bundle.swap(chains);
         if before.revision() != to {
@@ -261,7 +270,7 @@ impl Engine {
         state.loaded_at = now;
         state.last_refused = None;
         state.held = None;
-        before
+        state.retired.push(before);
     }
 
     /// Tells the listeners what is new. Where another thread is at it, or a listener brings about a change, that goes on

@@ -1,6 +1,6 @@
 //! What a bundle's files hold at one moment, so that a change is seen whatever it was that changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{ErrorKind, Read};
@@ -12,7 +12,7 @@ use crate::source::{self, MAX_FILE_BYTES, Survey};
 /// The files of a bundle with their contents, policy tests and what policies draw on included.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Footprint {
-    survey: Survey,
+    pub(super) survey: Survey,
     files: BTreeMap<PathBuf, Seen>,
 }
 
@@ -42,6 +42,7 @@ impl Footprint {
     }
 
     /// Whether the files say the same, whoever may have written them anew.
+    #[cfg(feature = "watch")]
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         self.survey == other.survey
             && self.files.len() == other.files.len()
@@ -49,52 +50,18 @@ impl Footprint {
                 path == other_path && seen.content == other.content
             })
     }
+}
 
-    /// The directories in which a change of the files shows: those searched, those of the files and of what links lead
-    /// to, those of the links, and where one does not exist the nearest above, in which it would come back.
-    #[cfg(feature = "watch")]
-    pub(super) fn directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
-        let mut found = BTreeSet::new();
-        let mut add = |directory: &Path| {
-            found.extend(directory.ancestors().find_map(|path| named(path).canonicalize().ok()));
-        };
-        self.survey.directories.iter().for_each(|directory| add(directory));
-        for path in paths.iter().chain(self.files.keys()) {
-            add(parent(path));
-            path.ancestors().filter(|path| path.is_symlink()).for_each(|link| add(parent(link)));
-        }
-        let targets = self.files.values().filter_map(|seen| seen.mark.as_ref()?.target.as_deref());
-        targets.for_each(|target| add(parent(target)));
-        found.into_iter().collect()
+#[cfg(feature = "watch")]
+impl Footprint {
+    /// The files that were looked for, but for what is in the survey alone.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
     }
-}
 
-#[cfg(feature = "watch")]
-fn parent(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
-}
-
-/// The empty path is the directory where the program runs.
-#[cfg(feature = "watch")]
-fn named(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
-}
-
-/// Tells a directory from another one that bears the same name later. Inodes are used again, so the time when it was made
-/// belongs to it.
-#[cfg(feature = "watch")]
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct DirectoryIdentity {
-    created: Option<SystemTime>,
-    place: [i64; 2],
-}
-
-#[cfg(feature = "watch")]
-impl DirectoryIdentity {
-    pub(super) fn of(directory: &Path) -> Option<Self> {
-        let metadata = fs::metadata(directory).ok()?;
-        let [device, inode, ..] = identity(&metadata);
-        Some(Self { created: metadata.created().ok(), place: [device, inode] })
+    /// Where the files are that can be read, links followed.
+    pub(super) fn targets(&self) -> impl Iterator<Item = &Path> {
+        self.files.values().filter_map(|seen| seen.mark.as_ref()?.target.as_deref())
     }
 }
 
@@ -129,12 +96,12 @@ impl Mark {
 }
 
 #[cfg(unix)]
-fn identity(metadata: &Metadata) -> [i64; 4] {
+pub(super) fn identity(metadata: &Metadata) -> [i64; 4] {
     use std::os::unix::fs::MetadataExt;
     [metadata.dev().cast_signed(), metadata.ino().cast_signed(), metadata.ctime(), metadata.ctime_nsec()]
 }
 
 #[cfg(not(unix))]
-fn identity(_: &Metadata) -> [i64; 4] {
+pub(super) fn identity(_: &Metadata) -> [i64; 4] {
     [0; 4]
 }

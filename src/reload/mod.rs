@@ -2,6 +2,8 @@
 //!
 //! [`Reloader`] looks once; [`Watch`] has it look whenever files have changed.
 
+#[cfg(feature = "watch")]
+mod directories;
 mod footprint;
 mod reloader;
 #[cfg(feature = "watch")]

@@ -39,6 +39,7 @@ pub struct Reloader {
     engine: Engine,
     paths: Vec<PathBuf>,
     drawn_files: Vec<PathBuf>,
+    /// What the files said when they were last judged.
     judged: Option<Footprint>,
     demanded: ReloadSettings,
     tests: Option<PolicyTests>,
@@ -87,6 +88,8 @@ impl Reloader {
     }
 
     fn look_unguarded(&mut self) -> Looked {
+        // Should it fail, it will be looked at again.
+        self.judged = None;
         let Self { paths, drawn_files, .. } = self;
         let read =
             read_in_one_moment(drawn_files, |drawn| Footprint::of(paths, drawn), || policy::build(paths));
@@ -99,12 +102,18 @@ impl Reloader {
         }
     }
 
+    #[cfg(feature = "watch")]
+    pub(super) fn free_retired(&self) {
+        self.engine.free_retired();
+    }
+
     /// What the files said when they were last judged.
     #[cfg(feature = "watch")]
     pub(super) fn judged(&self) -> Option<&Footprint> {
         self.judged.as_ref()
     }
 
+    #[cfg(feature = "watch")]
     pub(super) fn footprint(&self) -> Footprint {
         Footprint::of(&self.paths, &self.drawn_files)
     }

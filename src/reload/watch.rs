@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::footprint::{DirectoryIdentity, Footprint};
+use super::directories::DirectoryIdentity;
+use super::footprint::Footprint;
 use super::{Looked, Reloader};
 
 /// How files are watched.
@@ -145,6 +146,7 @@ impl Watching {
         while !self.stop.load(Ordering::Acquire) {
             let looked =
                 catch_unwind(AssertUnwindSafe(|| self.turn())).unwrap_or_else(|_| Some(self.reloader.fail()));
+            self.reloader.free_retired();
             let pause = match looked {
                 Some(Looked::Unsteady) => self.options.debounce,
                 _ => self.options.poll,
@@ -167,10 +169,15 @@ impl Watching {
             }
             let now = self.see();
             if now.says_the_same(&seen) {
-                return Some(self.reloader.look());
+                break;
             }
             seen = now;
         }
+        let looked = self.reloader.look();
+        // What was read may draw on files whose directories are watched only from here on.
+        let seen = self.see();
+        let overtaken = self.reloader.judged().is_some_and(|judged| !judged.says_the_same(&seen));
+        Some(if overtaken { Looked::Unsteady } else { looked })
     }
 
     /// Waits for the time in which files must keep still; signs in it are answered by what is seen after it. `false` if it

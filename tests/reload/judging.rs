@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callgate::Engine;
 use callgate::engine::{self, Change, ConfirmError, Refusal};
 use callgate::host::{Clock, ManualClock};
 use callgate::policy::ReloadSettings;
 use callgate::reload::{Looked, Reloader};
+use callgate::{Engine, SessionState, ToolCall};
+use serde_json::json;
 
 use super::{Desk, denies, denying, revision_of};
 
@@ -110,6 +111,20 @@ fn a_host_that_replaces_the_rules_itself_sees_it_in_the_status() {
     assert_eq!((status.loaded_at, status.revision), (bench.clock.now(), revision_of(&denying("b"))));
     assert!(status.last_refused.is_none());
     assert_eq!(bench.news(), ["refused", "taken in"]);
+}
+
+#[test]
+fn old_rules_are_freed_by_who_reloads_and_not_by_the_last_call_under_them() {
+    let chains = engine::load_text(&denying("a")).unwrap();
+    let old = Arc::downgrade(&chains);
+    let engine = Engine::new(chains);
+    let (call, session) = (ToolCall::new("c1", "a", json!({})), SessionState::default());
+    let decision = engine.decide(&call, &session);
+    engine.replace(engine::load_text(&denying("b")).unwrap());
+    drop(decision);
+    assert!(old.upgrade().is_some(), "the call would have had to free them");
+    engine.replace(engine::load_text(&denying("c")).unwrap());
+    assert!(old.upgrade().is_none());
 }
 
 /// Rules that deny a tool and ask for what they are to be replaced by.

@@ -1,0 +1,51 @@
+//! The directories in which a change of a bundle's files shows.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::footprint::{Footprint, identity};
+
+impl Footprint {
+    /// The directories in which a change of the files shows: those searched, those of the files and of what links lead
+    /// to, those of the links, and where one does not exist the nearest above, in which it would come back.
+    pub(super) fn directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        let mut found = BTreeSet::new();
+        let mut add = |directory: &Path| {
+            found.extend(directory.ancestors().find_map(|path| named(path).canonicalize().ok()));
+        };
+        self.survey.directories.iter().for_each(|directory| add(directory));
+        for path in paths.iter().map(PathBuf::as_path).chain(self.files()) {
+            add(parent(path));
+            path.ancestors().filter(|path| path.is_symlink()).for_each(|link| add(parent(link)));
+        }
+        self.targets().for_each(|target| add(parent(target)));
+        found.into_iter().collect()
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+/// The empty path is the directory where the program runs.
+fn named(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// Tells a directory from another one that bears the same name later. Inodes are used again, so the time when it was made
+/// belongs to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DirectoryIdentity {
+    created: Option<SystemTime>,
+    place: [i64; 2],
+}
+
+impl DirectoryIdentity {
+    pub(super) fn of(directory: &Path) -> Option<Self> {
+        let metadata = fs::metadata(directory).ok()?;
+        let [device, inode, ..] = identity(&metadata);
+        Some(Self { created: metadata.created().ok(), place: [device, inode] })
+    }
+}
