@@ -354,6 +354,9 @@ fn hostile_scripts_end_in_an_error_that_they_cannot_catch() {
         "fn f(x) { try { f(x + 1) } catch { f(x + 1) } } f(0)".to_owned(),
         "fn f(x) { [x].map(|y| f(y)) } f(0)".to_owned(),
         "fn f(x) { if x > 0 { if x > 0 { [[[f([[x]].len() + x)]]] } } } f(1)".to_owned(),
+        "fn f(x) { [[[[[[f(x)]]]]]] } f(1)".to_owned(),
+        "fn f(x) { try { try { try { for y in [1] { f(x) } } catch { } } catch { } } catch { } } f(1)"
+            .to_owned(),
         "let s = \"ab\"; loop { s += s; }".to_owned(),
         "let s = \"ab\"; loop { s = s.replace(\"a\", s); }".to_owned(),
         "let a = [1]; loop { a = [a, a]; }".to_owned(),

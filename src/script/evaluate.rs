@@ -1,10 +1,11 @@
 //! Runs a compiled program. Values are pointed at, not copied; every step counts.
 
-use super::functions::{Change, Each, EffectKind, Run};
+use super::functions::{Change, EffectKind, Run};
 use super::operators::{is_in_member, negate, not};
 use super::place::{Target, assign, changed, element, inside, property};
-use super::program::{Body, Closure, Code, For, Member, Node, Place, Program, Spot, Step};
-use super::value::{Kind, MemberMap, Val, key_value};
+use super::program::{Body, Code, Member, Node, Place, Program, Spot, Step};
+use super::thrown::{SCRIPT_ERROR, error_object, thrown};
+use super::value::{Kind, MemberMap, Val};
 use super::work::{Fault, Limits, Work};
 use crate::json::JsonType;
 
@@ -43,13 +44,13 @@ pub(super) enum Stop<'r> {
     End,
 }
 
-type Given<'r> = Result<Val<'r>, Stop<'r>>;
+pub(super) type Given<'r> = Result<Val<'r>, Stop<'r>>;
 
 /// One run of a program.
 pub(super) struct Evaluation<'r, W> {
     program: &'r Program,
     pub(super) world: W,
-    work: Work,
+    pub(super) work: Work,
     slots: Vec<Val<'r>>,
     /// The first slot of the function that runs.
     base: usize,
@@ -57,7 +58,7 @@ pub(super) struct Evaluation<'r, W> {
     calls: usize,
 }
 
-fn fault<'r>(spot: Spot) -> impl Fn(Fault) -> Stop<'r> {
+pub(super) fn fault<'r>(spot: Spot) -> impl Fn(Fault) -> Stop<'r> {
     move |fault| match fault {
         Fault::Wrong(message) => Stop::Wrong(message, spot),
         Fault::Limit(message) => Stop::Limit(message, spot),
@@ -67,10 +68,6 @@ fn fault<'r>(spot: Spot) -> impl Fn(Fault) -> Stop<'r> {
 impl<'r, W: World<'r>> Evaluation<'r, W> {
     pub(super) fn new(program: &'r Program, world: W, limits: &'static Limits) -> Self {
         Self { program, world, work: Work::new(limits), slots: Vec::new(), base: 0, depth: 0, calls: 0 }
-    }
-
-    pub(super) fn work(&self) -> &Work {
-        &self.work
     }
 
     /// Runs the program, with values for its first slots.
@@ -99,7 +96,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    fn node(&mut self, node: &'r Node) -> Given<'r> {
+    pub(super) fn node(&mut self, node: &'r Node) -> Given<'r> {
         self.work.step().map_err(fault(node.spot))?;
         if self.depth >= self.work.limits.depth {
             let message = format!("{} nests too deeply", self.work.limits.who);
@@ -228,7 +225,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         self.slots.get(self.base + slot).unwrap_or(&Val::Null)
     }
 
-    fn set(&mut self, slot: usize, value: Val<'r>) {
+    pub(super) fn set(&mut self, slot: usize, value: Val<'r>) {
         if let Some(place) = self.slots.get_mut(self.base + slot) {
             *place = value;
         }
@@ -254,7 +251,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Val::object(&self.work, object).map_err(fault(spot))
     }
 
-    fn boolean(&mut self, node: &'r Node) -> Result<bool, Stop<'r>> {
+    pub(super) fn boolean(&mut self, node: &'r Node) -> Result<bool, Stop<'r>> {
         let value = self.node(node)?;
         match value {
             Val::Boolean(value) => Ok(value),
@@ -315,88 +312,6 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    fn each(&mut self, how: Each, list: &'r Node, closure: &'r Closure, spot: Spot) -> Given<'r> {
-        let value = self.node(list)?;
-        let list = match value.kind() {
-            Ok(Kind::List(list)) => list,
-            _ => {
-                let message =
-                    format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
-                return Err(Stop::Wrong(message, spot));
-            }
-        };
-        let mut collected = Vec::new();
-        for item in list.iter() {
-            self.set(closure.parameter, item.clone());
-            let said = match self.node(&closure.body) {
-                Err(Stop::Return(value)) => value,
-                other => other?,
-            };
-            if how == Each::Map {
-                self.work.values(1).map_err(fault(spot))?;
-                collected.push(said);
-                continue;
-            }
-            let Ok(Kind::Boolean(said)) = said.kind() else {
-                let message = format!("the closure of `{}` must give a boolean", how.name());
-                return Err(Stop::Wrong(message, closure.body.spot));
-            };
-            match how {
-                Each::All if !said => return Ok(Val::Boolean(false)),
-                Each::Some if said => return Ok(Val::Boolean(true)),
-                Each::Filter if said => collected.push(item),
-                _ => {}
-            }
-        }
-        match how {
-            Each::All => Ok(Val::Boolean(true)),
-            Each::Some => Ok(Val::Boolean(false)),
-            Each::Filter | Each::Map => Val::list(&self.work, collected).map_err(fault(spot)),
-        }
-    }
-
-    fn repeat(&mut self, condition: Option<&'r Node>, body: &'r Node) -> Given<'r> {
-        loop {
-            if let Some(condition) = condition
-                && !self.boolean(condition)?
-            {
-                return Ok(Val::Null);
-            }
-            match self.node(body) {
-                Err(Stop::Break(value)) => return Ok(value),
-                Ok(_) | Err(Stop::Continue) => {}
-                Err(other) => return Err(other),
-            }
-        }
-    }
-
-    fn each_of(&mut self, parts: &'r For) -> Given<'r> {
-        let over = self.node(&parts.over)?;
-        let items: Vec<Val<'r>> = match over.kind() {
-            Ok(Kind::List(list)) => list.iter().collect(),
-            Ok(Kind::Object(object)) => object.sorted_keys().into_iter().map(key_value).collect(),
-            _ => {
-                let found = over.json_type();
-                let message =
-                    format!("`for` goes over an array or the keys of an object, this is of type {found}");
-                return Err(Stop::Wrong(message, parts.over.spot));
-            }
-        };
-        self.work.values(items.len()).map_err(fault(parts.over.spot))?;
-        for (index, item) in items.into_iter().enumerate() {
-            self.set(parts.item, item);
-            if let Some(counter) = parts.counter {
-                self.set(counter, Val::whole(index));
-            }
-            match self.node(&parts.body) {
-                Err(Stop::Break(value)) => return Ok(value),
-                Ok(_) | Err(Stop::Continue) => {}
-                Err(other) => return Err(other),
-            }
-        }
-        Ok(Val::Null)
-    }
-
     /// Limits, and the end of the run at an effect without an answer, are not caught.
     fn attempt(&mut self, attempt: &'r Node, error: Option<usize>, handler: &'r Node) -> Given<'r> {
         let (base, calls, depth) = (self.base, self.calls, self.depth);
@@ -432,40 +347,5 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         let (work, target) = self.target(place.slot);
         let mut action = |target: &mut Val<'r>| changed(how, target, argument.as_ref(), work);
         inside(work, target, &steps, &mut action).map_err(fault(spot))
-    }
-}
-
-/// The `kind` of an error that is not the tool's but the script's own.
-const SCRIPT_ERROR: &str = "script_error";
-
-/// An error as a script sees it.
-pub(super) fn error_object<'r>(message: Val<'r>, kind: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
-    let members = MemberMap::from_iter([("message".into(), message), ("kind".into(), kind)]);
-    Val::object(work, members)
-}
-
-/// What is thrown: an object with `message` and `kind`, or a text for its message.
-fn thrown<'r>(value: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
-    let says = "`throw` takes a string, or an object with a `message` and perhaps a `kind`, both strings";
-    match value.kind()? {
-        Kind::Text(_) => error_object(value.clone(), Val::Borrowed(""), work),
-        Kind::Object(object) => {
-            let message = object.get("message");
-            let kind = object.get("kind").unwrap_or(Val::Borrowed(""));
-            let is_text = |value: &Val<'_>| value.json_type() == JsonType::String;
-            match message {
-                Some(message) if is_text(&message) && is_text(&kind) => {
-                    let mut error = value.clone();
-                    if object.get("kind").is_none()
-                        && let Some(members) = error.members_mut(work)?
-                    {
-                        members.inside.insert("kind".into(), kind);
-                    }
-                    Ok(error)
-                }
-                _ => Err(says.into()),
-            }
-        }
-        _ => Err(says.into()),
     }
 }

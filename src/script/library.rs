@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::equality::{compare, equal, position};
 use super::number::Number;
 use super::operators::add;
-use super::value::{Kind, List, MemberMap, Object, Val, compare, equal, key_value, offset, position};
+use super::value::{Kind, List, MemberMap, Object, Val, key_value, offset};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 

@@ -5,6 +5,7 @@
 mod number;
 mod work;
 mod value;
+mod equality;
 mod operators;
 mod library;
 mod functions;
@@ -14,11 +15,15 @@ mod program;
 mod parse;
 mod reads;
 mod lower;
+mod calls;
 mod statements;
 mod place;
+mod thrown;
 mod evaluate;
+mod loops;
 mod predicate;
 mod journal;
+mod outside;
 mod around;
 
 pub use around::{Around, MAX_SCRIPT, Replay, SCRIPT_LIMITS, ScriptCall, ScriptFailure, Thrown};
@@ -28,8 +33,6 @@ pub use guide::{STATEMENTS, VARIABLES};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
 pub use predicate::{Expression, Predicate, PredicateError};
 pub use work::Limits;
-
-use effect::span_of_time;
 
 /// Why a text is no expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
+use super::equality::{compare, equal, position};
 use super::number::Number;
-use super::value::{Kind, Val, compare, equal, position};
+use super::value::{Kind, Val};
 use super::work::{Fault, Work};
 
 /// An operator's work: its operands in, its value out.

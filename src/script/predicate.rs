@@ -113,7 +113,7 @@ impl Expression {
         self.reads.refuse_unsettled(view.session)?;
         let mut evaluation = Evaluation::new(&self.program, Seen(*view), &LIMITS);
         match evaluation.run(Vec::new()) {
-            Ok(value) => make(&value, evaluation.work()),
+            Ok(value) => make(&value, &evaluation.work),
             Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
             Err(_) => Err("the expression gives no value".to_owned()),
         }

@@ -1,10 +1,7 @@
-//! Values of an expression or a script, and the one strict way to compare them: a comparison across JSON types is an
-//! error, for an answer of `false` would let a call slip past a `deny`.
-//!
-//! What comes from the call stays where it is and is only pointed at; what is made is shared until it is changed.
+//! Values of an expression or a script. What comes from the call stays where it is and is only pointed at; what is made is
+//! shared until it is changed.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
@@ -236,7 +233,7 @@ fn nested(inside: Option<usize>) -> Result<usize, Fault> {
     if depth > MAX_NESTING { Err(too_deep()) } else { Ok(depth) }
 }
 
-fn too_deep() -> Fault {
+pub(super) fn too_deep() -> Fault {
     Fault::Limit(format!("a value nests deeper than {MAX_NESTING} levels"))
 }
 
@@ -314,70 +311,4 @@ pub(super) fn offset(index: i64, len: usize) -> Option<usize> {
         Err(_) => len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
     }
     .filter(|index| *index < len)
-}
-
-/// Whether two values are equal. Errors: different types, here or at the same place inside of both.
-pub(super) fn equal(work: &Work, a: &Val<'_>, b: &Val<'_>) -> Result<bool, Fault> {
-    equal_below(work, a, b, 0)
-}
-
-fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bool, Fault> {
-    work.step()?;
-    if depth > MAX_DEPTH + MAX_NESTING {
-        return Err(too_deep());
-    }
-    match (a.kind()?, b.kind()?) {
-        (Kind::Null, Kind::Null) => Ok(true),
-        (Kind::Boolean(a), Kind::Boolean(b)) => Ok(a == b),
-        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)?.is_eq()),
-        (Kind::Text(a), Kind::Text(b)) => Ok(a == b),
-        (Kind::List(a), Kind::List(b)) => {
-            // Every pair is compared, so that a difference does not hide a wrong type behind it.
-            let mut same = a.len() == b.len();
-            for (a, b) in a.iter().zip(b.iter()) {
-                same &= equal_below(work, &a, &b, depth + 1)?;
-            }
-            Ok(same)
-        }
-        (Kind::Object(a), Kind::Object(b)) => {
-            let mut same = a.len() == b.len();
-            for key in a.sorted_keys() {
-                match (a.get(&key), b.get(&key)) {
-                    (Some(a), Some(b)) => same &= equal_below(work, &a, &b, depth + 1)?,
-                    _ => same = false,
-                }
-            }
-            Ok(same)
-        }
-        (a, b) => Err(different(&a, &b).into()),
-    }
-}
-
-/// Orders two numbers by value or two strings by their characters. Errors: any other pair.
-pub(super) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, Fault> {
-    match (a.kind()?, b.kind()?) {
-        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)?),
-        (Kind::Text(a), Kind::Text(b)) => Ok(a.cmp(b)),
-        (a, b) if a.json_type() == b.json_type() => {
-            Err(format!("only numbers and strings have an order, these are of type {}", a.json_type()).into())
-        }
-        (a, b) => Err(different(&a, &b).into()),
-    }
-}
-
-/// Where a list has an element equal to `wanted`. Errors: an element of another type than `wanted`, wherever it is.
-pub(super) fn position(work: &Work, list: List<'_, '_>, wanted: &Val<'_>) -> Result<Option<usize>, Fault> {
-    let mut found = None;
-    for (index, item) in list.iter().enumerate() {
-        if equal(work, &item, wanted)? && found.is_none() {
-            found = Some(index);
-        }
-    }
-    Ok(found)
-}
-
-fn different(a: &Kind<'_, '_>, b: &Kind<'_, '_>) -> String {
-    let (a, b) = (a.json_type(), b.json_type());
-    let hint = if a == JsonType::Null || b == JsonType::Null { ": `is_null(x)` tests for null" } else { "" };
-    format!("values of different types are compared, {a} and {b}{hint}")
 }

@@ -1,0 +1,40 @@
+//! Errors as scripts see them.
+
+use super::value::{Kind, MemberMap, Val};
+use super::work::{Fault, Work};
+use crate::json::JsonType;
+
+/// The `kind` of an error that is not the tool's but the script's own.
+pub(super) const SCRIPT_ERROR: &str = "script_error";
+
+/// An error as a script sees it.
+pub(super) fn error_object<'r>(message: Val<'r>, kind: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
+    let members = MemberMap::from_iter([("message".into(), message), ("kind".into(), kind)]);
+    Val::object(work, members)
+}
+
+/// What is thrown: an object with `message` and `kind`, or a text for its message.
+pub(super) fn thrown<'r>(value: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
+    let says = "`throw` takes a string, or an object with a `message` and perhaps a `kind`, both strings";
+    match value.kind()? {
+        Kind::Text(_) => error_object(value.clone(), Val::Borrowed(""), work),
+        Kind::Object(object) => {
+            let message = object.get("message");
+            let kind = object.get("kind").unwrap_or(Val::Borrowed(""));
+            let is_text = |value: &Val<'_>| value.json_type() == JsonType::String;
+            match message {
+                Some(message) if is_text(&message) && is_text(&kind) => {
+                    let mut error = value.clone();
+                    if object.get("kind").is_none()
+                        && let Some(members) = error.members_mut(work)?
+                    {
+                        members.inside.insert("kind".into(), kind);
+                    }
+                    Ok(error)
+                }
+                _ => Err(says.into()),
+            }
+        }
+        _ => Err(says.into()),
+    }
+}
