@@ -5,6 +5,7 @@
 mod number;
 mod work;
 mod value;
+mod written;
 mod equality;
 mod operators;
 mod library;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::number::Number;
 use super::work::{Fault, VALUE_BYTES, Work};
-use crate::json::{JsonType, MAX_DEPTH, equal};
+use crate::json::{JsonType, MAX_DEPTH};
 
 /// A value made by an expression or script nests no deeper than this, not counting what it holds of the call.
 pub(super) const MAX_NESTING: usize = 64;
@@ -213,77 +213,6 @@ impl<'r> Val<'r> {
             }
         })
     }
-
-    /// Whether a copy as JSON would equal `json`. Nothing is copied, but where it would, that counts and errs as the copy does:
-    /// a replay spends the same whether or not its journal was kept meanwhile.
-    pub(super) fn is_json(&self, json: &Value, work: &Work) -> Result<bool, Fault> {
-        self.is_json_below(json, work, 0)
-    }
-
-    fn is_json_below(&self, json: &Value, work: &Work, depth: usize) -> Result<bool, Fault> {
-        work.step()?;
-        work.handed_out(VALUE_BYTES)?;
-        if depth > MAX_DEPTH {
-            return Err(too_deep());
-        }
-        let text = |text: &str| {
-            work.handed_out(text.len())?;
-            Ok(json.as_str() == Some(text))
-        };
-        match self {
-            Self::Null => Ok(json.is_null()),
-            Self::Boolean(value) => Ok(json.as_bool() == Some(*value)),
-            Self::Number(number) => Ok(equal(&number.to_json(), json)),
-            Self::Borrowed(value) => text(value),
-            Self::Text(value) => text(value),
-            Self::Json(Value::String(value)) => text(value),
-            Self::Json(Value::Array(items)) => all_in(items.iter().map(Val::Json), json, work, depth),
-            Self::Json(Value::Object(members)) => {
-                let members = members.iter().map(|(key, member)| (key.as_str(), Val::Json(member)));
-                all_of(members, json, work, depth)
-            }
-            Self::Json(other) => Ok(equal(other, json)),
-            Self::List(list) => all_in(list.inside.iter().cloned(), json, work, depth),
-            Self::Object(object) => {
-                let members = object.inside.iter().map(|(key, member)| (key.as_ref(), member.clone()));
-                all_of(members, json, work, depth)
-            }
-        }
-    }
-}
-
-fn all_in<'r>(
-    items: impl ExactSizeIterator<Item = Val<'r>>,
-    json: &Value,
-    work: &Work,
-    depth: usize,
-) -> Result<bool, Fault> {
-    let Some(others) = json.as_array().filter(|others| others.len() == items.len()) else { return Ok(false) };
-    for (item, other) in items.zip(others) {
-        if !item.is_json_below(other, work, depth + 1)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-fn all_of<'v, 'r>(
-    members: impl ExactSizeIterator<Item = (&'v str, Val<'r>)>,
-    json: &Value,
-    work: &Work,
-    depth: usize,
-) -> Result<bool, Fault> {
-    let Some(others) = json.as_object().filter(|others| others.len() == members.len()) else {
-        return Ok(false);
-    };
-    for (key, member) in members {
-        work.handed_out(key.len())?;
-        match others.get(key) {
-            Some(other) if member.is_json_below(other, work, depth + 1)? => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
 }
 
 impl<T> Nest<T> {
