@@ -1,5 +1,6 @@
 //! What an `around` script costs: nothing but itself, with one `next`, and reading one field of small and large inputs; with
-//! floors beside it: a copy of the input, and an expression on the same call.
+//! floors beside it: a copy of the input, and an expression on the same call. And what it adds to a whole call, from the
+//! session to the outcome, beside the same call without a policy.
 
 #![expect(
     clippy::expect_used,
@@ -7,11 +8,14 @@
 )]
 
 use std::hint::black_box;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::call::{CallView, Outcome, SessionState, ToolCall};
 use callgate::script::{Answer, Around, Journal, Predicate, Replay, ScriptCall};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use callgate::{Engine, OutcomeKind, Session, ToolAnswer, ToolError, ToolExecutor};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
 fn input(rows: usize) -> Value {
@@ -21,7 +25,7 @@ fn input(rows: usize) -> Value {
 }
 
 /// From the start to the end, each effect answered by the same output.
-fn run(around: &Around, seen: &ScriptCall, output: &Arc<Value>) -> Replay {
+fn run<'c>(around: &Around, seen: &ScriptCall<'c>, output: &Arc<Value>) -> Replay<'c> {
     let mut journal = Journal::new(seen);
     loop {
         match around.replay(seen, &journal) {
@@ -50,7 +54,7 @@ fn scripts(criterion: &mut Criterion) {
         let output = Arc::new(input(rows));
         for (name, script) in SCRIPTS {
             let around = Around::compile(script).expect("a script");
-            let seen = around.begin(&view, &Value::Null).expect("a call");
+            let seen = around.begin(&call, None, &session).expect("a call");
             assert!(matches!(run(&around, &seen, &output), Replay::Done { .. }));
             group.bench_function(BenchmarkId::new(name, size), |bencher| {
                 bencher.iter(|| black_box(run(&around, &seen, &output)));
@@ -58,7 +62,7 @@ fn scripts(criterion: &mut Criterion) {
         }
         let around = Around::compile("next(input)").expect("a script");
         group.bench_function(BenchmarkId::new("begin", size), |bencher| {
-            bencher.iter(|| black_box(around.begin(&view, &Value::Null)));
+            bencher.iter(|| black_box(around.begin(&call, None, &session)));
         });
         let predicate = Predicate::compile("input.amount > 100").expect("an expression");
         group.bench_function(BenchmarkId::new("floor: expression", size), |bencher| {
@@ -71,5 +75,51 @@ fn scripts(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, scripts);
+/// A tool that answers at once.
+struct Ready;
+
+impl ToolExecutor for Ready {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        Ok(json!({"ok": true}).into())
+    }
+}
+
+fn execute(session: &mut Session, call: ToolCall) -> Outcome {
+    let mut future = pin!(session.execute(call, &Ready));
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+    .expect("an outcome: nothing here is waited for")
+}
+
+/// Whole calls; what hands the call over and drops its outcome is not measured.
+fn calls(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("call");
+    let wrap = |script: &str| json!({"policies": [{"id": "wrap", "around": {"script": script}}]}).to_string();
+    for (size, rows) in [("100 B", 1), ("10 KB", 180)] {
+        let call = ToolCall::new("c1", "pay", input(rows));
+        for (name, rules) in [
+            ("floor: no policy", "policies: []".to_owned()),
+            ("trivial", wrap("1")),
+            ("one next", wrap("next(input)")),
+            ("one field", wrap("if input.amount > 1000 { throw \"large\"; } next(input)")),
+        ] {
+            let engine = Engine::from_text(&rules).expect("valid rules");
+            let mut session = engine.session();
+            let ended = execute(&mut session, call.clone()).outcome;
+            assert!(matches!(ended, OutcomeKind::Executed | OutcomeKind::Answered));
+            group.bench_function(BenchmarkId::new(name, size), |bencher| {
+                bencher.iter_batched(
+                    || call.clone(),
+                    |call| execute(&mut session, call),
+                    BatchSize::SmallInput,
+                );
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, scripts, calls);
 criterion_main!(benches);

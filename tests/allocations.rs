@@ -1,7 +1,11 @@
-//! Deciding a call allocates nothing where no policy matches, and where those that match let it through.
+//! Deciding a call allocates nothing where no policy matches, and where those that match let it through; a script around its
+//! execution copies nothing of what it passes on.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use allocation_counter::measure;
-use callgate::{Effect, Engine, SessionState, ToolCall};
+use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -64,4 +68,59 @@ fn what_a_decision_allocates_does_not_grow_with_the_arguments() {
     let mut call = pay();
     call.input["body"] = (0..10_000).map(Value::from).collect();
     assert_eq!(allocations(&engine, &call), 0);
+}
+
+/// A tool that gives this at once.
+struct Gives(Value);
+
+impl ToolExecutor for Gives {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        Ok(self.0.clone().into())
+    }
+}
+
+/// Bytes allocated for one whole call.
+fn bytes(engine: &Engine, call: &ToolCall, tool: &Gives) -> u64 {
+    let mut session = engine.session();
+    let mut run = || {
+        let call = call.clone();
+        let mut outcome = None;
+        let info = measure(|| {
+            let mut future = pin!(session.execute(call, tool));
+            match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(ended) => outcome = Some(ended),
+                Poll::Pending => panic!("nothing here is waited for"),
+            }
+        });
+        assert_eq!(outcome.unwrap().outcome, OutcomeKind::Executed);
+        info.bytes_total
+    };
+    run();
+    run()
+}
+
+#[test]
+fn a_script_copies_nothing_of_what_it_passes_on() {
+    let large = || Value::from((0..5_000).map(|n| json!({ "row": n })).collect::<Vec<_>>());
+    let without = Engine::from_text("policies: []").unwrap();
+    for (script, output) in [
+        ("if input.amount > 100 { throw \"large\"; } next(input)", json!(1)),
+        (
+            "let out = next(input, options); if context.role == \"clerk\" { out } else { 1 }",
+            json!({ "rows": large() }),
+        ),
+        ("try { throw \"again\"; } catch { next(input); } next(input)", json!(1)),
+    ] {
+        let rules = json!({ "policies": [{ "id": "wrap", "around": { "script": script } }] });
+        let with = Engine::from_text(&rules.to_string()).unwrap();
+        let tool = Gives(output);
+        let call = |rows: &dyn Fn() -> Value| {
+            let call = ToolCall::new("c1", "pay", json!({ "amount": 7, "rows": rows() }));
+            call.with_context(json!({ "role": "clerk", "rows": rows() }))
+                .with_options(json!({ "rows": rows() }))
+        };
+        let beyond = |call: &ToolCall| bytes(&with, call, &tool) - bytes(&without, call, &tool);
+        let (few, many) = (beyond(&call(&|| json!([]))), beyond(&call(&large)));
+        assert!(few < 20_000 && many == few, "{script}: {few} bytes for small, {many} for large arguments");
+    }
 }

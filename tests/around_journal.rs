@@ -2,9 +2,9 @@
 //! changed is noticed or is answered for.
 
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::call::{SessionState, ToolCall};
 use callgate::script::{Answer, Around, Effect, Journal, JournalError, Replay};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -27,9 +27,9 @@ const SCRIPT: &str = r#"
     }
 "#;
 
-fn call() -> ToolCall {
+static CALL: LazyLock<ToolCall> = LazyLock::new(|| {
     ToolCall::new("c1", "send", json!({"to": "ana", "body": "x"})).with_context(json!({"tenant": "acme"}))
-}
+});
 
 fn session() -> SessionState {
     let mut session = SessionState::default();
@@ -59,7 +59,7 @@ fn answers() -> Vec<Answer> {
     ]
 }
 
-fn end(replay: &Replay) -> Value {
+fn end(replay: &Replay<'_>) -> Value {
     match replay {
         Replay::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
         Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
@@ -69,10 +69,9 @@ fn end(replay: &Replay) -> Value {
 }
 
 /// Runs with these answers, to the end or to the effect that has none.
-fn run(answers: &[Answer]) -> (Journal, Replay) {
-    let (call, session) = (call(), session());
+fn run(answers: &[Answer]) -> (Journal<'static>, Replay<'static>) {
     let around = Around::compile(SCRIPT).unwrap();
-    let seen = around.begin(&CallView::new(&call, &session), &call.options).unwrap();
+    let seen = around.begin(&CALL, None, &session()).unwrap();
     let mut journal = Journal::new(&seen);
     loop {
         match (around.replay(&seen, &journal), answers.get(journal.len())) {
@@ -87,12 +86,9 @@ fn kept(answers: &[Answer]) -> Value {
 }
 
 /// What another process makes of a journal that was kept.
-fn resumed(kept: &Value) -> Result<Replay, JournalError> {
-    // The session has gone on; the script still sees what it began with.
-    let (call, mut session) = (call(), session());
-    session.keep_fact("order", None, json!({"status": "closed"}));
+fn resumed(kept: &Value) -> Result<Replay<'static>, JournalError> {
     let around = Around::compile(SCRIPT).unwrap();
-    let (seen, journal) = around.resume(&CallView::new(&call, &session), &call.options, kept)?;
+    let (seen, journal) = around.resume(&CALL, None, kept)?;
     let replay = around.replay(&seen, &journal);
     assert_eq!(end(&replay), end(&around.replay(&seen, &journal)), "a replay is deterministic");
     assert_eq!(serde_json::to_value(&journal).unwrap(), *kept, "a journal is kept as it was read");
@@ -122,12 +118,10 @@ fn says_whether_something_was_done_outside() {
 #[test]
 fn is_bound_to_its_script_and_its_call() {
     let kept = kept(&answers()[..3]);
-    let (call, session) = (call(), session());
+    let call = &*CALL;
     let around = Around::compile(SCRIPT).unwrap();
-    let resume = |around: &Around, call: &ToolCall| {
-        around.resume(&CallView::new(call, &session), &call.options, &kept).map(|_| ()).unwrap_err()
-    };
-    assert_eq!(resume(&Around::compile(&format!("{SCRIPT} ")).unwrap(), &call), JournalError::OtherScript);
+    let resume = |around: &Around, call: &ToolCall| around.resume(call, None, &kept).map(|_| ()).unwrap_err();
+    assert_eq!(resume(&Around::compile(&format!("{SCRIPT} ")).unwrap(), call), JournalError::OtherScript);
     for other in [
         ToolCall { id: "c2".to_owned(), ..call.clone() },
         ToolCall { tool: "sent".to_owned(), ..call.clone() },
@@ -140,7 +134,7 @@ fn is_bound_to_its_script_and_its_call() {
     }
     // The same JSON, spelled otherwise.
     let same = ToolCall { input: json!({"body": "x", "to": "ana"}), ..call.clone() };
-    assert!(around.resume(&CallView::new(&same, &session), &same.options, &kept).is_ok());
+    assert!(around.resume(&same, None, &kept).is_ok());
 }
 
 #[test]
@@ -148,7 +142,7 @@ fn a_journal_of_another_call_is_not_replayed() {
     let session = session();
     let around = Around::compile(SCRIPT).unwrap();
     let other = ToolCall::new("c9", "send", json!({"to": "bob"}));
-    let seen = around.begin(&CallView::new(&other, &session), &Value::Null).unwrap();
+    let seen = around.begin(&other, None, &session).unwrap();
     let (journal, _) = run(&answers()[..2]);
     assert!(matches!(around.replay(&seen, &journal), Replay::Failed(failure) if failure.mismatch));
 }
@@ -192,9 +186,8 @@ fn a_journal_too_large_to_be_kept_is_an_error() {
 fn child_of_another_process() {
     let Some(path) = std::env::var_os("CALLGATE_TEST_JOURNAL") else { return };
     let kept = callgate::json::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let (call, session) = (call(), SessionState::default());
     let around = Around::compile(SCRIPT).unwrap();
-    let (seen, mut journal) = around.resume(&CallView::new(&call, &session), &call.options, &kept).unwrap();
+    let (seen, mut journal) = around.resume(&CALL, None, &kept).unwrap();
     let rest = answers();
     let end = loop {
         match around.replay(&seen, &journal) {
@@ -334,8 +327,7 @@ proptest! {
     ) {
         let script = words.join(" ");
         let Ok(around) = Around::compile(&script) else { return Ok(()) };
-        let (call, session) = (call(), session());
-        let seen = around.begin(&CallView::new(&call, &session), &call.options).unwrap();
+        let seen = around.begin(&CALL, None, &session()).unwrap();
         let mut journal = Journal::new(&seen);
         for _ in 0..4 {
             let replay = around.replay(&seen, &journal);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::call::{SessionState, ToolCall};
 use callgate::script::{Answer, Around, Effect, Journal, Replay};
 use serde_json::{Value, json};
 
@@ -36,9 +36,9 @@ impl Case {
     }
 
     /// Replays until the end, or until the answers run out.
-    fn run(&self) -> (Vec<Effect>, Replay) {
+    fn run(&self) -> (Vec<Effect<'_>>, Replay<'_>) {
         let around = self.compiled();
-        let call = around.begin(&CallView::new(&self.call, &self.session), &self.call.options).unwrap();
+        let call = around.begin(&self.call, None, &self.session).unwrap();
         let mut journal = Journal::new(&call);
         let mut effects = Vec::new();
         loop {
@@ -138,7 +138,7 @@ fn says_what_statements_say() {
     }
 }
 
-fn effect_as_json(effect: &Effect) -> Value {
+fn effect_as_json(effect: &Effect<'_>) -> Value {
     let mut shown = json!({ "effect": effect.name() });
     let shown_fields = shown.as_object_mut().unwrap();
     match effect {
@@ -167,7 +167,7 @@ fn effect_as_json(effect: &Effect) -> Value {
     shown
 }
 
-fn end_as_json(replay: &Replay) -> Value {
+fn end_as_json(replay: &Replay<'_>) -> Value {
     match replay {
         Replay::Effect(effect) => json!({ "waits_for": effect.name() }),
         Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
@@ -207,7 +207,8 @@ fn scripts_ask_and_end_as_their_snapshots_say() {
     settings.bind(|| {
         insta::glob!("around/*.yaml", |path| {
             let text = std::fs::read_to_string(path).unwrap();
-            let (effects, end) = read_case(&text).run();
+            let case = read_case(&text);
+            let (effects, end) = case.run();
             let effects: Vec<Value> = effects.iter().map(effect_as_json).collect();
             let shown = json!({ "effects": effects, "end": end_as_json(&end) });
             insta::assert_snapshot!("around", serde_json::to_string_pretty(&shown).unwrap());
@@ -222,14 +223,18 @@ fn what_is_passed_on_unchanged_is_shared_not_copied() {
         json!({"body": "x".repeat(2 << 20), "rows": vec![0; 300_000]}),
     );
     let around = case.compiled();
-    let call = around.begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap();
+    let call = around.begin(&case.call, None, &case.session).unwrap();
     let mut journal = Journal::new(&call);
-    let Replay::Effect(effect) = around.replay(&call, &journal) else { panic!() };
+    let Replay::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    assert!(
+        matches!(&effect, Effect::Next { input, .. } if input.is(&case.call.input)),
+        "the input was copied"
+    );
     let output = Arc::new(json!({"body": "y".repeat(2 << 20), "rows": vec![0; 300_000]}));
     journal.push(effect, Answer::Value(Arc::clone(&output)));
     match around.replay(&call, &journal) {
         Replay::Done { output: given, from } => {
-            assert!(Arc::ptr_eq(&given, &output), "the output was copied");
+            assert!(given.is(&output), "the output was copied");
             assert_eq!(from, Some(0));
         }
         other => panic!("{other:?}"),
@@ -423,7 +428,8 @@ fn stopping_at_an_effect_is_caught_by_nobody() {
         "[1, 2].map(|x| { try { next(x) } catch { x } })",
         "let out = try_it(input); out; fn try_it(x) { try { next(x) } catch { 2 } }",
     ] {
-        let (effects, end) = Case::new(script, json!({})).run();
+        let case = Case::new(script, json!({}));
+        let (effects, end) = case.run();
         assert!(matches!(end, Replay::Effect(Effect::Next { .. })), "{script}: {end:?}");
         assert_eq!(effects.len(), 1, "{script}");
     }
@@ -437,16 +443,16 @@ fn a_script_sees_the_session_as_it_was_when_it_began() {
     assert_eq!(case.output(), json!(["open", "open"]));
     case.session.unsettle("facts.order");
     let around = case.compiled();
-    let failure = around.begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap_err();
+    let failure = around.begin(&case.call, None, &case.session).unwrap_err();
     assert!(failure.message.contains("`facts.order` of the session"), "{failure:?}");
     let other = Around::compile("session.facts.other").unwrap();
-    assert!(other.begin(&CallView::new(&case.call, &case.session), &Value::Null).is_ok());
+    assert!(other.begin(&case.call, None, &case.session).is_ok());
 }
 
 #[test]
 fn a_script_wraps_only_calls_whose_input_is_an_object() {
     let case = Case::new("next(input)", json!([1]));
-    let failure = case.compiled().begin(&CallView::new(&case.call, &case.session), &Value::Null).unwrap_err();
+    let failure = case.compiled().begin(&case.call, None, &case.session).unwrap_err();
     assert!(failure.message.contains("no JSON object"), "{failure:?}");
 }
 

@@ -1,5 +1,6 @@
 //! An `around` policy: its script is replayed over its journal, and what it asks for is done in between.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
 use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
 use crate::middleware::Around;
 use crate::policy::Policy;
-use crate::script::{Answer, Effect, Journal, Replay, ScriptFailure, Thrown};
+use crate::script::{Answer, Effect, Journal, Passed, Replay, ScriptFailure, Thrown};
 
 /// Values that the scripts of one policy keep.
 const MAX_KEPT: usize = 1000;
@@ -54,7 +55,8 @@ impl<E: ToolExecutor> Nest<'_, E> {
     ) -> Nested {
         let Wrapper { policy: by, order } = wrapper;
         let script = Script { by, order, policy, around, call, inner };
-        let running = match around.script.begin(&self.execute.kernel.view(call, self.state), &call.options) {
+        let annotations = self.execute.kernel.annotations(call);
+        let running = match around.script.begin(call, annotations, self.state) {
             Ok(running) => running,
             Err(failure) => return Ok(script.failed(&failure, &[])),
         };
@@ -64,7 +66,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
             let effect = match around.script.replay(&running, &journal) {
                 Replay::Effect(effect) => effect,
                 Replay::Done { output, from } => {
-                    return Ok(self.done(script, Arc::unwrap_or_clone(output), from, &origins));
+                    // Whatever only the journal holds beside it need not be copied.
+                    drop(journal);
+                    return Ok(self.done(script, output.into_value(), from, &origins));
                 }
                 Replay::Threw(thrown) => return script.threw(thrown, origins),
                 Replay::Failed(failure) => {
@@ -76,7 +80,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
                 Effect::Next { input, options } => {
                     let asked = Asked {
                         input,
-                        options: options.as_deref(),
+                        options: options.as_ref(),
                         first: origins.iter().all(Origin::is_aside),
                     };
                     match self.next(script, asked, journal.performed()).await? {
@@ -109,13 +113,11 @@ impl<E: ToolExecutor> Nest<'_, E> {
         asked: Asked<'_>,
         performed: bool,
     ) -> Result<Result<(Answer, Origin), Ended>, Box<Decision<'static>>> {
-        let mut call = script.call.with_input(Value::clone(asked.input));
-        if let Some(options) = asked.options {
-            call.options = options.clone();
-        }
+        let call = asked.call(script.call);
         // Each run of the tool counts for the session.
         self.counted = false;
-        if asked.first && crate::json::equal(asked.input, &script.call.input) {
+        let own = asked.input.is(&script.call.input);
+        if asked.first && (own || crate::json::equal(asked.input, &script.call.input)) {
             return Ok(answered(self.wrapped(&call, script.inner).await?));
         }
         let super::Execute { kernel, services, .. } = self.execute;
@@ -130,9 +132,11 @@ impl<E: ToolExecutor> Nest<'_, E> {
                     .filter(|inside| inside.order > script.order)
                     .collect();
                 let formed = decision.changed_call();
-                let call = formed.as_ref().unwrap_or(&call);
-                self.input = Some(call.input.clone());
-                Ok(answered(self.wrapped(call, &wrappers).await?))
+                // As long as nothing else was called with, these are the arguments that were decided in the first place.
+                if !own || formed.is_some() || self.input.is_some() {
+                    self.input = Some(formed.as_ref().unwrap_or(&call).input.clone());
+                }
+                Ok(answered(self.wrapped(formed.as_ref().unwrap_or(&call), &wrappers).await?))
             }
             Decided::Answer => Ok(answered(match decision.answer() {
                 Some((by, output)) => Ended::Answered(by, output),
@@ -238,9 +242,24 @@ impl<E: ToolExecutor> Nest<'_, E> {
 /// What a script wants `next` to be called with.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
-    input: &'a Value,
-    options: Option<&'a Value>,
+    input: &'a Passed<'a>,
+    options: Option<&'a Passed<'a>>,
     first: bool,
+}
+
+impl Asked<'_> {
+    /// What `next` calls: the script's own call, where nothing in it is another.
+    fn call<'c>(&self, own: &'c ToolCall) -> Cow<'c, ToolCall> {
+        let options = self.options.filter(|options| !options.is(&own.options));
+        if options.is_none() && self.input.is(&own.input) {
+            return Cow::Borrowed(own);
+        }
+        let mut call = own.with_input(Value::clone(self.input));
+        if let Some(options) = options {
+            call.options = Value::clone(options);
+        }
+        Cow::Owned(call)
+    }
 }
 
 impl Script<'_> {

@@ -26,6 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::call::{CallView, Reason, SessionState, ToolCall, reason_code};
@@ -51,7 +52,7 @@ impl std::fmt::Debug for Kernel<'_> {
     }
 }
 
-impl Kernel<'_> {
+impl<'k> Kernel<'k> {
     /// What is to become of a call: normalise, then gate. Nothing is executed, counted or recorded.
     ///
     /// Whatever goes wrong in here, a panic included, denies.
@@ -101,8 +102,12 @@ impl Kernel<'_> {
 
     /// A call as policies see it before it runs.
     pub(crate) fn view<'a>(&'a self, call: &'a ToolCall, session: &'a SessionState) -> CallView<'a> {
-        let annotations = self.tools.get(call).and_then(|tool| tool.annotations.as_ref());
-        CallView { annotations, ..CallView::new(call, session) }
+        CallView { annotations: self.annotations(call), ..CallView::new(call, session) }
+    }
+
+    /// What the tool's server says of the tool of a call.
+    pub(crate) fn annotations(&self, call: &ToolCall) -> Option<&'k Value> {
+        self.tools.get(call).and_then(|tool| tool.annotations.as_ref())
     }
 
     /// The caches that a call of this tool makes forget.

@@ -13,11 +13,12 @@ use super::journal::{Journal, JournalError};
 use super::lower::lower;
 use super::outside::Outside;
 use super::parse::{Language, guarded, parse};
+use super::passed::Passed;
 use super::program::{Program, Spot};
 use super::reads::Reads;
 use super::value::Val;
 use super::work::Limits;
-use crate::call::{CallView, Root};
+use crate::call::{Root, SessionState, ToolCall};
 use crate::json::{Digest, canonical};
 
 /// A script longer than this, in bytes, is refused.
@@ -45,21 +46,17 @@ pub struct Around {
     digest: Digest,
 }
 
-/// What the replays of one call read: the call as it was when the script first started.
+/// What the replays of one call read: the call itself, and the session as it was when the script first started.
 #[derive(Clone, Debug)]
-pub struct ScriptCall(Arc<Seen>);
+pub struct ScriptCall<'c>(Arc<Seen<'c>>);
 
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Seen<'c> {
     script: Digest,
-    pub(super) tool: String,
-    pub(super) server: Option<String>,
-    pub(super) id: String,
-    pub(super) input: Arc<Value>,
-    pub(super) context: Value,
-    pub(super) options: Arc<Value>,
-    pub(super) annotations: Option<Value>,
-    /// What the script reads of the session, if it does.
+    pub(super) call: &'c ToolCall,
+    /// What the tool's server says of it, if the script reads that.
+    pub(super) annotations: Option<&'c Value>,
+    /// What the script reads of the session, if it does. A copy: the session goes on, and a replay must not see it.
     pub(super) session: Option<Value>,
     /// Reckoned when it is needed: a call that stays in this process needs none.
     digest: OnceLock<Digest>,
@@ -67,13 +64,13 @@ pub(super) struct Seen {
 
 /// How far a replay came.
 #[derive(Clone, Debug)]
-pub enum Replay {
+pub enum Replay<'c> {
     /// To an effect that the journal has no answer to: perform it, note the answer, replay.
-    Effect(Effect),
+    Effect(Effect<'c>),
     /// To its end.
     Done {
         /// The value of its last statement, or what it returned.
-        output: Arc<Value>,
+        output: Passed<'c>,
         /// The entry of the journal (from 0) whose answer this is, unchanged.
         from: Option<usize>,
     },
@@ -128,13 +125,13 @@ impl Around {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use callgate::call::{CallView, SessionState, ToolCall};
+    /// use callgate::call::{SessionState, ToolCall};
     /// use callgate::script::{Answer, Around, Effect, Journal, Replay};
-    /// use serde_json::{Value, json};
+    /// use serde_json::json;
     ///
     /// let around = Around::compile("let out = next(input); out.seen = true; out").unwrap();
     /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "x"})), SessionState::default());
-    /// let call = around.begin(&CallView::new(&call, &session), &Value::Null).unwrap();
+    /// let call = around.begin(&call, None, &session).unwrap();
     /// let mut journal = Journal::new(&call);
     ///
     /// let Replay::Effect(next @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
@@ -170,34 +167,34 @@ impl Around {
         self.reads_options
     }
 
-    /// What the replays of one call read, copied once: the input, the context, `options` (what the host passes to its
-    /// executor), and of the session and the annotations what the script reads. Errors: an input that is no object, and a
-    /// part of the session that could not be decided.
-    pub fn begin(&self, view: &CallView<'_>, options: &Value) -> Result<ScriptCall, ScriptFailure> {
-        self.reads.refuse_unsettled(view.session).map_err(|message| ScriptFailure::new(message, None))?;
+    /// What the replays of one call read: the call with its final input, `annotations` (what the tool's server says of it),
+    /// and of the session what the script reads. Only the last is copied. Errors: an input that is no object, and a part of
+    /// the session that could not be decided.
+    pub fn begin<'c>(
+        &self,
+        call: &'c ToolCall,
+        annotations: Option<&'c Value>,
+        session: &SessionState,
+    ) -> Result<ScriptCall<'c>, ScriptFailure> {
+        self.reads.refuse_unsettled(session).map_err(|message| ScriptFailure::new(message, None))?;
         let reads_session = self.reads.roots.contains(&Root::Session);
-        self.seen(view, options, reads_session.then(|| self.reads.of_session(view.session.document())))
+        self.seen(call, annotations, reads_session.then(|| self.reads.of_session(session.document())))
     }
 
-    fn seen(
+    fn seen<'c>(
         &self,
-        view: &CallView<'_>,
-        options: &Value,
+        call: &'c ToolCall,
+        annotations: Option<&'c Value>,
         session: Option<Value>,
-    ) -> Result<ScriptCall, ScriptFailure> {
-        if !view.input.is_object() {
+    ) -> Result<ScriptCall<'c>, ScriptFailure> {
+        if !call.input.is_object() {
             return Err(ScriptFailure::new("the input is no JSON object", None));
         }
         let reads_annotations = self.reads.roots.contains(&Root::Annotations);
         Ok(ScriptCall(Arc::new(Seen {
             script: self.digest,
-            tool: view.call.tool.clone(),
-            server: view.call.server.clone(),
-            id: view.call.id.clone(),
-            input: Arc::new(view.input.clone()),
-            context: view.call.context.clone(),
-            options: Arc::new(options.clone()),
-            annotations: reads_annotations.then(|| view.annotations.cloned().unwrap_or(Value::Null)),
+            call,
+            annotations: annotations.filter(|_| reads_annotations),
             session,
             digest: OnceLock::new(),
         })))
@@ -206,12 +203,12 @@ impl Around {
     /// Goes on with a journal that was kept, perhaps by another process. The session is as the journal holds it.
     /// Errors: no journal, or one of another script, or of another call: tool, server, id, input, context and options,
     /// and the annotations where the script reads them, must be the same.
-    pub fn resume(
+    pub fn resume<'c>(
         &self,
-        view: &CallView<'_>,
-        options: &Value,
+        call: &'c ToolCall,
+        annotations: Option<&'c Value>,
         journal: &Value,
-    ) -> Result<(ScriptCall, Journal), JournalError> {
+    ) -> Result<(ScriptCall<'c>, Journal<'c>), JournalError> {
         let mut stored = Journal::of_stored(journal)?;
         if stored.script != self.digest.to_string() {
             return Err(JournalError::OtherScript);
@@ -222,7 +219,7 @@ impl Around {
             ));
         }
         let call = self
-            .seen(view, options, stored.session.take())
+            .seen(call, annotations, stored.session.take())
             .map_err(|failure| JournalError::Call(failure.message))?;
         if stored.call != call.digest().to_string() {
             return Err(JournalError::OtherCall);
@@ -234,7 +231,7 @@ impl Around {
     /// Runs the script from its start, with the answers of the journal.
     ///
     /// It is deterministic: the same call and journal give the same replay, but for the limit on wall time.
-    pub fn replay(&self, call: &ScriptCall, journal: &Journal) -> Replay {
+    pub fn replay<'c>(&self, call: &ScriptCall<'c>, journal: &Journal<'c>) -> Replay<'c> {
         let fits = call.0.script == self.digest
             && (Arc::ptr_eq(&call.0, &journal.call.0)
                 || (journal.call.0.script == self.digest && journal.call.digest() == call.digest()));
@@ -247,10 +244,10 @@ impl Around {
         })
     }
 
-    fn run(&self, call: &Seen, journal: &Journal) -> Replay {
+    fn run<'c>(&self, call: &Seen<'c>, journal: &Journal<'c>) -> Replay<'c> {
         let outside = Outside { call, journal, answered: 0, end: None };
         let mut evaluation = Evaluation::new(&self.program, outside, &SCRIPT_LIMITS);
-        let result = evaluation.run(vec![Val::Json(&call.input)]);
+        let result = evaluation.run(vec![Val::Json(&call.call.input)]);
         let unanswered = evaluation.world.answered < journal.entries.len();
         match (result, evaluation.world.end.take()) {
             (Err(Stop::End), Some(end)) => end,
@@ -267,7 +264,7 @@ impl Around {
     }
 }
 
-impl ScriptCall {
+impl ScriptCall<'_> {
     pub(super) fn script(&self) -> Digest {
         self.0.script
     }
@@ -279,16 +276,11 @@ impl ScriptCall {
     /// The digest of the call: a journal that is kept is bound to it.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
-            let call = &self.0;
+            let Seen { call, annotations, .. } = &*self.0;
             let names = json!([call.tool, call.server, call.id]);
-            let values = [
-                &call.input,
-                &call.context,
-                &call.options,
-                call.annotations.as_ref().unwrap_or(&Value::Null),
-            ]
-            .map(canonical)
-            .join(",");
+            let values = [&call.input, &call.context, &call.options, annotations.unwrap_or(&Value::Null)]
+                .map(canonical)
+                .join(",");
             Digest::of(format!("[{},{values}]", canonical(&names)).as_bytes())
         })
     }

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::passed::Passed;
 use crate::json::{Digest, canonical, equal};
 
 /// What a script asks. Whoever runs it performs this, and notes the answer in the journal.
 #[derive(Clone, Debug)]
-pub enum Effect {
+pub enum Effect<'c> {
     /// Run what is wrapped, with this input; answered by its output.
     Next {
         /// The input; the call's own where the script did not change it.
-        input: Arc<Value>,
+        input: Passed<'c>,
         /// Options for the host's executor in the place of the call's own.
-        options: Option<Arc<Value>>,
+        options: Option<Passed<'c>>,
     },
     /// Ask a person; answered by `true`, or an error.
     Approve {
@@ -29,14 +30,14 @@ pub enum Effect {
     /// What is kept under a key; answered by that, or null.
     CacheGet {
         /// The key.
-        key: Arc<Value>,
+        key: Passed<'c>,
     },
     /// Keep a value; answered by null.
     CacheSet {
         /// The key.
-        key: Arc<Value>,
+        key: Passed<'c>,
         /// The value.
-        value: Arc<Value>,
+        value: Passed<'c>,
         /// For how long, from when it is kept.
         ttl: Duration,
     },
@@ -61,7 +62,7 @@ pub enum Answer {
     },
 }
 
-impl Effect {
+impl Effect<'_> {
     /// The function that asks for it.
     pub fn name(&self) -> &'static str {
         match self {
@@ -99,18 +100,18 @@ impl Effect {
             (Self::Next { input, options }, Self::Next { input: other, options: others }) => {
                 let options_same = match (options, others) {
                     (None, None) => true,
-                    (Some(a), Some(b)) => same(a, b),
+                    (Some(a), Some(b)) => a.same(b),
                     _ => false,
                 };
-                options_same && same(input, other)
+                options_same && input.same(other)
             }
             (Self::Approve { message }, Self::Approve { message: other }) => message == other,
             (Self::Now, Self::Now) | (Self::Random, Self::Random) => true,
-            (Self::CacheGet { key }, Self::CacheGet { key: other }) => same(key, other),
+            (Self::CacheGet { key }, Self::CacheGet { key: other }) => key.same(other),
             (
                 Self::CacheSet { key, value, ttl },
                 Self::CacheSet { key: other_key, value: other_value, ttl: other_ttl },
-            ) => same(key, other_key) && same(value, other_value) && ttl == other_ttl,
+            ) => key.same(other_key) && value.same(other_value) && ttl == other_ttl,
             (Self::Audit { fields }, Self::Audit { fields: others }) => {
                 fields.len() == others.len()
                     && fields
@@ -120,11 +121,6 @@ impl Effect {
             _ => false,
         }
     }
-}
-
-/// What is passed on unchanged is the same without a look inside.
-fn same(a: &Arc<Value>, b: &Arc<Value>) -> bool {
-    Arc::ptr_eq(a, b) || equal(a, b)
 }
 
 /// Whether the effect of this name leaves a trace outside of the script.

@@ -21,20 +21,20 @@ pub const MAX_JOURNAL: usize = 16 << 20;
 /// answers, and what the script reads of the session. Nothing in it is signed: whoever keeps it where others can write must
 /// seal it.
 #[derive(Clone, Debug)]
-pub struct Journal {
-    pub(super) call: ScriptCall,
-    pub(super) entries: Vec<Entry>,
+pub struct Journal<'c> {
+    pub(super) call: ScriptCall<'c>,
+    pub(super) entries: Vec<Entry<'c>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    asked: Asked,
+pub(super) struct Entry<'c> {
+    asked: Asked<'c>,
     pub(super) answer: Answer,
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
-    Here(Effect),
+enum Asked<'c> {
+    Here(Effect<'c>),
     /// Read from a journal that was kept: what it was asked with is known by its digest.
     Kept {
         effect: String,
@@ -62,14 +62,14 @@ pub enum JournalError {
     Call(String),
 }
 
-impl Journal {
+impl<'c> Journal<'c> {
     /// An empty journal of a call.
-    pub fn new(call: &ScriptCall) -> Self {
+    pub fn new(call: &ScriptCall<'c>) -> Self {
         Self { call: call.clone(), entries: Vec::new() }
     }
 
     /// Notes the answer to an effect that was asked for last.
-    pub fn push(&mut self, effect: Effect, answer: Answer) {
+    pub fn push(&mut self, effect: Effect<'c>, answer: Answer) {
         self.entries.push(Entry { asked: Asked::Here(effect), answer });
     }
 
@@ -110,7 +110,7 @@ impl Journal {
         Ok(stored)
     }
 
-    pub(super) fn restore(call: &ScriptCall, stored: Stored) -> Self {
+    pub(super) fn restore(call: &ScriptCall<'c>, stored: Stored) -> Self {
         let entries = stored.entries.into_iter().map(|entry| Entry {
             answer: match entry.error {
                 Some(error) => Answer::Error { message: error.message, kind: error.kind },
@@ -122,9 +122,9 @@ impl Journal {
     }
 }
 
-impl Entry {
+impl<'c> Entry<'c> {
     /// Whether this is the answer to that effect.
-    pub(super) fn answers(&self, effect: &Effect) -> bool {
+    pub(super) fn answers(&self, effect: &Effect<'_>) -> bool {
         match &self.asked {
             Asked::Here(asked) => asked.same(effect),
             Asked::Kept { effect: name, arguments } => {
@@ -136,9 +136,17 @@ impl Entry {
     pub(super) fn effect(&self) -> &str {
         self.asked.effect()
     }
+
+    /// What was asked, where that was in this process.
+    pub(super) fn asked_here(&self) -> Option<&Effect<'c>> {
+        match &self.asked {
+            Asked::Here(effect) => Some(effect),
+            Asked::Kept { .. } => None,
+        }
+    }
 }
 
-impl Asked {
+impl Asked<'_> {
     fn effect(&self) -> &str {
         match self {
             Self::Here(effect) => effect.name(),
@@ -185,7 +193,7 @@ struct StoredError {
     kind: Option<String>,
 }
 
-impl Serialize for Journal {
+impl Serialize for Journal<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = self.call.session().map_or(0, size);
         let entries = self.entries.iter().map(|entry| {

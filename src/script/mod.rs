@@ -5,10 +5,12 @@
 mod number;
 mod work;
 mod value;
+mod written;
 mod equality;
 mod operators;
 mod library;
 mod functions;
+mod passed;
 mod effect;
 mod guide;
 mod program;
@@ -31,6 +33,7 @@ pub use effect::{Answer, Effect};
 pub use functions::{FUNCTIONS, Function};
 pub use guide::{STATEMENTS, VARIABLES};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
+pub use passed::Passed;
 pub use predicate::{Expression, Predicate, PredicateError};
 pub use work::Limits;
 

@@ -8,7 +8,8 @@ use super::around::{Replay, ScriptFailure, Seen, Thrown};
 use super::effect::{Answer, Effect, span_of_time};
 use super::evaluate::{Halt, World};
 use super::functions::EffectKind;
-use super::journal::{Journal, MAX_EFFECTS};
+use super::journal::{Entry, Journal, MAX_EFFECTS};
+use super::passed::Passed;
 use super::predicate::EMPTY;
 use super::program::{Member, Spot};
 use super::thrown::error_object;
@@ -17,34 +18,82 @@ use super::work::{Fault, Work};
 use crate::call::Root;
 
 /// The world around a replay: the call, and the journal.
-pub(super) struct Outside<'r> {
-    pub(super) call: &'r Seen,
-    pub(super) journal: &'r Journal,
+pub(super) struct Outside<'r, 'c> {
+    pub(super) call: &'r Seen<'c>,
+    pub(super) journal: &'r Journal<'c>,
     /// How many effects were answered in this replay.
     pub(super) answered: usize,
-    pub(super) end: Option<Replay>,
+    pub(super) end: Option<Replay<'c>>,
 }
 
-impl<'r> Outside<'r> {
-    /// The value for others to own: what is passed on unchanged is shared, all else copied.
-    fn shared(&self, value: &Val<'r>, work: &Work) -> Result<Arc<Value>, Fault> {
-        if let Val::Json(json) = value {
-            let answers = self.journal.entries.iter().filter_map(|entry| match &entry.answer {
-                Answer::Value(value) => Some(value),
-                Answer::Error { .. } => None,
-            });
-            let known = [&self.call.input, &self.call.options].into_iter().chain(answers);
-            if let Some(shared) = known.into_iter().find(|known| std::ptr::eq(known.as_ref(), *json)) {
-                return Ok(Arc::clone(shared));
-            }
+impl<'r, 'c> Outside<'r, 'c> {
+    /// What this value is, where a script passes it on unchanged.
+    fn unchanged(&self, value: &Val<'r>) -> Option<Passed<'c>> {
+        let Val::Json(json) = value else { return None };
+        let Seen { call, annotations, .. } = self.call;
+        let parts = [&call.input, &call.context, &call.options].into_iter().chain(*annotations);
+        if let Some(part) = parts.into_iter().find(|part| std::ptr::eq(*part, *json)) {
+            return Some(Passed::Call(part));
         }
-        Ok(Arc::new(value.to_json(work)?))
+        let answer = self.journal.entries.get(self.answer(json)?)?;
+        match &answer.answer {
+            Answer::Value(value) => Some(Passed::Shared(Arc::clone(value))),
+            Answer::Error { .. } => None,
+        }
     }
 
-    fn asked(&self, kind: EffectKind, given: &[Val<'r>], work: &Work) -> Result<Effect, Fault> {
-        let shared = |index: usize| match given.get(index) {
-            Some(value) => self.shared(value, work),
-            None => Ok(Arc::new(Value::Null)),
+    /// The entry whose answer this value in memory is.
+    fn answer(&self, value: &Value) -> Option<usize> {
+        let is_this =
+            |answer: &Answer| matches!(answer, Answer::Value(known) if std::ptr::eq(known.as_ref(), value));
+        self.journal.entries.iter().position(|entry| is_this(&entry.answer))
+    }
+
+    /// The value for others to have: what is passed on unchanged is pointed at, all else copied.
+    fn passed(&self, value: &Val<'r>, work: &Work) -> Result<Passed<'c>, Fault> {
+        match self.unchanged(value) {
+            Some(unchanged) => Ok(unchanged),
+            None => Ok(Passed::Shared(Arc::new(value.to_json(work)?))),
+        }
+    }
+
+    /// Whether this is plainly what was passed before. What is not may be the same all the same, spelled otherwise.
+    fn is_passed(&self, value: &Val<'r>, before: &Passed<'c>, work: &Work) -> Result<bool, Fault> {
+        match self.unchanged(value) {
+            Some(unchanged) => Ok(unchanged.is(before)),
+            None => value.is_json(before, work),
+        }
+    }
+
+    /// Whether a script plainly asks for the same again, found without writing out what it asks with.
+    fn asks_again(
+        &self,
+        asked: &Effect<'c>,
+        kind: EffectKind,
+        given: &[Val<'r>],
+        work: &Work,
+    ) -> Result<bool, Fault> {
+        match (kind, asked, given) {
+            (EffectKind::Next, Effect::Next { input, options: None }, [value]) => {
+                self.is_passed(value, input, work)
+            }
+            (EffectKind::Next, Effect::Next { input, options: Some(options) }, [value, own]) => {
+                Ok(self.is_passed(value, input, work)? && self.is_passed(own, options, work)?)
+            }
+            (EffectKind::CacheGet, Effect::CacheGet { key }, [own]) => self.is_passed(own, key, work),
+            (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => {
+                Ok(matches!(time.kind()?, Kind::Text(text) if span_of_time(text)? == *ttl)
+                    && self.is_passed(own, key, work)?
+                    && self.is_passed(given, value, work)?)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn asked(&self, kind: EffectKind, given: &[Val<'r>], work: &Work) -> Result<Effect<'c>, Fault> {
+        let passed = |index: usize| match given.get(index) {
+            Some(value) => self.passed(value, work),
+            None => Ok(Passed::Shared(Arc::default())),
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
             Some((Ok(Kind::Text(text)), _)) => Ok(text.to_owned()),
@@ -55,16 +104,16 @@ impl<'r> Outside<'r> {
         };
         Ok(match kind {
             EffectKind::Next => Effect::Next {
-                input: shared(0)?,
-                options: if given.len() > 1 { Some(shared(1)?) } else { None },
+                input: passed(0)?,
+                options: if given.len() > 1 { Some(passed(1)?) } else { None },
             },
             EffectKind::Approve => Effect::Approve { message: text(0, "approve")? },
             EffectKind::Now => Effect::Now,
             EffectKind::Random => Effect::Random,
-            EffectKind::CacheGet => Effect::CacheGet { key: shared(0)? },
+            EffectKind::CacheGet => Effect::CacheGet { key: passed(0)? },
             EffectKind::CacheSet => Effect::CacheSet {
-                key: shared(0)?,
-                value: shared(1)?,
+                key: passed(0)?,
+                value: passed(1)?,
                 ttl: span_of_time(&text(2, "cache_set")?)?,
             },
             EffectKind::Audit => match given.first().map(|value| value.to_json(work)).transpose()? {
@@ -74,21 +123,38 @@ impl<'r> Outside<'r> {
         })
     }
 
-    pub(super) fn done(&self, value: &Val<'r>, work: &Work) -> Replay {
-        match self.shared(value, work) {
-            Ok(output) => {
-                let is_output =
-                    |answer: &Answer| matches!(answer, Answer::Value(value) if Arc::ptr_eq(value, &output));
-                let from = self.journal.entries.iter().position(|entry| is_output(&entry.answer));
-                Replay::Done { output, from }
+    /// The next entry of the journal, where it answers this effect. Where it does not, or there is none, the replay ends.
+    fn answering(&mut self, effect: Effect<'c>) -> Result<&'r Entry<'c>, Halt<'r>> {
+        let Some(entry) = self.journal.entries.get(self.answered) else {
+            if self.answered >= MAX_EFFECTS {
+                let message = format!("the script asks for more than {MAX_EFFECTS} effects");
+                return Err(Halt::Fault(Fault::Limit(message)));
             }
+            self.end = Some(Replay::Effect(effect));
+            return Err(Halt::End);
+        };
+        if !entry.answers(&effect) {
+            let message = if entry.effect() == effect.name() {
+                format!("the script asks for `{}` with other values than the journal holds", effect.name())
+            } else {
+                format!("the script asks for `{}`, the journal holds `{}`", effect.name(), entry.effect())
+            };
+            self.end = Some(Replay::Failed(ScriptFailure::mismatch(message, None)));
+            return Err(Halt::End);
+        }
+        Ok(entry)
+    }
+
+    pub(super) fn done(&self, value: &Val<'r>, work: &Work) -> Replay<'c> {
+        match self.passed(value, work) {
+            Ok(output) => Replay::Done { from: self.answer(&output), output },
             Err(Fault::Wrong(message) | Fault::Limit(message)) => {
                 Replay::Failed(ScriptFailure::new(message, None))
             }
         }
     }
 
-    pub(super) fn threw(&self, error: &Val<'r>, spot: Spot) -> Replay {
+    pub(super) fn threw(&self, error: &Val<'r>, spot: Spot) -> Replay<'c> {
         let member = |key: &str| match error.kind() {
             Ok(Kind::Object(object)) => object.get(key).and_then(|value| match value.kind() {
                 Ok(Kind::Text(text)) => Some(text.to_owned()),
@@ -109,9 +175,9 @@ impl<'r> Outside<'r> {
     }
 }
 
-impl<'r> World<'r> for Outside<'r> {
+impl<'r> World<'r> for Outside<'r, '_> {
     fn member(&self, member: Member) -> Result<Val<'r>, String> {
-        let call = self.call;
+        let Seen { call, annotations, session, .. } = self.call;
         let text_or_null = |text: &'r Option<String>| text.as_deref().map_or(Val::Null, Val::Borrowed);
         Ok(match member {
             Member::Options => Val::Json(&call.options),
@@ -121,8 +187,8 @@ impl<'r> World<'r> for Outside<'r> {
             Member::Root(Root::Input) => Val::Json(&call.input),
             Member::Root(Root::Context) if call.context.is_null() => Val::Json(&EMPTY),
             Member::Root(Root::Context) => Val::Json(&call.context),
-            Member::Root(Root::Session) => call.session.as_ref().map_or(Val::Null, Val::Json),
-            Member::Root(Root::Annotations) => call.annotations.as_ref().map_or(Val::Null, Val::Json),
+            Member::Root(Root::Session) => session.as_ref().map_or(Val::Null, Val::Json),
+            Member::Root(Root::Annotations) => annotations.map_or(Val::Null, Val::Json),
             Member::Root(root @ (Root::Output | Root::Error)) => {
                 return Err(format!("a script has no `{}`", root.name()));
             }
@@ -130,25 +196,15 @@ impl<'r> World<'r> for Outside<'r> {
     }
 
     fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, work: &Work) -> Result<Val<'r>, Halt<'r>> {
-        let effect = self.asked(kind, &given, work)?;
-        let journal = self.journal;
-        let Some(entry) = journal.entries.get(self.answered) else {
-            if self.answered >= MAX_EFFECTS {
-                let message = format!("the script asks for more than {MAX_EFFECTS} effects");
-                return Err(Halt::Fault(Fault::Limit(message)));
-            }
-            self.end = Some(Replay::Effect(effect));
-            return Err(Halt::End);
+        let entry = self.journal.entries.get(self.answered);
+        let again = match entry.and_then(Entry::asked_here) {
+            Some(asked) => self.asks_again(asked, kind, &given, work)?,
+            None => false,
         };
-        if !entry.answers(&effect) {
-            let message = if entry.effect() == effect.name() {
-                format!("the script asks for `{}` with other values than the journal holds", effect.name())
-            } else {
-                format!("the script asks for `{}`, the journal holds `{}`", effect.name(), entry.effect())
-            };
-            self.end = Some(Replay::Failed(ScriptFailure::mismatch(message, None)));
-            return Err(Halt::End);
-        }
+        let entry = match entry {
+            Some(entry) if again => entry,
+            _ => self.answering(self.asked(kind, &given, work)?)?,
+        };
         self.answered += 1;
         match &entry.answer {
             Answer::Value(value) => Ok(Val::Json(value)),

@@ -1,0 +1,124 @@
+//! Whether a value is what was written out before, found without writing it out again.
+
+use serde_json::Value;
+
+use super::value::{Val, too_deep};
+use super::work::{Fault, VALUE_BYTES, Work};
+use crate::json::{MAX_DEPTH, equal};
+
+impl Val<'_> {
+    /// Whether a copy as JSON would equal `json`. Nothing is copied, but where it would, that counts and errs as the copy does:
+    /// a replay spends the same whether or not its journal was kept meanwhile.
+    pub(super) fn is_json(&self, json: &Value, work: &Work) -> Result<bool, Fault> {
+        self.is_json_below(json, work, 0)
+    }
+
+    fn is_json_below(&self, json: &Value, work: &Work, depth: usize) -> Result<bool, Fault> {
+        work.step()?;
+        work.handed_out(VALUE_BYTES)?;
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        let text = |text: &str| {
+            work.handed_out(text.len())?;
+            Ok(json.as_str() == Some(text))
+        };
+        match self {
+            Self::Null => Ok(json.is_null()),
+            Self::Boolean(value) => Ok(json.as_bool() == Some(*value)),
+            Self::Number(number) => Ok(equal(&number.to_json(), json)),
+            Self::Borrowed(value) => text(value),
+            Self::Text(value) => text(value),
+            Self::Json(Value::String(value)) => text(value),
+            Self::Json(Value::Array(items)) => all_in(items.iter().map(Val::Json), json, work, depth),
+            Self::Json(Value::Object(members)) => {
+                let members = members.iter().map(|(key, member)| (key.as_str(), Val::Json(member)));
+                all_of(members, json, work, depth)
+            }
+            Self::Json(other) => Ok(equal(other, json)),
+            Self::List(list) => all_in(list.inside.iter().cloned(), json, work, depth),
+            Self::Object(object) => {
+                let members = object.inside.iter().map(|(key, member)| (key.as_ref(), member.clone()));
+                all_of(members, json, work, depth)
+            }
+        }
+    }
+}
+
+fn all_in<'r>(
+    items: impl ExactSizeIterator<Item = Val<'r>>,
+    json: &Value,
+    work: &Work,
+    depth: usize,
+) -> Result<bool, Fault> {
+    let Some(others) = json.as_array().filter(|others| others.len() == items.len()) else { return Ok(false) };
+    for (item, other) in items.zip(others) {
+        if !item.is_json_below(other, work, depth + 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn all_of<'v, 'r>(
+    members: impl ExactSizeIterator<Item = (&'v str, Val<'r>)>,
+    json: &Value,
+    work: &Work,
+    depth: usize,
+) -> Result<bool, Fault> {
+    let Some(others) = json.as_object().filter(|others| others.len() == members.len()) else {
+        return Ok(false);
+    };
+    for (key, member) in members {
+        work.handed_out(key.len())?;
+        match others.get(key) {
+            Some(other) if member.is_json_below(other, work, depth + 1)? => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::SCRIPT_LIMITS;
+    use crate::script::value::MemberMap;
+    use serde_json::json;
+
+    fn spent(work: &Work) -> String {
+        format!("{work:?}").split("steps").last().unwrap_or_default().to_owned()
+    }
+
+    /// What a replay may spend must not depend on whether it compares or writes out.
+    #[test]
+    fn comparing_finds_what_was_written_and_spends_what_writing_spends() {
+        let call = json!({"z": [1, 1.50, "text", null, true], "y": {"n": 12345678901234567890u64, "e": []}});
+        let own = Work::new(&SCRIPT_LIMITS);
+        let made = |second: Val<'static>| {
+            let items = vec![Val::whole(1), second, Val::Borrowed("s"), Val::text(&own, "t").unwrap()];
+            Val::list(&own, items).unwrap()
+        };
+        let object = |value| Val::object(&own, MemberMap::from_iter([("k".into(), value)])).unwrap();
+        let values = [
+            Val::Json(&call),
+            Val::Null,
+            made(Val::Null),
+            made(Val::Boolean(true)),
+            object(Val::Json(&call)),
+            object(made(Val::whole(9))),
+        ];
+        for (at, value) in values.iter().enumerate() {
+            let (writing, comparing) = (Work::new(&SCRIPT_LIMITS), Work::new(&SCRIPT_LIMITS));
+            let json = value.to_json(&writing).unwrap();
+            assert!(value.is_json(&json, &comparing).unwrap(), "{json}");
+            assert_eq!(spent(&comparing), spent(&writing), "{json}");
+            for (other_at, other) in values.iter().enumerate() {
+                assert_eq!(other.is_json(&json, &own).unwrap(), at == other_at, "{json} and {other:?}");
+            }
+        }
+        let respelled =
+            json!({"y": {"e": [], "n": 12345678901234567890u64}, "z": [1.0, 1.5, "text", null, true]});
+        assert!(Val::Json(&call).is_json(&respelled, &own).unwrap());
+    }
+}
