@@ -157,8 +157,11 @@ impl Admission<'_> {
     async fn take(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
         // Asked once more: what was decided with a whole round has not seen what came before it in the round.
         let is_used_up = |claim: &Claim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
-        let by_run: Vec<_> =
-            (0..).zip(claims).filter(|(_, claim)| is_used_up(claim)).map(|(place, _)| (place, None)).collect();
+        let by_run: Vec<_> = (0..)
+            .zip(claims)
+            .filter(|(_, claim)| is_used_up(claim))
+            .map(|(place, _)| (place, None))
+            .collect();
         if !by_run.is_empty() {
             return Err(Problem::UsedUp(by_run));
         }

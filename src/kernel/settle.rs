@@ -85,15 +85,14 @@ impl Kernel<'_> {
     ) -> Outcome {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
-        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, records, session, started))).unwrap_or_else(
-            |_| {
+        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, records, session, started)))
+            .unwrap_or_else(|_| {
                 // Wherever it broke off, a halt holds for the rest of the session.
                 if halts {
                     session.halt(UNDECIDABLE);
                 }
                 self.broken(&call, kind, UNDECIDABLE, started)
-            },
-        )
+            })
     }
 
     fn refuse_unguarded(
@@ -257,7 +256,8 @@ impl<'a> Settling<'a> {
                 let view = self.view(input, session);
                 let shown = Shown::of(&self.subject, view);
                 let suggestion = suggestion(schema, &shown.input, session.worked(&self.subject.call.tool));
-                recover.tell(&shown.text(&error.message), &suggestion, &shown.view(view))
+                let error = shown.text(&error.message);
+                recover.tell(&error, &suggestion, &CallView { error: Some(&error), ..shown.view(view) })
             };
             session.invite(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
