@@ -179,6 +179,13 @@ fn each_run_counts_and_permits_are_taken_once() {
         "the session counts each run"
     );
     assert_eq!(thrice.outcome.attempts, Some(2), "what was done is told, for it can't be refused any more");
+    let once = "\n  - { id: once, match: search, rate_limit: { limit: 1, per: run } }";
+    let other = wrapped("input.page = 1; next(input)", once, json!({}), &[]);
+    assert_eq!(
+        other.outcome.outcome,
+        OutcomeKind::Executed,
+        "what the call holds already it need not take again"
+    );
     let pages = wrapped("input.page = 1; next(input); input.page = 2; next(input)", others, json!({}), &[]);
     assert_eq!(ended(&pages.outcome), ("executed", "unmatched"), "{:?}", pages.outcome.error);
     assert_eq!(pages.outcome.attempts, Some(2));
@@ -369,6 +376,8 @@ fn a_script_may_ask_a_person_before_it_acts() {
     assert_eq!(request.message.as_deref(), Some("Pay 250?"));
     assert_eq!(request.policies, ["wrap"]);
     assert_eq!(wrapped(script, "", json!({ "amount": 5 }), &[]).outcome.outcome, OutcomeKind::Executed);
+    let noted = "audit(#{ asked: true }); approve(\"Really?\"); next(input)";
+    assert_eq!(wrapped(noted, "", json!({}), &[]).outcome.outcome, OutcomeKind::Suspended, "a note is no act");
     let late = wrapped("next(input); approve(\"Was that right?\");", "", json!({}), &[]);
     assert_eq!((ended(&late.outcome), late.tool.count()), (("failed", "denied"), 1));
 }

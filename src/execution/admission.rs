@@ -22,6 +22,13 @@ pub(super) struct Permits {
     slots: Vec<Slot>,
 }
 
+impl Permits {
+    /// What was taken.
+    pub(super) fn held(&self) -> &[Pending] {
+        &self.taken
+    }
+}
+
 struct Slot {
     store: Arc<dyn StateStore>,
     key: String,

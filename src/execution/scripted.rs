@@ -86,12 +86,12 @@ impl<E: ToolExecutor> Nest<'_, E> {
                         options: options.as_ref(),
                         first: origins.iter().all(Origin::is_aside),
                     };
-                    match self.next(script, asked, self.acted(&journal)).await? {
+                    match self.next(script, asked).await? {
                         Ok(answered) => answered,
                         Err(broken) => return Ok(broken),
                     }
                 }
-                Effect::Approve { message } => self.approve(script, message, self.acted(&journal))?,
+                Effect::Approve { message } => self.approve(script, message)?,
                 Effect::Now => aside(json!(self.execute.kernel.clock.now().as_millisecond())),
                 Effect::Random => aside(json!(self.execute.services.chance())),
                 Effect::CacheGet { key } => aside(self.kept(script, key).await),
@@ -109,17 +109,11 @@ impl<E: ToolExecutor> Nest<'_, E> {
         }
     }
 
-    /// Whether anything was done that can't be taken back: by this script, or by one that ran before it or around it.
-    fn acted(&self, journal: &Journal) -> bool {
-        self.attempts > 0 || journal.performed()
-    }
-
     /// Calls what is wrapped. The call's own arguments have passed gate; others, and a repetition, go through it again.
     async fn next(
         &mut self,
         script: Script<'_>,
         asked: Asked<'_>,
-        acted: bool,
     ) -> Result<Result<(Answer, Origin), Ended>, Box<Decision<'static>>> {
         let call = asked.call(script.call);
         // Each run of the tool counts for the session.
@@ -129,7 +123,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
             return Ok(answered(self.wrapped(&call, script.inner).await?));
         }
         let super::Execute { kernel, services, .. } = self.execute;
-        let mut decision = kernel.decide(&call, self.state);
+        let mut decision = kernel.decide_holding(&call, self.state, self.permits.held());
         admission::admit(kernel, services, &mut decision, self.permits, self.state).await;
         match decision.effect() {
             Decided::Run => {
@@ -150,7 +144,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
                 Some((by, output)) => Ended::Answered(by, output),
                 None => Ended::Failed(ToolError::new("nothing answers"), None),
             })),
-            Decided::Suspend if acted => Ok(Ok(too_late())),
+            Decided::Suspend if self.attempts > 0 => Ok(Ok(too_late())),
             Decided::Suspend | Decided::Halt => Err(self.refused(decision)),
             Decided::Deny | Decided::Invalid => {
                 let kind = if decision.effect() == Decided::Invalid { "invalid" } else { "denied" };
@@ -175,9 +169,8 @@ impl<E: ToolExecutor> Nest<'_, E> {
         &self,
         script: Script<'_>,
         question: &str,
-        acted: bool,
     ) -> Result<(Answer, Origin), Box<Decision<'static>>> {
-        if acted {
+        if self.attempts > 0 {
             return Ok(too_late());
         }
         let mut decision = self.execute.kernel.decide(script.call, self.state);
@@ -315,9 +308,9 @@ fn is_dry(origins: &[Origin]) -> bool {
     origins.iter().any(|origin| matches!(origin, Origin::Ran { dry: true }))
 }
 
-/// A person can be asked only before anything was done: what was done can't be taken up again later.
+/// A person can be asked only before the tool was called: what it did can't be taken up again later.
 fn too_late() -> (Answer, Origin) {
-    let message = "this needs an approval, which can't be asked for after the script has begun to act";
+    let message = "this needs an approval, which can't be asked for after the tool was called";
     (Answer::Error { message: message.to_owned(), kind: Some("denied".to_owned()) }, Origin::Aside)
 }
 

@@ -8,9 +8,9 @@ use super::limits::{self, Pending};
 use super::shown::Shown;
 use super::trace::{PolicyRef, Trace};
 use crate::authoring::Polarity;
-use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
+use crate::call::{CallView, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Counted, Kind, Limit};
+use crate::middleware::{Counted, Kind, Limit, Measure};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
@@ -43,6 +43,7 @@ pub(super) fn run(
     subject: &Subject<'_>,
     view: CallView<'_>,
     failure: Option<Reason>,
+    held: &[Pending],
     trace: &mut Trace,
 ) -> Conclusion {
     let failed = failure.is_some();
@@ -66,7 +67,15 @@ pub(super) fn run(
             };
             let reference = PolicyRef { layer, index };
             if let Some(limit) = policy.kind.as_limit() {
-                conclusion.count(reference, policy, limit, &view, trace, why.is_some());
+                let measured = limits::measure(reference, policy, limit, &view);
+                let holds = |measure: &Measure| {
+                    held.iter().any(|pending| pending.policy == reference && pending.measure == *measure)
+                };
+                if measured.as_ref().is_ok_and(holds) {
+                    trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
+                } else {
+                    conclusion.count(reference, policy, measured, view.session, trace, why.is_some());
+                }
                 continue;
             }
             let verdict = verdict(policy);
@@ -125,14 +134,15 @@ impl Conclusion {
         &mut self,
         reference: PolicyRef,
         policy: &Policy,
-        limit: &Limit,
-        view: &CallView<'_>,
+        measured: Result<Measure, String>,
+        session: &SessionState,
         trace: &mut Trace,
         open: bool,
     ) {
+        let Some(limit) = policy.kind.as_limit() else { return };
         let enforced = policy.mode != Mode::Shadow;
-        let (verdict, cause, measure) = match limits::measure(reference, policy, limit, view) {
-            Ok(measure) if limits::is_used_up(limit, &measure, view.session) => {
+        let (verdict, cause, measure) = match measured {
+            Ok(measure) if limits::is_used_up(limit, &measure, session) => {
                 (refusing(limit), Some(Cause::UsedUp(reference)), Some(measure))
             }
             Ok(measure) => (Verdict::Pass, None, Some(measure)),

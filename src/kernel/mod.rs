@@ -57,10 +57,25 @@ impl<'k> Kernel<'k> {
     ///
     /// Whatever goes wrong in here, a panic included, denies.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        guarded(call, || self.decide_unguarded(call, session))
+        self.decide_holding(call, session, &[])
     }
 
-    fn decide_unguarded<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
+    /// The same for a call that was made of another one, and holds what that one took of limits.
+    pub(crate) fn decide_holding<'c>(
+        &self,
+        call: &'c ToolCall,
+        session: &SessionState,
+        held: &[Pending],
+    ) -> Decision<'c> {
+        guarded(call, || self.decide_unguarded(call, session, held))
+    }
+
+    fn decide_unguarded<'c>(
+        &self,
+        call: &'c ToolCall,
+        session: &SessionState,
+        held: &[Pending],
+    ) -> Decision<'c> {
         if let Some(message) = session.halted() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }
@@ -69,7 +84,7 @@ impl<'k> Kernel<'k> {
         let view = subject.view(session);
         let normalised = normalise::run(&subject, &call.input, view, &mut trace);
         let view = CallView { input: &normalised.input, ..view };
-        let mut conclusion = gate::run(&subject, view, normalised.failure, &mut trace);
+        let mut conclusion = gate::run(&subject, view, normalised.failure, held, &mut trace);
         let mut wrappers = SmallVec::new();
         if matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
             let mut wrapping = Trace::default();
