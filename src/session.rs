@@ -139,7 +139,8 @@ impl Session {
             let started = Instant::now();
             let overtaken = changed && decision.effect() < Effect::Invalid;
             let decision = if overtaken { strictest(decision, kernel.decide(call, state)) } else { decision };
-            changed |= decision.is_permitted();
+            // A call that is stopped may count, and what counts may halt.
+            changed |= decision.is_permitted() || decision.pending().next().is_some();
             let outcome = execute.run(decision, state, started).await;
             outcomes.push(shared.report(name.as_deref(), outcome));
         }

@@ -3,6 +3,7 @@
 mod calls;
 mod composition;
 mod errors;
+mod execution;
 mod reloads;
 mod secrets;
 mod vocabulary;

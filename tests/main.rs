@@ -21,6 +21,8 @@ mod detect;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod execution;
+#[cfg(test)]
 mod expressions;
 #[cfg(test)]
 mod invariants;

@@ -175,10 +175,10 @@ fn each_run_counts_and_permits_are_taken_once() {
     let thrice = wrapped("next(input); next(input); next(input)", others, json!({}), &[]);
     assert_eq!(
         (ended(&thrice.outcome), thrice.tool.count()),
-        (("denied", "enough"), 2),
+        (("failed", "enough"), 2),
         "the session counts each run"
     );
-    assert_eq!(thrice.outcome.attempts, None, "a refusal tells of no attempts");
+    assert_eq!(thrice.outcome.attempts, Some(2), "what was done is told, for it can't be refused any more");
     let pages = wrapped("input.page = 1; next(input); input.page = 2; next(input)", others, json!({}), &[]);
     assert_eq!(ended(&pages.outcome), ("executed", "unmatched"), "{:?}", pages.outcome.error);
     assert_eq!(pages.outcome.attempts, Some(2));

@@ -1,5 +1,6 @@
 //! Before a call runs it takes of every limit that concerns it: of all, or of none.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use super::guard::{before, guarded};
 use super::services::Services;
 use crate::call::{Reason, SessionState, Verdict, reason_code};
 use crate::host::{Allowance, StateStore, StoreError, Take};
-use crate::kernel::{Decision, Effect, Kernel, Layers, Pending, effect_of};
-use crate::middleware::{Counted, Limit, OnExceed, Rule};
+use crate::kernel::{Decision, Effect, Kernel, Layers, Pending, effect_of, is_used_up};
+use crate::middleware::{Counted, Limit, Measure, OnExceed, Rule};
 use crate::policy::{Mode, Policy};
 
 /// What a call holds of limits while it runs. Slots are given back when it is dropped, however the call ends.
@@ -28,7 +29,8 @@ struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.store.give_back(&self.key);
+        // A store that panics must not take the call's outcome with it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.store.give_back(&self.key)));
     }
 }
 
@@ -70,10 +72,8 @@ impl<'l> Claim<'l> {
     /// What is taken of the store, where the limit counts there.
     fn take(&self) -> Option<Take> {
         let (Rule::Store(allowance) | Rule::Conversation(allowance)) = self.limit.rule else { return None };
-        let Pending { policy, measure } = &self.pending;
-        // Ids are unique within a layer.
-        let key = format!("{}/{}/{}", policy.layer(), self.policy.id, measure.key);
-        Some(Take { key, allowance, cost: measure.cost })
+        let Measure { key, cost } = &self.pending.measure;
+        Some(Take { key: key.clone(), allowance, cost: *cost })
     }
 
     fn is_slot(&self) -> bool {
@@ -136,7 +136,10 @@ impl Admission<'_> {
                 Problem::Store(error) => return self.without_store(claims, &error, decision),
                 Problem::UsedUp(used_up) => used_up,
             };
-            let Some(pause) = pause(claims, &used_up, began, self.kernel.clock.now()) else {
+            // What is refused already waits for nothing.
+            let waits = decision.effect() <= Effect::Suspend;
+            let pause = waits.then(|| pause(claims, &used_up, began, self.kernel.clock.now())).flatten();
+            let Some(pause) = pause else {
                 return self.refuse(claims, &used_up, decision);
             };
             match pause {
@@ -152,6 +155,16 @@ impl Admission<'_> {
 
     /// Takes of all these limits, or of none.
     async fn take(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
+        // Asked once more: what was decided with a whole round has not seen what came before it in the round.
+        let is_used_up = |claim: &Claim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
+        let by_run: Vec<_> = (0..)
+            .zip(claims)
+            .filter(|(_, claim)| is_used_up(claim))
+            .map(|(place, _)| (place, None))
+            .collect();
+        if !by_run.is_empty() {
+            return Err(Problem::UsedUp(by_run));
+        }
         let (mut takes, mut places) = (Vec::new(), Vec::new());
         for (place, claim) in claims.iter().enumerate() {
             if let Some(take) = claim.take() {
@@ -161,7 +174,8 @@ impl Admission<'_> {
         }
         if !takes.is_empty() {
             let clock = self.kernel.clock;
-            let answer = self.services.ask(clock, self.services.store.take(clock.now(), &takes)).await;
+            let store = &self.services.store;
+            let answer = self.services.ask(clock, || store.take(clock.now(), &takes)).await;
             let refusals = answer.map_err(Problem::Store)?;
             if !refusals.is_empty() {
                 let place = |index: usize| places.get(index).copied().unwrap_or_default();
@@ -260,9 +274,9 @@ fn pause(
         longest = longest.max(*retry_after);
     }
     match longest {
+        _ if left.is_zero() => None,
         Some(longest) if longest > left => None,
         Some(longest) => Some(Pause::For(longest)),
-        None if left.is_zero() => None,
         None => Some(Pause::ForSlot(left)),
     }
 }

@@ -44,16 +44,16 @@ impl<E: ToolExecutor> Execute<'_, E> {
         match decision.effect() {
             Effect::Run => match Nest::new(self, &mut permits, state).run(&mut decision).await {
                 Ok(execution) => self.kernel.settle(decision, execution, state, started),
-                Err(inner) => self.kernel.refuse(*inner, state, started),
+                Err((inner, records)) => self.kernel.refuse(*inner, records, state, started),
             },
             Effect::Answer => match decision.answer() {
                 Some((by, output)) => {
                     self.kernel.settle(decision, Ended::Answered(by, output).into(), state, started)
                 }
-                None => self.kernel.refuse(decision, state, started),
+                None => self.kernel.refuse(decision, Vec::new(), state, started),
             },
             Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
-                self.kernel.refuse(decision, state, started)
+                self.kernel.refuse(decision, Vec::new(), state, started)
             }
         }
     }

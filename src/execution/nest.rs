@@ -9,15 +9,18 @@ use super::Execute;
 use super::admission::Permits;
 use super::flights::{Flight, landed};
 use super::guard::{before, guarded};
-use crate::call::{SessionState, ToolCall, Verdict};
+use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, ToolExecutor};
 use crate::host::{ToolAnswer, ToolError};
-use crate::kernel::{Decision, Ended, Execution, PolicyRef, Trace, Wrapper};
+use crate::kernel::{Decision, Effect, Ended, Execution, PolicyRef, Trace, Wrapper};
 use crate::middleware::{Cache, Kind, Retry, Timeout};
 use crate::policy::Policy;
 
 /// How an execution ended, or the decision that stopped it half-way: a call that a policy made of this one was refused.
 pub(super) type Nested = Result<Ended, Box<Decision<'static>>>;
+
+/// What policies recorded.
+type Records = Vec<(PolicyRef, Map<String, Value>)>;
 
 /// One call under execution.
 pub(super) struct Nest<'n, E> {
@@ -26,13 +29,15 @@ pub(super) struct Nest<'n, E> {
     pub(super) state: &'n mut SessionState,
     pub(super) trace: Trace,
     /// The tool was called this often.
-    attempts: u32,
+    pub(super) attempts: u32,
     /// The session has counted the call.
     pub(super) counted: bool,
     /// The tool was called, and has not come back: what it changes is not known.
     outstanding: bool,
+    /// This many flights wait for the call.
+    leads: u32,
     pub(super) input: Option<Value>,
-    pub(super) records: Vec<(PolicyRef, Map<String, Value>)>,
+    pub(super) records: Records,
 }
 
 impl<'n, E: ToolExecutor> Nest<'n, E> {
@@ -49,30 +54,55 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             attempts: 0,
             counted: false,
             outstanding: false,
+            leads: 0,
             input: None,
             records: Vec::new(),
         }
     }
 
-    /// Executes a call that may run.
+    /// Executes a call that may run. Errors: the decision that stopped it before the tool was called, with what was recorded.
     pub(super) async fn run(
         mut self,
         decision: &mut Decision<'_>,
-    ) -> Result<Execution, Box<Decision<'static>>> {
+    ) -> Result<Execution, (Box<Decision<'static>>, Records)> {
         self.trace = decision.take_trace();
         let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
         let wrappers = decision.wrappers();
         let nested = if wrappers.is_empty() {
             Ok(self.call_tool(&call).await)
         } else {
-            self.wrapped(&call, wrappers).await
+            // The host's clock may panic in here.
+            guarded(self.wrapped(&call, wrappers)).await.unwrap_or_else(|_| Ok(self.panicked()))
         };
         if self.outstanding {
             self.forget_changed(&call).await;
         }
-        let Self { trace, attempts, input, records, .. } = self;
+        let Self { trace, attempts, input, records, state, .. } = self;
         decision.put_trace(trace);
-        nested.map(|ended| Execution { ended, attempts, input, records })
+        let ended = match nested {
+            Ok(ended) => ended,
+            // What a refused call has not done, this one did already: it is settled like any that ran.
+            Err(mut refused) if attempts > 0 => {
+                decision.put_trace(refused.take_trace());
+                let (reason, halts) = (refused.reason(), refused.effect() == Effect::Halt);
+                if halts {
+                    state.halt(&reason.message);
+                }
+                let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Failed };
+                Ended::Broken(None, reason, kind)
+            }
+            Err(refused) => return Err((refused, records)),
+        };
+        Ok(Execution { ended, attempts, input, records })
+    }
+
+    /// Callgate itself failed around the tool.
+    fn panicked(&self) -> Ended {
+        let when = if self.attempts > 0 { "after" } else { "before" };
+        let message = format!("Callgate failed {when} the tool was called");
+        let reason = Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message };
+        let kind = if self.outstanding { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
+        Ended::Broken(None, reason, kind)
     }
 
     /// The call inside these wrappers.
@@ -125,7 +155,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         for (by, policy) in kernel.invalidated_by(call) {
             if let Kind::Cache(cache) = &policy.kind {
                 let space = space_name(by, policy, cache.identity());
-                let _ = services.ask(kernel.clock, services.store.cache_clear(&space)).await;
+                let _ = services.ask(kernel.clock, || services.store.cache_clear(&space)).await;
             }
         }
     }
@@ -145,7 +175,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         let name = space_name(by, policy, cache.identity());
         let space = CacheSpace { name: &name, max_entries: cache.max_entries };
         let look_up =
-            || services.ask(kernel.clock, services.store.cache_get(kernel.clock.now(), space, &key));
+            || services.ask(kernel.clock, || services.store.cache_get(kernel.clock.now(), space, &key));
         let Ok(mut found) = look_up().await else { return self.wrapped(call, inner).await };
         if let Some(hit) = self.hit(by, &found) {
             return Ok(hit);
@@ -153,6 +183,8 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         let flight = services.flights.join(&format!("{name}/{key}"));
         let lead = match flight {
             Flight::Lead(lead) => Some(lead),
+            // Who is waited for does not wait: under rules that nest caches otherwise, two would wait for each other.
+            Flight::Follow(_) if self.leads > 0 => None,
             Flight::Follow(landing) => {
                 landed(landing).await;
                 None
@@ -166,12 +198,14 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         if let Some(hit) = self.hit(by, &found) {
             return Ok(hit);
         }
+        self.leads += u32::from(lead.is_some());
         let ended = self.wrapped(call, inner).await;
+        self.leads -= u32::from(lead.is_some());
         if let Ok(Ended::Ran(ToolAnswer { output, dry: false })) = &ended {
             let stored_at = kernel.clock.now();
             if let Ok(expires_at) = stored_at.checked_add(cache.ttl) {
                 let entry = CacheEntry { output: output.clone(), stored_at, expires_at };
-                let put = services.store.cache_put(space, &key, entry, found.generation);
+                let put = || services.store.cache_put(space, &key, entry, found.generation);
                 let _ = services.ask(kernel.clock, put).await;
             }
         }
@@ -208,10 +242,12 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         call: &ToolCall,
         inner: &[Wrapper],
     ) -> Nested {
-        let clock = self.execute.kernel.clock;
+        let (clock, leads) = (self.execute.kernel.clock, self.leads);
         if let Some(nested) = before(self.wrapped(call, inner), || clock.sleep(timeout.after)).await {
             return nested;
         }
+        // What led inside was given up with the rest.
+        self.leads = leads;
         self.trace.amend(by, Verdict::Deny);
         let message = format!(
             "`{}` took longer than {} and was given up; it may have taken effect all the same",

@@ -58,7 +58,10 @@ impl<E: ToolExecutor> Nest<'_, E> {
         let annotations = self.execute.kernel.annotations(call);
         let running = match around.script.begin(call, annotations, self.state) {
             Ok(running) => running,
-            Err(failure) => return Ok(script.failed(&failure, &[])),
+            Err(failure) => {
+                self.trace.amend(by, Verdict::Deny);
+                return Ok(script.failed(&failure, &[]));
+            }
         };
         let mut journal = Journal::new(&running);
         let mut origins: Vec<Origin> = Vec::new();
@@ -83,12 +86,12 @@ impl<E: ToolExecutor> Nest<'_, E> {
                         options: options.as_ref(),
                         first: origins.iter().all(Origin::is_aside),
                     };
-                    match self.next(script, asked, journal.performed()).await? {
+                    match self.next(script, asked, self.acted(&journal)).await? {
                         Ok(answered) => answered,
                         Err(broken) => return Ok(broken),
                     }
                 }
-                Effect::Approve { message } => self.approve(script, message, journal.performed())?,
+                Effect::Approve { message } => self.approve(script, message, self.acted(&journal))?,
                 Effect::Now => aside(json!(self.execute.kernel.clock.now().as_millisecond())),
                 Effect::Random => aside(json!(self.execute.services.chance())),
                 Effect::CacheGet { key } => aside(self.kept(script, key).await),
@@ -106,12 +109,17 @@ impl<E: ToolExecutor> Nest<'_, E> {
         }
     }
 
+    /// Whether anything was done that can't be taken back: by this script, or by one that ran before it or around it.
+    fn acted(&self, journal: &Journal) -> bool {
+        self.attempts > 0 || journal.performed()
+    }
+
     /// Calls what is wrapped. The call's own arguments have passed gate; others, and a repetition, go through it again.
     async fn next(
         &mut self,
         script: Script<'_>,
         asked: Asked<'_>,
-        performed: bool,
+        acted: bool,
     ) -> Result<Result<(Answer, Origin), Ended>, Box<Decision<'static>>> {
         let call = asked.call(script.call);
         // Each run of the tool counts for the session.
@@ -142,7 +150,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
                 Some((by, output)) => Ended::Answered(by, output),
                 None => Ended::Failed(ToolError::new("nothing answers"), None),
             })),
-            Decided::Suspend if performed => Ok(Ok(too_late())),
+            Decided::Suspend if acted => Ok(Ok(too_late())),
             Decided::Suspend | Decided::Halt => Err(self.refused(decision)),
             Decided::Deny | Decided::Invalid => {
                 let kind = if decision.effect() == Decided::Invalid { "invalid" } else { "denied" };
@@ -167,9 +175,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
         &self,
         script: Script<'_>,
         question: &str,
-        performed: bool,
+        acted: bool,
     ) -> Result<(Answer, Origin), Box<Decision<'static>>> {
-        if performed {
+        if acted {
             return Ok(too_late());
         }
         let mut decision = self.execute.kernel.decide(script.call, self.state);
@@ -189,7 +197,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
         let Some((name, key)) = self.place(script, key) else { return Value::Null };
         let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
         let found =
-            services.ask(kernel.clock, services.store.cache_get(kernel.clock.now(), space, &key)).await;
+            services.ask(kernel.clock, || services.store.cache_get(kernel.clock.now(), space, &key)).await;
         found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
     }
 
@@ -202,11 +210,11 @@ impl<E: ToolExecutor> Nest<'_, E> {
         };
         let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
         // What a script keeps is only a convenience: without the store nothing is kept.
-        let found = services.ask(kernel.clock, services.store.cache_get(stored_at, space, &key)).await;
+        let found = services.ask(kernel.clock, || services.store.cache_get(stored_at, space, &key)).await;
         if let Ok(found) = found {
             let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
             let _ = services
-                .ask(kernel.clock, services.store.cache_put(space, &key, entry, found.generation))
+                .ask(kernel.clock, || services.store.cache_put(space, &key, entry, found.generation))
                 .await;
         }
     }
@@ -223,12 +231,10 @@ impl<E: ToolExecutor> Nest<'_, E> {
             Some(Origin::Ran { dry }) => (Ended::Ran(ToolAnswer { output, dry: *dry }), Verdict::Pass),
             Some(Origin::Cached(by, age)) => (Ended::Cached(*by, output, *age), Verdict::Pass),
             Some(Origin::Answered(by)) => (Ended::Answered(*by, output), Verdict::Pass),
-            // A result that a script made out of what the tool really gave is the tool's; one that stands in for a failure, or
-            // for a call that was never made, is the script's.
-            _ if origins.iter().any(|origin| matches!(origin, Origin::Ran { .. }))
-                && !origins
-                    .iter()
-                    .any(|origin| matches!(origin, Origin::Failed(..) | Origin::Refused(_))) =>
+            // A result that a script made out of what the tool really gave just now is the tool's. One that stands in for a
+            // failure or for a call that was never made, or has an old result in it, is the script's.
+            _ if origins.iter().any(Origin::is_run)
+                && origins.iter().all(|origin| origin.is_run() || origin.is_aside()) =>
             {
                 (Ended::Ran(ToolAnswer { output, dry: is_dry(origins) }), Verdict::Rewrite)
             }
@@ -288,7 +294,7 @@ impl Script<'_> {
             format!("the script of `{}` failed {when}: {}", self.policy.id, self.around.explain(failure));
         let kind = if failure.mismatch && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
         Ended::Broken(
-            self.by,
+            Some(self.by),
             Reason { policy: None, code: reason_code::SCRIPT_ERROR.to_owned(), message },
             kind,
         )
@@ -296,6 +302,10 @@ impl Script<'_> {
 }
 
 impl Origin {
+    fn is_run(&self) -> bool {
+        matches!(self, Self::Ran { .. })
+    }
+
     fn is_aside(&self) -> bool {
         matches!(self, Self::Aside)
     }

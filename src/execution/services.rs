@@ -24,15 +24,16 @@ impl Services {
     }
 
     /// What a store answers, in time. A panic is an error, too.
-    pub(super) async fn ask<T>(
+    pub(super) async fn ask<'q, T: 'q>(
         &self,
         clock: &dyn Clock,
-        question: StoreFuture<'_, T>,
+        question: impl FnOnce() -> StoreFuture<'q, T>,
     ) -> Result<T, StoreError> {
-        match before(guarded(question), || clock.sleep(STORE_PATIENCE)).await {
-            Some(Ok(answer)) => answer,
-            Some(Err(_)) => Err(StoreError("the store panicked".to_owned())),
-            None => Err(StoreError(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
+        let in_time = before(async { question().await }, || clock.sleep(STORE_PATIENCE));
+        match guarded(in_time).await {
+            Ok(Some(answer)) => answer,
+            Err(_) => Err(StoreError("the store panicked".to_owned())),
+            Ok(None) => Err(StoreError(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
         }
     }
 

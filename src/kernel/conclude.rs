@@ -70,16 +70,23 @@ impl Settling<'_> {
         session: &SessionState,
         started: Instant,
     ) -> Outcome {
-        let (input, message, approval, (audit, audited)) = {
+        let (input, (code, message, error), approval, (audit, audited)) = {
             let view = self.view(&decision.input, session);
             let shown = Shown::of(&self.subject, view);
             let message = shown.text(&self.reason.message);
+            let message = match decision.question {
+                // What a script asks may have anything in it.
+                Some(_) => self.hidden(&message, view),
+                None => message,
+            };
+            let code = if self.thrown { shown.text(&self.reason.code) } else { self.reason.code.clone() };
+            let error = self.error.as_ref().map(|error| shown.text(error));
             let approval = (self.kind == OutcomeKind::Suspended)
                 .then(|| self.request(kernel.clock.now(), decision, &message, &shown, view));
             let mut entries = self.recorded(&shown, view);
             let (audited, by) = self.audit(&shown, view);
             entries.extend(audited);
-            (shown.input.clone().into_owned(), message, approval, (entries, by))
+            (shown.input.clone().into_owned(), (code, message, error), approval, (entries, by))
         };
         for (reference, open) in audited {
             self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
@@ -91,8 +98,8 @@ impl Settling<'_> {
             outcome: self.kind,
             input,
             output: self.output,
-            error: self.error,
-            reason: Reason { message, ..self.reason },
+            error,
+            reason: Reason { code, message, ..self.reason },
             policies: self.trace.named(self.subject.layers),
             approval,
             audit,
@@ -125,7 +132,7 @@ impl Settling<'_> {
         });
         // Where only `defaults.unmatched` asks, there is no question but the reason.
         let message = match (approvals.as_slice(), question) {
-            (_, Some((_, question))) => shown.text(question),
+            (_, Some((_, question))) => self.hidden(&shown.text(question), view),
             ([], None) => reason.to_owned(),
             _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
         };
@@ -144,11 +151,21 @@ impl Settling<'_> {
         }
     }
 
+    /// All that hides anything of this call.
+    fn redactions(&self, view: CallView<'_>) -> Vec<&Redact> {
+        self.policies().into_iter().filter_map(|(_, policy)| redaction(policy, &view)).collect()
+    }
+
+    /// A text without what is hidden anywhere of this call.
+    fn hidden(&self, text: &str, view: CallView<'_>) -> String {
+        let hide = |text: String, redact: &Redact| redact.redactor.redact_text(&text).into_owned();
+        self.redactions(view).into_iter().fold(text.to_owned(), hide)
+    }
+
     /// What policies around the execution recorded. A result may be in it as well as arguments, and in any place, so all that
     /// is hidden anywhere of this call is hidden here.
     fn recorded(&self, shown: &Shown<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
-        let redactions: Vec<&Redact> =
-            self.policies().into_iter().filter_map(|(_, policy)| redaction(policy, &view)).collect();
+        let redactions = self.redactions(view);
         let entry = |(by, fields): &(PolicyRef, Map<String, Value>)| {
             let mut value = Value::Object(fields.clone());
             let hidden = redactions.iter().all(|redact| redact.redactor.redact_value(&mut value).is_ok());

@@ -10,7 +10,7 @@ use super::trace::{PolicyRef, Trace};
 use crate::authoring::Polarity;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Limit};
+use crate::middleware::{Counted, Kind, Limit};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
@@ -37,7 +37,8 @@ enum Cause {
     UsedUp(PolicyRef),
 }
 
-/// Asks the policies of gate. After a failure to normalise only what halts is asked: all else is no stricter.
+/// Asks the policies of gate. After a failure to normalise only what halts is asked, and what counts every attempt: all
+/// else is no stricter.
 pub(super) fn run(
     subject: &Subject<'_>,
     view: CallView<'_>,
@@ -50,7 +51,7 @@ pub(super) fn run(
         let mut permitted = false;
         for index in chain.gate.candidates(&view) {
             let Some(policy) = chains.policy(index) else { continue };
-            if failed && !matches!(policy.kind, Kind::Halt(_)) {
+            if failed && !concerns_failures(&policy.kind) {
                 continue;
             }
             let truth = policy.matcher.eval(&view);
@@ -81,6 +82,12 @@ pub(super) fn run(
         }
     }
     conclusion
+}
+
+/// Whether a policy has a say in calls whose arguments do not fit.
+fn concerns_failures(kind: &Kind) -> bool {
+    let counts_them = kind.as_limit().is_some_and(|limit| limit.counted == Counted::Attempts);
+    counts_them || matches!(kind, Kind::Halt(_))
 }
 
 fn verdict(policy: &Policy) -> Verdict {
@@ -124,8 +131,8 @@ impl Conclusion {
         open: bool,
     ) {
         let enforced = policy.mode != Mode::Shadow;
-        let (verdict, cause, measure) = match limit.measure(view) {
-            Ok(measure) if limits::is_used_up(limit, &measure, view) => {
+        let (verdict, cause, measure) = match limits::measure(reference, policy, limit, view) {
+            Ok(measure) if limits::is_used_up(limit, &measure, view.session) => {
                 (refusing(limit), Some(Cause::UsedUp(reference)), Some(measure))
             }
             Ok(measure) => (Verdict::Pass, None, Some(measure)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Subject;
 use super::decision::Effect;
 use super::trace::PolicyRef;
-use crate::call::{CallView, Reason, reason_code};
+use crate::call::{CallView, Reason, SessionState, reason_code};
 use crate::middleware::{Kind, Limit, Measure, OnExceed, Rule};
 use crate::policy::Policy;
 
@@ -24,10 +24,21 @@ pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
     }
 }
 
+/// What a call takes of a limit, under a name that no other policy's count has. Ids are unique within a layer.
+pub(super) fn measure(
+    reference: PolicyRef,
+    policy: &Policy,
+    limit: &Limit,
+    view: &CallView<'_>,
+) -> Result<Measure, String> {
+    let Measure { key, cost } = limit.measure(view)?;
+    Ok(Measure { key: format!("{}/{}/{key}", reference.layer(), policy.id), cost })
+}
+
 /// Whether a limit that counts by run has too little left. Others are for the store to say.
-pub(super) fn is_used_up(limit: &Limit, measure: &Measure, view: &CallView<'_>) -> bool {
+pub(crate) fn is_used_up(limit: &Limit, measure: &Measure, session: &SessionState) -> bool {
     match limit.rule {
-        Rule::Run(allowed) => view.session.taken(&measure.key).plus(measure.cost) > allowed,
+        Rule::Run(allowed) => session.taken(&measure.key).plus(measure.cost) > allowed,
         Rule::Store(_) | Rule::Conversation(_) => false,
     }
 }

@@ -15,7 +15,7 @@ mod trace;
 mod wrap;
 
 pub use decision::{Decision, Effect};
-pub(crate) use limits::{Pending, effect as effect_of};
+pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
 pub(crate) use settle::{Ended, Execution};
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};

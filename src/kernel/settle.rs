@@ -29,8 +29,8 @@ pub(crate) enum Ended {
     Answered(PolicyRef, Value),
     /// A cache answered, with what is so old.
     Cached(PolicyRef, Value, Duration),
-    /// A policy around the execution failed, whether the tool ran to its end or not.
-    Broken(PolicyRef, Reason, OutcomeKind),
+    /// A policy around the execution failed, or something else did, whether the tool ran to its end or not.
+    Broken(Option<PolicyRef>, Reason, OutcomeKind),
 }
 
 /// What came of executing a call.
@@ -68,6 +68,8 @@ pub(super) struct Settling<'a> {
     pub(super) attempts: u32,
     /// What policies around the execution recorded.
     pub(super) records: Vec<(PolicyRef, Map<String, Value>)>,
+    /// The reason's code is a script's word.
+    pub(super) thrown: bool,
 }
 
 impl Kernel<'_> {
@@ -77,25 +79,26 @@ impl Kernel<'_> {
     pub(crate) fn refuse(
         &self,
         decision: Decision<'_>,
+        records: Vec<(PolicyRef, Map<String, Value>)>,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
-        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, session, started))).unwrap_or_else(
-            |_| {
+        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, records, session, started)))
+            .unwrap_or_else(|_| {
                 // Wherever it broke off, a halt holds for the rest of the session.
                 if halts {
                     session.halt(UNDECIDABLE);
                 }
                 self.broken(&call, kind, UNDECIDABLE, started)
-            },
-        )
+            })
     }
 
     fn refuse_unguarded(
         &self,
         mut decision: Decision<'_>,
+        records: Vec<(PolicyRef, Map<String, Value>)>,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
@@ -119,7 +122,8 @@ impl Kernel<'_> {
             dry: false,
             occurrence: session.name_occurrence(&decision.call.id),
             attempts: 0,
-            records: Vec::new(),
+            records,
+            thrown: false,
         };
         settling.finish(self, &decision, session, started)
     }
@@ -156,7 +160,7 @@ impl Kernel<'_> {
         let call = decision.call.clone();
         let subject = self.subject(&call);
         let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
-        let (mut dry, mut error) = (false, None);
+        let (mut dry, mut error, mut thrown) = (false, None, false);
         let (kind, output, reason) = match ended {
             Ended::Ran(answer) => {
                 dry = answer.dry;
@@ -179,15 +183,20 @@ impl Kernel<'_> {
                 (OutcomeKind::Cached, Some(output), Reason { policy: id(by), code, message })
             }
             Ended::Failed(failure, by) => {
+                let policy = by.and_then(|by| subject.policy(by));
+                thrown = policy.is_some_and(|policy| matches!(policy.kind, Kind::Around(_)));
                 let code = by.and_then(|_| failure.kind.clone());
                 let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
                 let reason = Reason { policy: by.and_then(id), code, message: failure.message.clone() };
                 error = Some(failure);
                 (OutcomeKind::Failed, None, reason)
             }
-            Ended::Broken(by, reason, kind) => (kind, None, Reason { policy: id(by), ..reason }),
+            Ended::Broken(by, reason, kind) => {
+                let policy = by.and_then(id).or(reason.policy);
+                (kind, None, Reason { policy, ..reason })
+            }
         };
-        let failed = output.is_none();
+        let failed = output.is_none() && kind != OutcomeKind::Halted;
         let mut settling = Settling {
             subject,
             trace: std::mem::take(&mut decision.trace),
@@ -199,6 +208,7 @@ impl Kernel<'_> {
             occurrence: session.name_occurrence(&decision.call.id),
             attempts,
             records,
+            thrown,
         };
         if let Some(error) = &error {
             settling.recover(error, &decision.input, session);
@@ -241,8 +251,14 @@ impl<'a> Settling<'a> {
                 continue;
             }
             let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
-            let suggestion = suggestion(schema, input, session.worked(&self.subject.call.tool));
-            let message = recover.tell(&error.message, &suggestion, &self.view(input, session));
+            let message = {
+                // What is hidden of the arguments is not told here either.
+                let view = self.view(input, session);
+                let shown = Shown::of(&self.subject, view);
+                let suggestion = suggestion(schema, &shown.input, session.worked(&self.subject.call.tool));
+                let error = shown.text(&error.message);
+                recover.tell(&error, &suggestion, &CallView { error: Some(&error), ..shown.view(view) })
+            };
             session.invite(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
             self.output = Some(Value::from(message));
@@ -304,6 +320,9 @@ impl<'a> Settling<'a> {
             }
             self.error = self.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
             self.reason.message = redact.redactor.redact_text(&self.reason.message).into_owned();
+            if self.thrown {
+                self.reason.code = redact.redactor.redact_text(&self.reason.code).into_owned();
+            }
         }
     }
 

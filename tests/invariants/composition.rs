@@ -175,6 +175,9 @@ proptest! {
                 prop_assert_eq!(plain_outcome.policies, watched_outcome.policies);
             }
         }
-        prop_assert_eq!(plain.state(), watched.state());
+        // What shadows count of a run is theirs.
+        prop_assert_eq!(plain.state().document(), watched.state().document());
+        prop_assert_eq!(plain.state().unsettled(), watched.state().unsettled());
+        prop_assert_eq!(plain.state().halted(), watched.state().halted());
     }
 }

@@ -56,6 +56,7 @@ fn talkative() -> impl Strategy<Value = Value> {
     });
     let when =
         |kind: &str, value: Value, condition: Value| json!({ "match": { "where": condition }, kind: value });
+    let script = |text: &str| json!({ "match": "*", "around": { "script": text } });
     select(vec![
         when("deny", json!({ "message": all }), json!({ "path": "$.input.a", "exists": true })),
         when("deny", json!({}), json!({ "path": "$.input.a", "gt": 5 })),
@@ -73,6 +74,26 @@ fn talkative() -> impl Strategy<Value = Value> {
         json!({ "match": "*", "fact": { "name": "kept", "value": "$.input" } }),
         json!({ "match": "*", "audit": { "fields": ["$.input", "$.output", "$.error", "$.session.facts"] } }),
         json!({ "match": "*", "respond": { "output": { "note": SECRET } } }),
+        json!({ "match": "*", "cache": { "ttl": "1h", "key": "$.input.none" } }),
+        json!({ "match": "*", "rate_limit": { "limit": 1, "per": "run", "message": all } }),
+        json!({ "match": "*", "rate_limit": { "limit": 1, "per": "1h", "cost": 2, "message": all } }),
+        json!({ "match": "*", "rate_limit": { "limit": 1, "per": "1h", "cost": "$.input.a" } }),
+        json!({ "match": "*", "concurrency": { "max": 1, "key": "$.input.a.inner" } }),
+        json!({ "match": "*", "retry": { "attempts": 2, "idempotent": true, "on": "*invalid*", "backoff": { "initial": "1ms" } } }),
+        script("audit(#{ a: input.a, b: input.b }); let out = next(input); audit(#{ out: out }); out"),
+        script("try { next(input) } catch (error) { audit(#{ error: error.message }); throw error; }"),
+        script(
+            "try { next(input) } catch (error) { throw #{ message: `bad ${error.message}`, kind: error.message }; }",
+        ),
+        script("throw #{ message: `${input.a} ${input.b}`, kind: `${input.b}` };"),
+        script(
+            "cache_set(1, input.a, \"1h\"); let a = input.a; input.a = input.b; let out = next(input); [out, a, cache_get(1)]",
+        ),
+        script(
+            "let known = cache_get(1); cache_set(1, input.a, \"1h\"); approve(`${input.a} ${known}`); next(input)",
+        ),
+        script("#{ here: input }[input.a]"),
+        script("input.a + input.b + 1"),
     ])
 }
 

@@ -15,9 +15,12 @@ pub struct Scope {
     pub absence_decides: bool,
     /// `expr` conditions.
     pub expressions: bool,
+    /// `cache`, `retry` and `around`: what may run a tool never, or more than once, or with other arguments.
+    pub wraps: bool,
 }
 
-pub const EVERYTHING: Scope = Scope { transforms: true, absence_decides: true, expressions: true };
+pub const EVERYTHING: Scope =
+    Scope { transforms: true, absence_decides: true, expressions: true, wraps: true };
 
 const PEOPLE: [&str; 3] = ["ana@a.test", "bob@b.test", "eve@evil.test"];
 const FILES: [&str; 3] = ["/srv/x", "/etc/passwd", "/srv/../etc/passwd"];
@@ -144,6 +147,35 @@ fn restricting_kind() -> BoxedStrategy<Does> {
         2 => Just(("halt", json!({}))),
         4 => Just(("approval", json!({ "message": "Really {{ input.amount }}?" }))),
         1 => Just(("validate", json!({ "schema": schema }))),
+        1 => limit().prop_map(|limit| ("rate_limit", limit)),
+        1 => limit_key().prop_map(|key| ("concurrency", json!({ "max": 1, "key": key }))),
+        1 => Just(("timeout", json!("30s"))),
+    ]
+    .boxed()
+}
+
+fn limit_key() -> impl Strategy<Value = Value> {
+    select(vec![json!("$.tool"), json!("$.input.nested.name"), json!(["$.context.role", "$.input.amount"])])
+}
+
+/// A limit that a first call does not meet.
+fn limit() -> impl Strategy<Value = Value> {
+    let per = select(&["run", "1h"][..]);
+    let count = select(&["executions", "attempts"][..]);
+    (1i64..4, per, count, limit_key()).prop_map(
+        |(limit, per, count, key)| json!({ "limit": limit, "per": per, "count": count, "key": key }),
+    )
+}
+
+fn wrapping_kind() -> BoxedStrategy<Does> {
+    let script = |text: &str| ("around", json!({ "script": text }));
+    prop_oneof![
+        Just(("cache", json!({ "ttl": "1h", "invalidate_on": "mail" }))),
+        Just(("retry", json!({ "attempts": 2, "idempotent": true }))),
+        Just(script("next(input)")),
+        Just(script("input.amount += 1; next(input)")),
+        Just(script("try { next(input) } catch (error) { error.kind }")),
+        Just(script("if input.flag { return 1; } let out = next(input); [out]")),
     ]
     .boxed()
 }
@@ -202,6 +234,9 @@ pub fn policies(scope: Scope) -> BoxedStrategy<Vec<Value>> {
         (3, policy(permitting_kind(), scope, true)),
         (1, policy(settling_kind(), scope, true)),
     ];
+    if scope.wraps {
+        kinds.push((1, policy(wrapping_kind(), scope, true)));
+    }
     if scope.transforms {
         kinds.push((1, policy(transform_kind(), scope, true)));
     }

@@ -1,0 +1,486 @@
+//! What policies around a call do together, and what comes of it when one of them, the host or the store fails half-way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callgate::host::{
+    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore, StoreFuture, Take,
+};
+use callgate::state::MemoryStore;
+use callgate::{Engine, OutcomeKind, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::workshop::{Tool, call, ended, noon, rules, run};
+
+fn engine_at(text: &str) -> (Engine, ManualClock) {
+    let clock = noon();
+    (rules(text).clock(clock.clone()).build(), clock)
+}
+
+fn ends(clock: &ManualClock, session: &mut Session, tool: &Tool, calls: &[ToolCall]) -> Vec<&'static str> {
+    run(clock, session, tool, calls).iter().map(|outcome| outcome.outcome.name()).collect()
+}
+
+#[test]
+fn limits_of_a_run_count_each_for_itself_and_shadows_take_nothing_of_them() {
+    let (engine, clock) = engine_at(
+        "policies:
+          - { id: few, match: search, rate_limit: { limit: 2, per: run } }
+          - { id: many, rate_limit: { limit: 5, per: run } }
+          - { id: trial, mode: shadow, match: '*', rate_limit: { limit: 1, per: run } }",
+    );
+    let tool = Tool::counting(&clock);
+    let layer =
+        engine::load_text("policies: [ { id: few, match: '*', rate_limit: { limit: 4, per: run } } ]")
+            .unwrap();
+    let mut session = engine.session().with_layer(layer);
+    let calls: Vec<ToolCall> =
+        ["search", "search", "search", "other", "other", "other"].map(|tool| call(tool, json!({}))).to_vec();
+    let (yes, no) = ("executed", "denied");
+    assert_eq!(
+        ends(&clock, &mut session, &tool, &calls),
+        [yes, yes, no, yes, yes, no],
+        "the layer allows four in all"
+    );
+    let mut session = engine.session();
+    assert_eq!(ends(&clock, &mut session, &tool, &calls), [yes, yes, no, yes, yes, yes]);
+    assert_eq!(ends(&clock, &mut session, &tool, &calls[3..4]), [no]);
+}
+
+#[test]
+fn what_a_stopped_call_of_a_round_counts_is_known_to_those_after_it() {
+    let text = |limit: &str| {
+        format!(
+            "policies:
+              - {{ id: no, match: {{ tool: pay, where: {{ path: $.input.large, eq: true }} }}, deny: {{}} }}
+              - {{ id: limit, match: pay, rate_limit: {{ limit: 1, count: attempts, {limit} }} }}"
+        )
+    };
+    let (large, small) = (call("pay", json!({ "large": true })), call("pay", json!({})));
+    for (limit, round, expected) in [
+        ("per: run", vec![&large, &small], ["denied", "denied"]),
+        ("per: 1h", vec![&large, &small], ["denied", "denied"]),
+        ("per: run", vec![&small, &small], ["executed", "denied"]),
+        ("per: run, on_exceed: halt", vec![&large, &small], ["denied", "halted"]),
+        ("per: 1h, on_exceed: halt", vec![&small, &large], ["executed", "halted"]),
+    ] {
+        let (engine, clock) = engine_at(&text(limit));
+        let tool = Tool::counting(&clock);
+        let round = round.into_iter().cloned().collect();
+        let outcomes = clock.drive(engine.session().execute_round(round, &tool));
+        let ends: Vec<_> = outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
+        assert_eq!(ends, expected, "{limit}");
+    }
+    // What halts half-way stops the siblings after it, whatever was decided for them.
+    let (engine, clock) = engine_at(&text("per: 1h, on_exceed: halt, key: $.input.key"));
+    let tool = Tool::counting(&clock);
+    let mut session = engine.session();
+    clock.drive(session.execute(large.clone(), &tool));
+    let outcomes = clock.drive(session.execute_round(vec![large, call("other", json!({}))], &tool));
+    let ends: Vec<_> = outcomes.iter().map(ended).collect();
+    assert_eq!(ends, [("halted", "rate_limited"), ("halted", "session_halted")]);
+    assert_eq!(tool.count(), 0);
+}
+
+#[test]
+fn an_attempt_counts_also_where_its_arguments_do_not_fit() {
+    let (engine, clock) = engine_at(
+        "policies:
+          - { id: shape, match: pay, validate: { schema: { type: object, required: [amount] } } }
+          - { id: tries, match: pay, rate_limit: { limit: 3, per: run, count: attempts, on_exceed: halt } }
+          - { id: runs, match: pay, rate_limit: { limit: 1, per: 1h } }",
+    );
+    let tool = Tool::counting(&clock);
+    let calls = [json!({}), json!({}), json!({ "amount": 1 }), json!({})].map(|input| call("pay", input));
+    let found = ends(&clock, &mut engine.session(), &tool, &calls);
+    assert_eq!(found, ["invalid", "invalid", "executed", "halted"]);
+}
+
+#[test]
+fn what_is_refused_already_is_not_kept_waiting() {
+    let (engine, clock) = engine_at(
+        "policies:
+          - { id: no, match: pay, deny: { code: never } }
+          - { id: tries, match: '*', rate_limit: { limit: 1, per: 1h, count: attempts, on_exceed: wait, max_wait: 2h } }",
+    );
+    let (tool, start) = (Tool::counting(&clock), clock.now());
+    let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("pay", json!({})); 3]);
+    assert!(outcomes.iter().all(|outcome| ended(outcome) == ("denied", "never")), "{outcomes:?}");
+    assert_eq!(clock.now(), start);
+    // Others wait for their turn, also where a person is asked afterwards.
+    assert_eq!(ends(&clock, &mut engine.session(), &tool, &[call("search", json!({}))]), ["executed"]);
+    assert_eq!(clock.now().duration_since(start).as_hours(), 1);
+}
+
+/// A store that fails, in the ways in which the one of the other tests does not.
+enum Failing {
+    /// Before there is a future.
+    AtOnce,
+    /// When a slot is given back.
+    GivingBack,
+    /// It says that there is enough at once, and there never is.
+    Lying,
+}
+
+impl StateStore for Failing {
+    fn take<'a>(&'a self, _: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        match self {
+            Self::AtOnce => panic!("a mistake in the store"),
+            Self::GivingBack => Box::pin(async { Ok(Vec::new()) }),
+            Self::Lying => Box::pin(async {
+                let refusal = |index| Refusal { index, retry_after: Some(Duration::ZERO) };
+                Ok((0..takes.len()).map(refusal).collect())
+            }),
+        }
+    }
+    fn give_back(&self, _: &str) {
+        panic!("a mistake in the store")
+    }
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn cache_get<'a>(&'a self, _: Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
+        panic!("a mistake in the store")
+    }
+    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
+        panic!("a mistake in the store")
+    }
+    fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+        panic!("a mistake in the store")
+    }
+}
+
+#[test]
+fn a_store_that_panics_takes_no_outcome_with_it() {
+    for (store, policy, expected) in [
+        (Failing::AtOnce, "rate_limit: { limit: 1, per: 1h }", ("denied", "store_unavailable")),
+        (
+            Failing::AtOnce,
+            "rate_limit: { limit: 1, per: 1h, on_store_error: allow }",
+            ("executed", "unmatched"),
+        ),
+        (Failing::AtOnce, "cache: { ttl: 1h, invalidate_on: '*' }", ("executed", "unmatched")),
+        (
+            Failing::AtOnce,
+            "around: { script: 'cache_set(1, 2, \"1h\"); if is_null(cache_get(1)) { next(input) }' }",
+            ("executed", "unmatched"),
+        ),
+        (Failing::GivingBack, "concurrency: { max: 1 }", ("executed", "unmatched")),
+    ] {
+        let clock = noon();
+        let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
+        let engine = rules(&text).clock(clock.clone()).store(Arc::new(store)).build();
+        let tool = Tool::counting(&clock);
+        let round = vec![call("search", json!({})), call("other", json!({}))];
+        let outcomes = clock.drive(engine.session().execute_round(round, &tool));
+        assert_eq!(ended(&outcomes[0]), expected, "{policy}");
+        assert_eq!(outcomes[1].outcome, OutcomeKind::Executed, "{policy}: a sibling is not lost");
+    }
+}
+
+#[tokio::test]
+async fn waiting_ends_though_the_store_always_promises() {
+    let text = "policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1h, on_exceed: wait, max_wait: 20ms } } ]";
+    let engine = rules(text).store(Arc::new(Failing::Lying)).build();
+    let outcome = engine.session().execute(call("search", json!({})), &Tool::counting(&noon())).await;
+    assert_eq!(ended(&outcome), ("denied", "rate_limited"));
+}
+
+/// A clock that can tell the time and can't wait, as the machine's clock outside of a runtime with timers.
+struct Sleepless(ManualClock);
+
+impl Clock for Sleepless {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+        panic!("there is no timer")
+    }
+}
+
+#[test]
+fn a_clock_that_can_not_wait_costs_its_call_and_no_other() {
+    for (policy, expected, runs) in [
+        ("timeout: 1s", ("indeterminate", "internal_error"), 1),
+        ("retry: { attempts: 2, idempotent: true }", ("failed", "internal_error"), 1),
+        (
+            "rate_limit: { limit: 1, per: 1h, cost: 0.5, burst: 0.4, on_exceed: wait, max_wait: 3h }",
+            ("denied", "rate_limited"),
+            0,
+        ),
+        (
+            "rate_limit: { limit: 1, per: 1h, count: attempts, on_exceed: wait, max_wait: 3h }",
+            ("denied", "internal_error"),
+            0,
+        ),
+    ] {
+        let clock = noon();
+        let text = format!(
+            "policies: [ {{ id: p, match: search, {policy} }}, {{ id: seen, match: search, label: {{ add: [seen] }} }} ]"
+        );
+        let engine = rules(&text).clock(Sleepless(clock.clone())).build();
+        let tool = match policy.starts_with("retry") {
+            true => Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]),
+            false => Tool::scripted(&clock, [(Duration::from_secs(9), Ok(json!(1)))]),
+        };
+        if policy.contains("attempts: on") || policy.contains("count") {
+            let quick = Tool::counting(&clock);
+            clock.drive(engine.session().execute(call("search", json!({})), &quick));
+        }
+        let mut session = engine.session();
+        let other = Tool::counting(&clock);
+        let outcome = clock.drive(session.execute(call("search", json!({})), &tool));
+        assert_eq!((ended(&outcome), tool.count()), (expected, runs), "{policy}: {outcome:?}");
+        let labelled = session.state().document()["labels"] == json!(["seen"]);
+        assert_eq!(labelled, runs > 0, "{policy}: what may have run counts as run");
+        let next = clock.drive(session.execute(call("other", json!({})), &other));
+        assert_eq!(next.outcome, OutcomeKind::Executed);
+    }
+}
+
+/// Rules with a script around every call of `search`, inside of what `before` says and outside of what `after` says.
+fn with_script(script: &str, others: &str) -> (Engine, ManualClock) {
+    let script = json!(script);
+    engine_at(&format!(
+        "policies:\n  - {{ id: wrap, match: search, around: {{ script: {script} }} }}\n{others}"
+    ))
+}
+
+/// I3: a refusal says that nothing was done. Where something was, it is settled as what it is.
+#[test]
+fn a_refusal_after_the_tool_ran_forgets_nothing_of_what_ran() {
+    let others = "
+  - { id: large, match: { tool: search, where: { path: $.input.n, gt: 9 } }, deny: { code: large } }
+  - { id: stop, match: { tool: search, where: { path: $.input.n, eq: 7 } }, halt: {} }
+  - { id: shape, match: search, validate: { schema: { properties: { n: { type: number } } } } }
+  - { id: one, match: { tool: search, where: { path: $.input.n, eq: 5 } }, rate_limit: { limit: 1, per: run, cost: 2 } }
+  - { id: mark, match: search, label: { add: [untrusted] } }";
+    for (value, before, after) in [
+        ("99", ("denied", "large"), ("failed", "large")),
+        ("7", ("halted", "halted"), ("halted", "halted")),
+        ("\"x\"", ("halted", "undecided"), ("halted", "undecided")),
+        ("5", ("denied", "rate_limited"), ("failed", "rate_limited")),
+    ] {
+        let refused = format!("audit(#{{ noted: 1 }}); input.n = {value}; next(input)");
+        for (script, expected, runs) in
+            [(refused.clone(), before, 0), (format!("next(input); {refused}"), after, 1)]
+        {
+            let (engine, clock) = with_script(&script, others);
+            let (tool, mut session) = (Tool::counting(&clock), engine.session());
+            let outcome = clock.drive(session.execute(call("search", json!({ "n": 1 })), &tool));
+            assert_eq!((ended(&outcome), tool.count()), (expected, runs), "{script}");
+            assert_eq!(
+                json!(outcome.audit[0].fields),
+                json!({ "noted": 1 }),
+                "{script}: what was recorded stays"
+            );
+            let labels = if runs > 0 { json!(["untrusted"]) } else { json!([]) };
+            assert_eq!(session.state().document()["labels"], labels, "{script}");
+            assert_eq!(session.state().halted().is_some(), expected.0 == "halted", "{script}");
+            assert_eq!(outcome.output, None);
+        }
+    }
+}
+
+#[test]
+fn no_person_is_asked_about_what_was_done_already_by_an_earlier_attempt() {
+    for inner in ["approve(\"Again?\"); next(input)", "input.n = 2; next(input)"] {
+        let first = "if is_null(cache_get(1)) { cache_set(1, 1, \"1h\"); return next(input); }";
+        let script = format!("{first} {inner}");
+        let (engine, clock) = with_script(
+            &script,
+            "
+  - { id: again, priority: 1, match: search, retry: { attempts: 2, idempotent: true } }
+  - { id: ask, match: { tool: search, where: { path: $.input.n, eq: 2 } }, approval: {} }",
+        );
+        let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]);
+        let outcome = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
+        assert_eq!((ended(&outcome), tool.count()), (("failed", "denied"), 1), "{inner}");
+        assert_eq!(outcome.approval, None);
+    }
+}
+
+#[test]
+fn only_what_the_tool_gave_just_now_is_kept_also_where_a_script_makes_something_of_it() {
+    let canned = "
+  - { id: c, priority: 1, match: search, cache: { ttl: 1h } }
+  - { id: canned, match: { tool: search, where: { path: $.input.n, eq: 2 } }, respond: { output: 0 } }";
+    let inner = "
+  - { id: c, priority: 1, match: search, cache: { ttl: 1h, key: $.input.other } }
+  - { id: inner, priority: -1, match: search, cache: { ttl: 1h, key: $.input.n } }";
+    for (script, others, kept) in [
+        ("let a = next(input); input.n = 2; let b = next(input); [a, b]", canned, false),
+        ("let a = next(input); input.n = 3; let b = next(input); [a, b]", canned, true),
+        ("let a = next(input); let b = next(input); [a, b]", inner, false),
+    ] {
+        let (engine, clock) = with_script(script, others);
+        let (tool, mut session) = (Tool::counting(&clock), engine.session());
+        let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({ "n": 1 })); 2]);
+        assert_eq!(outcomes[1].outcome == OutcomeKind::Cached, kept, "{script}: {outcomes:?}");
+    }
+}
+
+/// I10 where only one side is hidden: what a script or `recover` carries to the other one.
+#[test]
+fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
+    let hide = |side: &str| {
+        format!("  - {{ id: hide, match: '*', redact: {{ in: [{side}], patterns: ['S3CRET\\d'] }} }}\n")
+    };
+    let recover = "  - { id: mend, match: search, recover: { message: '{{ error }} {{ input.to }} {{ suggestion }}' } }\n";
+    for (script, side, others, fails) in [
+        ("next(input)", "input", recover, true),
+        ("throw #{ message: `no ${input.to}`, kind: input.to };", "input", "", false),
+        ("input.map[input.to]", "input", "", false),
+        ("throw #{ message: input.to, kind: input.to };", "output", "", false),
+        ("approve(`Really ${input.to}?`)", "output", "", false),
+        ("approve(`Really ${input.to}?`)", "input", "", false),
+        (
+            "audit(#{ to: input.to }); input.to = 5; next(input)",
+            "output",
+            "  - { id: five, match: { where: { path: $.input.to, eq: 5 } }, deny: {} }\n",
+            false,
+        ),
+    ] {
+        let (engine, clock) = with_script(script, &(hide(side) + others));
+        let works = Tool::counting(&clock);
+        let tool = match fails {
+            true => Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("unknown S3CRET1")))]),
+            false => works.clone(),
+        };
+        let mut session = engine.session();
+        if fails {
+            clock.drive(session.execute(call("search", json!({ "to": "S3CRET2", "map": {} })), &works));
+        }
+        let asked = call("search", json!({ "to": "S3CRET1", "map": {} }));
+        let mut outcome = clock.drive(session.execute(asked, &tool));
+        if side == "output" {
+            // The arguments themselves are not hidden here.
+            outcome.input = Value::Null;
+            if let Some(approval) = &mut outcome.approval {
+                approval.input = Value::Null;
+            }
+        }
+        let told = serde_json::to_string(&outcome).unwrap();
+        assert!(!told.contains("S3CRET"), "{script}, {side}: {told}");
+    }
+}
+
+/// Gives others a turn whenever a cache is asked.
+struct Slow(MemoryStore);
+
+impl StateStore for Slow {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        self.0.take(now, takes)
+    }
+    fn give_back(&self, key: &str) {
+        self.0.give_back(key);
+    }
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        self.0.slot_freed()
+    }
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, Lookup> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            self.0.cache_get(now, space, key).await
+        })
+    }
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        self.0.cache_put(space, key, entry, generation)
+    }
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        self.0.cache_clear(space)
+    }
+}
+
+#[tokio::test]
+async fn calls_under_rules_that_nest_caches_in_opposite_order_do_not_wait_for_each_other() {
+    let text = |first: i32, second: i32| {
+        format!(
+            "policies:
+              - {{ id: a, priority: {first}, match: search, cache: {{ ttl: 1h }} }}
+              - {{ id: b, priority: {second}, match: search, cache: {{ ttl: 1h }} }}"
+        )
+    };
+    let engine = rules(&text(1, 0)).store(Arc::new(Slow(MemoryStore::default()))).build();
+    let tool = Tool::counting(&noon());
+    let (mut one, mut other) = (engine.session(), engine.session());
+    let both = async {
+        let first = one.execute(call("search", json!({})), &tool);
+        let second = async {
+            engine.replace(engine::load_text(&text(0, 1)).unwrap());
+            other.execute(call("search", json!({})), &tool).await
+        };
+        tokio::join!(first, second)
+    };
+    let patience = async {
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        (first, second) = both => {
+            assert!(first.output.is_some() && second.output.is_some());
+        }
+        () = patience => panic!("each waits for the other"),
+    }
+}
+
+/// I9, with what waits: a call ends under the rules that it began with.
+#[test]
+fn i9_a_reload_changes_nothing_for_a_call_that_waits_or_is_inside_of_a_script() {
+    struct Reloading<'e>(&'e Engine, AtomicUsize);
+    impl ToolExecutor for Reloading<'_> {
+        async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+            self.0.replace(engine::load_text("policies: [ { id: no, match: search, deny: {} } ]").unwrap());
+            self.1.fetch_add(1, Ordering::SeqCst);
+            Ok(json!({ "secret": "S3CRET", "of": call.input }).into())
+        }
+    }
+    let (engine, clock) = with_script(
+        "let a = next(input); input.n += 1; let b = next(input); [a, b]",
+        "  - { id: hide, match: search, redact: { patterns: [S3CRET] } }
+  - { id: most, match: { where: { path: $.input.n, gt: 2 } }, deny: { code: most } }
+  - { id: slow, match: search, rate_limit: { limit: 2, per: 1m, burst: 1, key: $.input.n, on_exceed: wait, max_wait: 1h } }",
+    );
+    let revision = engine.revision();
+    let tool = Reloading(&engine, AtomicUsize::new(0));
+    let outcome = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
+    assert_eq!((outcome.outcome, &outcome.revision), (OutcomeKind::Executed, &revision));
+    assert!(outcome.output.unwrap().to_string().matches("[redacted]").count() == 2);
+    let next = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
+    assert_eq!((ended(&next), tool.1.load(Ordering::SeqCst)), (("denied", "denied"), 2));
+
+    // One that waits for a limit while the rules are exchanged.
+    let waits = "policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1m, on_exceed: wait, max_wait: 2m } }, { id: hide, match: search, redact: { patterns: [S3CRET] } } ]";
+    let (engine, clock) = engine_at(waits);
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!("S3CRET")))]);
+    let mut session = engine.session();
+    clock.drive(session.execute(call("search", json!({})), &tool));
+    let exchange = async {
+        clock.sleep(Duration::from_secs(1)).await;
+        engine.replace(engine::load_text("policies: [ { id: no, match: search, deny: {} } ]").unwrap());
+    };
+    let (outcome, ()) =
+        clock.drive(async { tokio::join!(session.execute(call("search", json!({})), &tool), exchange) });
+    assert_eq!((outcome.outcome, outcome.output), (OutcomeKind::Executed, Some(json!("[redacted]"))));
+    // What it took counts under the rules that came meanwhile, too.
+    engine.replace(
+        engine::load_text("policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1m } } ]")
+            .unwrap(),
+    );
+    assert_eq!(ends(&clock, &mut session, &tool, &[call("search", json!({}))]), ["denied"]);
+}
