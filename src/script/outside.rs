@@ -81,11 +81,10 @@ impl<'r, 'c> Outside<'r, 'c> {
                 Ok(self.is_passed(value, input, work)? && self.is_passed(own, options, work)?)
             }
             (EffectKind::CacheGet, Effect::CacheGet { key }, [own]) => self.is_passed(own, key, work),
-            (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => {
-                Ok(matches!(time.kind()?, Kind::Text(text) if span_of_time(text)? == *ttl)
-                    && self.is_passed(own, key, work)?
-                    && self.is_passed(given, value, work)?)
-            }
+            (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => Ok(self
+                .is_passed(own, key, work)?
+                && self.is_passed(given, value, work)?
+                && matches!(time.kind()?, Kind::Text(text) if span_of_time(text)? == *ttl)),
             _ => Ok(false),
         }
     }
