@@ -43,11 +43,16 @@ pub struct Refused {
 pub enum Refusal {
     /// They hold errors, or can't be read.
     Errors(Arc<Built>),
-    /// Their own policy tests fail, which says the text.
+    /// Their own policy tests fail or hold errors, which the text shows.
     Tests(String),
+    /// They have to pass policy tests, and have none.
+    NoTests,
     /// Callgate failed to judge them.
     Failure(String),
 }
+
+const NO_TESTS: &str = "their policy tests have to pass, and they have none; write some into a file such as \
+                        `rules.test.yaml` beside the rules";
 
 impl Refusal {
     /// The same in one line.
@@ -55,6 +60,7 @@ impl Refusal {
         match self {
             Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
             Self::Tests(_) => "their own policy tests fail".to_owned(),
+            Self::NoTests => NO_TESTS.to_owned(),
             Self::Failure(problem) => problem.clone(),
         }
     }
@@ -65,6 +71,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
             Self::Tests(problem) | Self::Failure(problem) => f.write_str(problem),
+            Self::NoTests => f.write_str(NO_TESTS),
         }
     }
 }
