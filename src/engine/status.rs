@@ -150,6 +150,17 @@ struct State {
     telling: bool,
 }
 
+impl State {
+    /// The rules that wait, if they are of this revision.
+    fn held_as(&self, revision: &str) -> Result<Arc<Chains>, ConfirmError> {
+        match &self.held {
+            None => Err(ConfirmError::NothingHeld),
+            Some((held, chains)) if held.revision == revision => Ok(Arc::clone(chains)),
+            Some((held, _)) => Err(ConfirmError::OtherHeld { held: held.revision.clone() }),
+        }
+    }
+}
+
 impl Story {
     pub(super) fn begin(clock: &dyn Clock) -> Self {
         Self(Mutex::new(State {
@@ -188,12 +199,11 @@ impl Engine {
     /// Takes in the rules that wait, if they are of this revision: those that the host has looked at, and no others.
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
         let now = time(&*self.shared.clock);
+        // Outside of the lock, for it takes a while; what waits may change meanwhile.
+        let chains = self.story.lock().held_as(revision)?;
+        chains.expect_tools_of(&self.active());
         let mut state = self.story.lock();
-        let chains = match &state.held {
-            None => return Err(ConfirmError::NothingHeld),
-            Some((held, chains)) if held.revision == revision => Arc::clone(chains),
-            Some((held, _)) => return Err(ConfirmError::OtherHeld { held: held.revision.clone() }),
-        };
+        let chains = state.held_as(revision)?;
         self.swap(&mut state, chains, now);
         drop(state);
         self.free_retired();
@@ -211,6 +221,7 @@ impl Engine {
     /// they began with.
     pub fn replace(&self, chains: Arc<Chains>) {
         let now = time(&*self.shared.clock);
+        chains.expect_tools_of(&self.active());
         self.swap(&mut self.story.lock(), chains, now);
         self.free_retired();
         self.tell();
@@ -224,6 +235,9 @@ impl Engine {
     /// `false`.
     pub(crate) fn follow(&self, active: &Arc<Chains>, verdict: Verdict) -> bool {
         let now = time(&*self.shared.clock);
+        if let Verdict::TakeIn(chains) = &verdict {
+            chains.expect_tools_of(active);
+        }
         let mut state = self.story.lock();
         if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
             return false;

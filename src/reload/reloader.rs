@@ -243,15 +243,15 @@ mod tests {
         let (schema, tools) = (PathBuf::from("schema.json"), PathBuf::from("tools.json"));
         let mut drawn_files = Vec::new();
         let see = |drawn: &[PathBuf]| drawn.to_vec();
-        let read = || Read {
-            built: Built {
-                drawn_files: vec![schema.clone()],
-                ..policy::build_texts([("a.yaml", "policies: []")])
-            },
-            tests: LoadedSuite { drawn_files: vec![tools.clone()], ..no_tests() },
+        let read = || {
+            let mut read = Read { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
+            read.built.drawn_files.push(schema.clone());
+            read.tests.drawn_files.push(tools.clone());
+            read
         };
         let (seen, _) = read_in_one_moment(&mut drawn_files, see, read).unwrap();
-        assert_eq!((&seen, &drawn_files), (&vec![schema.clone(), tools.clone()], &vec![schema.clone(), tools.clone()]));
+        let expected = [schema.clone(), tools.clone()];
+        assert_eq!((seen.as_slice(), drawn_files.as_slice()), (expected.as_slice(), expected.as_slice()));
     }
 
     #[test]
