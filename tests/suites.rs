@@ -91,7 +91,7 @@ fn each_suite_is_told_as_it_is() {
 /// Every policy of the shipped bundles is named by a test of theirs.
 #[test]
 fn the_shipped_bundles_pass_their_tests() {
-    for bundle in ["policies/starter", "policies/retail", "policies/pii"] {
+    for bundle in ["policies/starter", "policies/retail", "policies/pii", "policies/recipes"] {
         let paths = [project(bundle)];
         let chains = engine::load(&paths).unwrap_or_else(|error| panic!("{error}"));
         let mut loaded = suite::load(&paths);

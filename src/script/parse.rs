@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use rhai::{
-    AST, ASTFlags, ASTNode, Engine, Expr, FnCallExpr, FnPtr, ImmutableString, OptimizationLevel, Position,
-    Stmt,
+    AST, ASTFlags, ASTNode, Engine, Expr, FnCallExpr, FnPtr, ImmutableString, OptimizationLevel,
+    ParseErrorType, Position, Stmt,
 };
 
 use super::ScriptError;
@@ -51,9 +51,15 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
         Language::Expression => ENGINE.compile_expression(text),
         Language::Script => ENGINE.compile(text),
     });
-    parsed
-        .map_err(|message| at(message, Position::NONE))?
-        .map_err(|error| at(first_letter_lowered(error.err_type().to_string()), error.position()))
+    parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
+        let told = at(first_letter_lowered(error.err_type().to_string()), error.position());
+        match error.err_type() {
+            ParseErrorType::Reserved(word) => told.help(format!(
+                "choose another name; as a key of an object it stands in quotes: `\"{word}\": …`"
+            )),
+            _ => told,
+        }
+    })
 }
 
 /// A panic, wherever it comes from, is an error like any other.
