@@ -65,3 +65,15 @@ fn what_a_decision_allocates_does_not_grow_with_the_arguments() {
     call.input["body"] = (0..10_000).map(Value::from).collect();
     assert_eq!(allocations(&engine, &call), 0);
 }
+
+#[test]
+fn the_first_call_after_rules_were_exchanged_is_no_dearer_than_those_before() {
+    let engine = Engine::from_text(RULES).unwrap();
+    let calls = [pay(), ToolCall::new("c1", "list", json!({})).on_server("files")];
+    let session = SessionState::default();
+    calls.iter().for_each(|call| drop(engine.decide(call, &session)));
+    engine.replace(callgate::engine::load_text(RULES).unwrap());
+    for call in &calls {
+        assert_eq!(measure(|| drop(engine.decide(call, &session))).count_total, 0, "{call:?}");
+    }
+}

@@ -244,7 +244,8 @@ mod tests {
         let mut drawn_files = Vec::new();
         let see = |drawn: &[PathBuf]| drawn.to_vec();
         let read = || {
-            let mut read = Read { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
+            let mut read =
+                Read { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
             read.built.drawn_files.push(schema.clone());
             read.tests.drawn_files.push(tools.clone());
             read

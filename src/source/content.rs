@@ -116,7 +116,11 @@ impl FileProblem {
             ),
             Self::NotUtf8(problem) => (
                 &NOT_UTF8,
-                format!("the byte 0x{:02X} in line {} of `{path}` is not UTF-8", problem.byte, problem.line()),
+                format!(
+                    "the byte 0x{:02X} in line {} of `{path}` is not UTF-8",
+                    problem.byte,
+                    problem.line()
+                ),
                 problem.help(),
             ),
         };

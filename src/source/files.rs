@@ -159,8 +159,7 @@ fn visible_children(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// A file that exists and can't be read.
 pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
     let name = path.display().to_string();
-    let diagnostic =
-        Diagnostic::of_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {kind}"));
+    let diagnostic = Diagnostic::of_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {kind}"));
     match kind {
         io::ErrorKind::PermissionDenied => {
             diagnostic.help("give the user who runs this the right to read it, or take it out of the bundle")

@@ -133,9 +133,13 @@ fn where_tests_are_required_the_cases_that_fail_are_shown_and_tests_that_are_men
 
     write(&desk, &requiring("look"));
     let said = run.hears("warning: the changed rules are refused");
-    for shown in
-        ["rules.test.yaml:1:", "my case", "expected: denied", "came:     executed", "their own policy tests fail"]
-    {
+    for shown in [
+        "rules.test.yaml:1:",
+        "my case",
+        "expected: denied",
+        "came:     executed",
+        "their own policy tests fail",
+    ] {
         assert!(said.contains(shown), "{said}");
     }
     assert_eq!(run.call("look").0, "executed");

@@ -168,9 +168,9 @@ fn a_file_that_policies_draw_on_is_watched_also_while_it_is_missing() {
 fn policy_tests_that_are_mended_let_the_rules_in() {
     both_ways(|options| {
         let requiring = |tool: &str| format!("reload: {{ tests: require }}\n{}", denying(tool));
-        let tests = |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: b }}, expect: {came} }} ]");
-        let desk =
-            Desk::new(&[("rules/a.yaml", &requiring("a")), ("rules/a.test.yaml", &tests("executed"))]);
+        let tests =
+            |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: b }}, expect: {came} }} ]");
+        let desk = Desk::new(&[("rules/a.yaml", &requiring("a")), ("rules/a.test.yaml", &tests("executed"))]);
         let engine = desk.engine(&["rules"]);
         let watched = Watched::new(engine.clone(), Reloader::new(engine, desk.paths(&["rules"])), options);
         let refused = |words: &str| {
@@ -183,7 +183,10 @@ fn policy_tests_that_are_mended_let_the_rules_in() {
         desk.write_atomically("rules/a.yaml", &requiring("b"));
         refused("my case");
         // What tests draw on is watched, too.
-        desk.write_atomically("rules/a.test.yaml", &format!("tools: ../more/tools.json\n{}", tests("denied")));
+        desk.write_atomically(
+            "rules/a.test.yaml",
+            &format!("tools: ../more/tools.json\n{}", tests("denied")),
+        );
         refused("tools.json` does not exist");
         desk.write_atomically("more/tools.json", "[]");
         watched.taken_in(&requiring("b"));

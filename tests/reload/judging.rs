@@ -159,9 +159,13 @@ fn rules_whose_own_tests_fail_are_refused_where_tests_are_required() {
         let last = bench.engine.status().last_refused.unwrap();
         assert_eq!(last.revision, Some(revision_of(next)));
         let Refusal::Tests(text) = &last.why else { panic!("{}", last.why) };
-        for shown in
-            ["rules.test.yaml:1:", "a is denied", "expected: denied", "came:     executed", "0 passed, 1 failed"]
-        {
+        for shown in [
+            "rules.test.yaml:1:",
+            "a is denied",
+            "expected: denied",
+            "came:     executed",
+            "0 passed, 1 failed",
+        ] {
             assert!(text.contains(shown), "{text}");
         }
         // Looked at again it is the same refusal, and no news.
