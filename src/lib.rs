@@ -28,15 +28,17 @@ pub mod middleware;
 // Building: trees → bundle → plan → chains.
 pub mod policy;
 
-// Running: one call, one agent run, and the whole for those who embed it; its rules taken in anew.
+// Running: one call, one agent run, and the whole for those who embed it.
 pub mod kernel;
 mod execution;
 pub mod session;
 pub mod engine;
-pub mod reload;
 
 // Trying: policy tests.
 pub mod suite;
+
+// Changing: rules taken in anew.
+pub mod reload;
 
 // The command line.
 #[cfg(feature = "cli")]

@@ -123,3 +123,15 @@ fn a_script_copies_nothing_of_what_it_passes_on() {
         assert!(few < 20_000 && many == few, "{script}: {few} bytes for small, {many} for large arguments");
     }
 }
+
+#[test]
+fn the_first_call_after_rules_were_exchanged_is_no_dearer_than_those_before() {
+    let engine = Engine::from_text(RULES).unwrap();
+    let calls = [pay(), ToolCall::new("c1", "list", json!({})).on_server("files")];
+    let session = SessionState::default();
+    calls.iter().for_each(|call| drop(engine.decide(call, &session)));
+    engine.replace(callgate::engine::load_text(RULES).unwrap());
+    for call in &calls {
+        assert_eq!(measure(|| drop(engine.decide(call, &session))).count_total, 0, "{call:?}");
+    }
+}

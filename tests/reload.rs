@@ -3,6 +3,8 @@
 mod files;
 mod judging;
 mod load;
+#[cfg(unix)]
+mod soak;
 
 use std::fs;
 use std::path::PathBuf;

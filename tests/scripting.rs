@@ -377,7 +377,11 @@ fn a_script_may_ask_a_person_before_it_acts() {
     assert_eq!(request.policies, ["wrap"]);
     assert_eq!(wrapped(script, "", json!({ "amount": 5 }), &[]).outcome.outcome, OutcomeKind::Executed);
     let noted = "audit(#{ asked: true }); approve(\"Really?\"); next(input)";
-    assert_eq!(wrapped(noted, "", json!({}), &[]).outcome.outcome, OutcomeKind::Suspended, "a note is no act");
+    assert_eq!(
+        wrapped(noted, "", json!({}), &[]).outcome.outcome,
+        OutcomeKind::Suspended,
+        "a note is no act"
+    );
     let late = wrapped("next(input); approve(\"Was that right?\");", "", json!({}), &[]);
     assert_eq!((ended(&late.outcome), late.tool.count()), (("failed", "denied"), 1));
 }

@@ -11,7 +11,7 @@ use super::regex_words::{self, RegexProblem};
 use crate::call::Root;
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
-    PATH_NOT_HERE, SourceId, SourceMap, Span, UNREADABLE_FILE,
+    PATH_NOT_HERE, SourceId, SourceMap, Span,
 };
 use crate::path::Path;
 use crate::source::{self, Node};
@@ -211,28 +211,20 @@ impl<'a> Reader<'a> {
     /// Reads a text file that is named in a rules file, and makes it one of the files that problems can be placed in.
     pub fn draw_file(&mut self, node: &Node) -> Option<(SourceId, String)> {
         let path = self.file_beside(node)?;
-        match std::fs::read_to_string(&path) {
+        match source::read_text(&path) {
             Ok(text) => {
                 self.drawn_files.push(text.clone());
                 Some((self.sources.add(path.display().to_string(), text.as_str()), text))
             }
-            Err(error) => {
-                let message = match error.kind() {
-                    std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
-                    std::io::ErrorKind::InvalidData => format!("`{}` is not UTF-8", path.display()),
-                    kind => format!("`{}` can't be read: {kind}", path.display()),
-                };
-                self.report(
-                    Diagnostic::new(&UNREADABLE_FILE, node.span, message)
-                        .help("the path starts at the directory of this rules file"),
-                );
+            Err(problem) => {
+                self.report(problem.at(node.span, &path));
                 None
             }
         }
     }
 
     /// A file named in a rules file, relative to that file's directory. The policy draws on it from here on.
-    pub fn file_beside(&mut self, node: &Node) -> Option<PathBuf> {
+    fn file_beside(&mut self, node: &Node) -> Option<PathBuf> {
         let rules_file = std::path::Path::new(self.sources.get(node.span.source)?.name());
         let path = rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?);
         self.drawn_paths.push(path.clone());

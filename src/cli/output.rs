@@ -10,6 +10,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::exit::Stop;
 use crate::diagnostic::render;
+use crate::engine::Refusal;
 use crate::policy::Built;
 use crate::text::is_hidden;
 
@@ -88,6 +89,12 @@ pub(super) fn complain_of_rules(built: &Built) {
     // The stream itself takes the colours out where they are not to be.
     let _ = writeln!(anstream::stderr(), "{text}");
     complain(render::summary(&built.diagnostics, &built.sources));
+}
+
+/// Shows on stderr what came of policy tests that keep rules from being taken in, and in one line why.
+pub(super) fn complain_of_tests(text: &str, why: &Refusal) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+    complain(why.summary());
 }
 
 /// A number with a word in its form for that number: `1 call`, `2 calls`.

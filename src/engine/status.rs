@@ -43,11 +43,16 @@ pub struct Refused {
 pub enum Refusal {
     /// They hold errors, or can't be read.
     Errors(Arc<Built>),
-    /// Their own policy tests fail, which says the text.
+    /// Their own policy tests fail or hold errors, which the text shows.
     Tests(String),
+    /// They have to pass policy tests, and have none.
+    NoTests,
     /// Callgate failed to judge them.
     Failure(String),
 }
+
+const NO_TESTS: &str = "their policy tests have to pass, and they have none; write some into a file such as \
+                        `rules.test.yaml` beside the rules";
 
 impl Refusal {
     /// The same in one line.
@@ -55,6 +60,7 @@ impl Refusal {
         match self {
             Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
             Self::Tests(_) => "their own policy tests fail".to_owned(),
+            Self::NoTests => NO_TESTS.to_owned(),
             Self::Failure(problem) => problem.clone(),
         }
     }
@@ -65,6 +71,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
             Self::Tests(problem) | Self::Failure(problem) => f.write_str(problem),
+            Self::NoTests => f.write_str(NO_TESTS),
         }
     }
 }
@@ -143,6 +150,17 @@ struct State {
     telling: bool,
 }
 
+impl State {
+    /// The rules that wait, if they are of this revision.
+    fn held_as(&self, revision: &str) -> Result<Arc<Chains>, ConfirmError> {
+        match &self.held {
+            None => Err(ConfirmError::NothingHeld),
+            Some((held, chains)) if held.revision == revision => Ok(Arc::clone(chains)),
+            Some((held, _)) => Err(ConfirmError::OtherHeld { held: held.revision.clone() }),
+        }
+    }
+}
+
 impl Story {
     pub(super) fn begin(clock: &dyn Clock) -> Self {
         Self(Mutex::new(State {
@@ -181,12 +199,11 @@ impl Engine {
     /// Takes in the rules that wait, if they are of this revision: those that the host has looked at, and no others.
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
         let now = time(&*self.shared.clock);
+        // Outside of the lock, for it takes a while; what waits may change meanwhile.
+        let chains = self.story.lock().held_as(revision)?;
+        chains.expect_tools_of(&self.active());
         let mut state = self.story.lock();
-        let chains = match &state.held {
-            None => return Err(ConfirmError::NothingHeld),
-            Some((held, chains)) if held.revision == revision => Arc::clone(chains),
-            Some((held, _)) => return Err(ConfirmError::OtherHeld { held: held.revision.clone() }),
-        };
+        let chains = state.held_as(revision)?;
         self.swap(&mut state, chains, now);
         drop(state);
         self.free_retired();
@@ -204,6 +221,7 @@ impl Engine {
     /// they began with.
     pub fn replace(&self, chains: Arc<Chains>) {
         let now = time(&*self.shared.clock);
+        chains.expect_tools_of(&self.active());
         self.swap(&mut self.story.lock(), chains, now);
         self.free_retired();
         self.tell();
@@ -217,6 +235,9 @@ impl Engine {
     /// `false`.
     pub(crate) fn follow(&self, active: &Arc<Chains>, verdict: Verdict) -> bool {
         let now = time(&*self.shared.clock);
+        if let Verdict::TakeIn(chains) = &verdict {
+            chains.expect_tools_of(active);
+        }
         let mut state = self.story.lock();
         if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
             return false;

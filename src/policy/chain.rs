@@ -6,21 +6,17 @@ use std::iter::{Copied, Peekable};
 use std::slice::Iter;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 use regex::{RegexSet, RegexSetBuilder};
 use smallvec::SmallVec;
 
+use super::remembered::Remembered;
 use super::{Defaults, Plan, Policy, ReloadSettings};
 use crate::call::{CallView, Phase};
 use crate::json::JsonType;
 use crate::matcher::ScalarKey;
 use crate::middleware::Kind;
 use crate::path::Path;
-
-/// Tool names that are remembered with their chains. Names come from models, so the memory is bounded; when it is full
-/// it starts anew.
-const REMEMBERED_NAMES: usize = 4096;
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so it gets room.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
@@ -48,32 +44,6 @@ impl Iterator for Candidates<'_> {
 /// Looked up for every call. What collides costs a comparison, and changes no answer.
 type QuickMap<K, V> = HashMap<K, V, RandomState>;
 
-/// The chains of tools that were called. Most calls name no server, and to look up the empty name is slow: comparing empty
-/// texts makes the processor recover from a read that leads nowhere (measured: half of a decision).
-#[derive(Clone, Debug, Default)]
-struct Remembered {
-    without_server: QuickMap<Box<str>, Arc<Chain>>,
-    by_server: QuickMap<Box<str>, QuickMap<Box<str>, Arc<Chain>>>,
-}
-
-impl Remembered {
-    fn get(&self, server: &str, tool: &str) -> Option<&Arc<Chain>> {
-        if server.is_empty() { &self.without_server } else { self.by_server.get(server)? }.get(tool)
-    }
-
-    fn insert(&mut self, server: &str, tool: &str, chain: Arc<Chain>) {
-        let tools = match server {
-            "" => &mut self.without_server,
-            server => self.by_server.entry(server.into()).or_default(),
-        };
-        tools.insert(tool.into(), chain);
-    }
-
-    fn len(&self) -> usize {
-        self.without_server.len() + self.by_server.values().map(HashMap::len).sum::<usize>()
-    }
-}
-
 /// All policies of a bundle, compiled. Immutable but for what it remembers of tool names.
 #[derive(Debug)]
 pub struct Chains {
@@ -88,7 +58,7 @@ pub struct Chains {
     by_pattern: Vec<Vec<u32>>,
     for_every_tool: Vec<u32>,
     caches: Vec<u32>,
-    remembered: ArcSwap<Remembered>,
+    remembered: Remembered,
 }
 
 impl Chains {
@@ -144,7 +114,7 @@ impl Chains {
             by_pattern,
             for_every_tool,
             caches,
-            remembered: ArcSwap::default(),
+            remembered: Remembered::default(),
         }
     }
 
@@ -180,20 +150,18 @@ impl Chains {
 
     /// The chain for a tool of a server; a call without server has the empty name.
     pub fn resolve(&self, server: &str, tool: &str) -> Arc<Chain> {
-        let remembered = self.remembered.load();
-        if let Some(chain) = remembered.get(server, tool) {
-            return Arc::clone(chain);
-        }
-        let chain = Arc::new(self.link(server, tool));
-        let full = remembered.len() >= REMEMBERED_NAMES;
-        // Two threads may both add; the one that loses is found missing again at its next call.
-        let mut next = if full { Remembered::default() } else { Remembered::clone(&remembered) };
-        next.insert(server, tool, Arc::clone(&chain));
-        self.remembered.store(Arc::new(next));
-        chain
+        self.remembered.get_or_link(server, tool, || self.link(server, tool))
     }
 
-    fn link(&self, server: &str, tool: &str) -> Chain {
+    /// Links the tools that were called under other chains, so that no call has to wait for that once these have taken
+    /// their place.
+    pub(crate) fn expect_tools_of(&self, others: &Self) {
+        others.remembered.each_name(|server, tool| {
+            self.resolve(server, tool);
+        });
+    }
+
+    pub(super) fn link(&self, server: &str, tool: &str) -> Chain {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
         let fitting = self.patterns.matches(tool);
         let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();

@@ -7,6 +7,7 @@ mod defaults;
 mod lower;
 mod plan;
 mod reload;
+mod remembered;
 mod widening;
 
 pub use chain::{Candidates, Chain, Chains};

@@ -1,13 +1,12 @@
 //! What a bundle's files hold at one moment, so that a change is seen whatever it was that changed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::source::{self, MAX_FILE_BYTES, Survey};
+use crate::source::{self, FileProblem, Survey};
 
 /// The files of a bundle with their contents, policy tests and what policies draw on included.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub(super) struct Footprint {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
-    content: Result<u64, ErrorKind>,
+    content: Result<u64, FileProblem>,
     mark: Option<Mark>,
 }
 
@@ -67,20 +66,13 @@ impl Footprint {
 
 impl Seen {
     fn of(path: &Path) -> Self {
-        let metadata = fs::metadata(path);
-        let mark = metadata.as_ref().ok().map(|metadata| Mark::of(path, metadata));
-        let content = metadata.and_then(|metadata| {
-            // A pipe or a device could keep us waiting for ever.
-            if !metadata.is_file() {
-                return Err(ErrorKind::InvalidInput.into());
-            }
-            let mut bytes = Vec::new();
-            File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        let mark = fs::metadata(path).ok().map(|metadata| Mark::of(path, &metadata));
+        let content = source::read_bytes(path).map(|bytes| {
             let mut hasher = DefaultHasher::new();
             hasher.write(&bytes);
-            Ok(hasher.finish())
+            hasher.finish()
         });
-        Self { content: content.map_err(|error| error.kind()), mark }
+        Self { content, mark }
     }
 }
 

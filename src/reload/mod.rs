@@ -9,6 +9,6 @@ mod reloader;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use reloader::{Looked, PolicyTests, Reloader};
+pub use reloader::{Looked, Reloader};
 #[cfg(feature = "watch")]
 pub use watch::{Watch, WatchOptions};

@@ -1,16 +1,17 @@
 //! Looks at a bundle's files once and judges what they say. Knows nothing of time and of watching.
 
+use std::cell::LazyCell;
 use std::fmt;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::footprint::Footprint;
+use crate::diagnostic::render;
 use crate::engine::{Engine, Refusal, Verdict};
 use crate::policy::{self, Built, Chains, ReloadSettings, widenings};
-
-/// Runs the policy tests that lie beside rules; an error says which fail, for people.
-pub type PolicyTests = Box<dyn Fn(&Arc<Chains>) -> Result<(), String> + Send>;
+use crate::suite::{self, LoadedSuite};
 
 /// What came of a look at the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,8 @@ const ATTEMPTS: usize = 5;
 ///
 /// Bundles with errors are refused. Beyond that the `reload:` of the rules that are *active* says what new rules have to
 /// pass, so that no edit can lift what it has to pass itself; the host can ask for more. New rules that say `tests:
-/// require` of themselves are held to it, too.
+/// require` of themselves are held to it, too. The tests are the policy tests below the directories among the paths, as
+/// they lie there beside the new rules.
 pub struct Reloader {
     engine: Engine,
     paths: Vec<PathBuf>,
@@ -42,7 +44,6 @@ pub struct Reloader {
     /// What the files said when they were last judged.
     judged: Option<Footprint>,
     demanded: ReloadSettings,
-    tests: Option<PolicyTests>,
 }
 
 impl fmt::Debug for Reloader {
@@ -60,7 +61,6 @@ impl Reloader {
             drawn_files: Vec::new(),
             judged: None,
             demanded: ReloadSettings::default(),
-            tests: None,
         }
     }
 
@@ -71,16 +71,13 @@ impl Reloader {
         self
     }
 
-    /// How policy tests are run. Without it, rules whose tests are required are refused.
-    #[must_use]
-    pub fn tests(mut self, tests: impl Fn(&Arc<Chains>) -> Result<(), String> + Send + 'static) -> Self {
-        self.tests = Some(Box::new(tests));
-        self
-    }
-
     /// Reads the files and takes in, refuses or holds what they say. Never panics; what fails in here is a refusal.
     pub fn look(&mut self) -> Looked {
-        catch_unwind(AssertUnwindSafe(|| self.look_unguarded())).unwrap_or_else(|_| self.fail())
+        self.guard(Self::look_unguarded)
+    }
+
+    fn guard(&mut self, look: impl FnOnce(&mut Self) -> Looked) -> Looked {
+        catch_unwind(AssertUnwindSafe(|| look(self))).unwrap_or_else(|_| self.fail())
     }
 
     pub(super) fn fail(&self) -> Looked {
@@ -91,13 +88,13 @@ impl Reloader {
         // Should it fail, it will be looked at again.
         self.judged = None;
         let Self { paths, drawn_files, .. } = self;
-        let read =
-            read_in_one_moment(drawn_files, |drawn| Footprint::of(paths, drawn), || policy::build(paths));
-        let (judged, built) = read.unzip();
+        let see = |drawn: &[PathBuf]| Footprint::of(paths, drawn);
+        let read = || Read { built: policy::build(paths), tests: suite::load(paths) };
+        let (judged, read) = read_in_one_moment(drawn_files, see, read).unzip();
         self.judged = judged;
-        let Some(mut built) = built else { return Looked::Unsteady };
+        let Some(Read { mut built, tests }) = read else { return Looked::Unsteady };
         match built.chains.take() {
-            Some(chains) => self.judge(&Arc::new(chains)),
+            Some(chains) => self.judge(&Arc::new(chains), tests),
             None => self.refuse(Refusal::Errors(Arc::new(built))),
         }
     }
@@ -124,10 +121,12 @@ impl Reloader {
     }
 
     /// Judges until nobody else has exchanged the rules meanwhile, with which new ones are compared.
-    fn judge(&self, chains: &Arc<Chains>) -> Looked {
+    fn judge(&self, chains: &Arc<Chains>, tests: LoadedSuite) -> Looked {
+        // Whether they pass is asked once at most.
+        let tested = LazyCell::new(|| pass(tests, chains));
         loop {
             let active = self.engine.active();
-            let (verdict, looked) = self.verdict(&active, chains);
+            let (verdict, looked) = self.verdict(&active, chains, &tested);
             if self.engine.follow(&active, verdict) {
                 return looked;
             }
@@ -139,15 +138,20 @@ impl Reloader {
         Looked::Refused
     }
 
-    fn verdict(&self, active: &Chains, chains: &Arc<Chains>) -> (Verdict, Looked) {
+    fn verdict(
+        &self,
+        active: &Chains,
+        chains: &Arc<Chains>,
+        tested: &impl Deref<Target = Result<(), Refusal>>,
+    ) -> (Verdict, Looked) {
         if active.revision() == chains.revision() {
             return (Verdict::Same, Looked::Same);
         }
         let governing = active.reload().or(self.demanded);
         if (governing.require_tests || chains.reload().require_tests)
-            && let Err(why) = self.pass_tests(chains)
+            && let Err(why) = &**tested
         {
-            return (Verdict::Refuse(Some(chains.revision().to_owned()), why), Looked::Refused);
+            return (Verdict::Refuse(Some(chains.revision().to_owned()), why.clone()), Looked::Refused);
         }
         let widenings = if governing.confirm_widening { widenings(active, chains) } else { Vec::new() };
         if widenings.is_empty() {
@@ -156,30 +160,51 @@ impl Reloader {
             (Verdict::Hold(Arc::clone(chains), widenings), Looked::Held)
         }
     }
+}
 
-    fn pass_tests(&self, chains: &Arc<Chains>) -> Result<(), Refusal> {
-        match &self.tests {
-            Some(tests) => tests(chains).map_err(Refusal::Tests),
-            None => Err(Refusal::Failure(
-                "their policy tests are required, and this program runs none".to_owned(),
-            )),
-        }
+/// Runs the policy tests of new rules.
+fn pass(mut tests: LoadedSuite, chains: &Arc<Chains>) -> Result<(), Refusal> {
+    tests.check_against(chains);
+    if tests.diagnostics.has_errors() {
+        return Err(Refusal::Tests(render::text(&tests.diagnostics, &tests.sources, false)));
+    }
+    if tests.suite.is_empty() {
+        return Err(Refusal::NoTests);
+    }
+    let report = tests.suite.run(chains);
+    if report.passed() {
+        return Ok(());
+    }
+    let (text, summary) = (suite::render::text(&report, false), suite::render::summary(&report));
+    Err(Refusal::Tests(format!("{text}{summary}")))
+}
+
+/// What was read of rules and of their tests.
+struct Read {
+    built: Built,
+    tests: LoadedSuite,
+}
+
+impl Read {
+    /// The files that either draws on.
+    fn drawn_files(&self) -> Vec<PathBuf> {
+        self.built.drawn_files.iter().chain(&self.tests.drawn_files).cloned().collect()
     }
 }
 
 /// Several files are not read in one moment: what was read counts only if what is there was the same before and after, the
-/// files that policies draw on included. `None` if it never was.
+/// files that they draw on included. `None` if it never was.
 fn read_in_one_moment<F: PartialEq>(
     drawn_files: &mut Vec<PathBuf>,
     see: impl Fn(&[PathBuf]) -> F,
-    read: impl Fn() -> Built,
-) -> Option<(F, Built)> {
+    read: impl Fn() -> Read,
+) -> Option<(F, Read)> {
     for _ in 0..ATTEMPTS {
         let before = see(drawn_files);
-        let built = read();
-        drawn_files.clone_from(&built.drawn_files);
+        let read = read();
+        *drawn_files = read.drawn_files();
         if see(drawn_files) == before {
-            return Some((before, built));
+            return Some((before, read));
         }
     }
     None
@@ -200,25 +225,47 @@ mod tests {
                 let text = format!("policies: [ {{ id: '{}', match: a, deny: {{}} }} ]", now.get());
                 now.set((now.get() + 1).min(changes));
                 reads.set(reads.get() + 1);
-                policy::build_texts([("rules.yaml", text)])
+                Read { built: policy::build_texts([("rules.yaml", text)]), tests: no_tests() }
             };
             let found = read_in_one_moment(&mut Vec::new(), |_| now.get(), read);
-            let id = found.map(|(_, built)| built.chains.unwrap().policies()[0].id.clone());
+            let id = found.map(|(_, read)| read.built.chains.unwrap().policies()[0].id.clone());
             assert_eq!(id.as_deref(), expected);
             assert!(reads.get() <= ATTEMPTS);
         }
     }
 
+    fn no_tests() -> LoadedSuite {
+        suite::load_texts::<&str, &str>([])
+    }
+
     #[test]
-    fn a_file_that_policies_draw_on_must_keep_still_too() {
-        let drawn = PathBuf::from("schema.json");
+    fn a_file_that_rules_or_tests_draw_on_must_keep_still_too() {
+        let (schema, tools) = (PathBuf::from("schema.json"), PathBuf::from("tools.json"));
         let mut drawn_files = Vec::new();
         let see = |drawn: &[PathBuf]| drawn.to_vec();
-        let read = || Built {
-            drawn_files: vec![drawn.clone()],
-            ..policy::build_texts([("a.yaml", "policies: []")])
+        let read = || {
+            let mut read =
+                Read { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
+            read.built.drawn_files.push(schema.clone());
+            read.tests.drawn_files.push(tools.clone());
+            read
         };
         let (seen, _) = read_in_one_moment(&mut drawn_files, see, read).unwrap();
-        assert_eq!((&seen, &drawn_files), (&vec![drawn.clone()], &vec![drawn.clone()]));
+        let expected = [schema.clone(), tools.clone()];
+        assert_eq!((seen.as_slice(), drawn_files.as_slice()), (expected.as_slice(), expected.as_slice()));
+    }
+
+    #[test]
+    fn a_panic_in_a_reload_is_a_refusal() {
+        let engine = Engine::from_text("policies: []").unwrap();
+        let revision = engine.revision();
+        let mut reloader = Reloader::new(engine.clone(), []);
+        assert_eq!(reloader.guard(|_| panic!("a mistake in Callgate")), Looked::Refused);
+        let status = engine.status();
+        assert_eq!(
+            status.last_refused.unwrap().why.summary(),
+            "Callgate failed to read or to judge these rules"
+        );
+        assert_eq!(status.revision, revision);
     }
 }

@@ -105,7 +105,7 @@ impl Finder {
                             pending.extend(children.into_iter().rev());
                             continue;
                         }
-                        Err(error) => unreadable(&path, &error),
+                        Err(error) => unreadable(&path, error.kind()),
                     }
                 }
                 Ok(kind) if kind.is_file() => {
@@ -157,11 +157,10 @@ fn visible_children(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// A file that exists and can't be read.
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
+pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
     let name = path.display().to_string();
-    let diagnostic =
-        Diagnostic::of_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {}", error.kind()));
-    match error.kind() {
+    let diagnostic = Diagnostic::of_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {kind}"));
+    match kind {
         io::ErrorKind::PermissionDenied => {
             diagnostic.help("give the user who runs this the right to read it, or take it out of the bundle")
         }
@@ -169,8 +168,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     }
 }
 
-/// Opening a pipe or a device could wait for ever.
-fn not_regular(path: &Path) -> Diagnostic {
+pub(super) fn not_regular(path: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!("`{name}` is neither a file nor a directory");
     Diagnostic::of_file(&UNREADABLE_FILE, name, message).help("pipes and devices are not read; give a file")
@@ -178,7 +176,7 @@ fn not_regular(path: &Path) -> Diagnostic {
 
 fn unreachable_path(path: &Path, error: &io::Error) -> Diagnostic {
     if error.kind() != io::ErrorKind::NotFound {
-        return unreadable(path, error);
+        return unreadable(path, error.kind());
     }
     let name = path.display().to_string();
     if let Ok(target) = fs::read_link(path) {

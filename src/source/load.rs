@@ -1,17 +1,12 @@
 //! Paths or texts → the trees of a bundle, with everything that is wrong with its files.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::string::FromUtf8Error;
+use std::path::PathBuf;
 
+use super::content::{FileProblem, MAX_FILE_BYTES, NotUtf8, decode, read_bytes};
 use super::document::Node;
-use super::files::{Survey, Wanted, survey_for, unreadable};
+use super::files::{Survey, Wanted, not_regular, survey_for, unreadable};
 use super::parse::parse;
 use crate::diagnostic::{Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span};
-
-/// A larger rules file is refused, in bytes.
-pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
 /// What was read of a bundle.
 #[derive(Debug, Default)]
@@ -52,9 +47,13 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf]) -> Loaded {
     let Survey { files, diagnostics, .. } = survey_for(wanted, paths);
     let mut loaded = Loaded { diagnostics, ..Loaded::default() };
     for path in files {
-        match read(&path) {
-            Ok(bytes) => loaded.add(path.display().to_string(), bytes),
-            Err(error) => loaded.diagnostics.push(unreadable(&path, &error)),
+        let name = path.display().to_string();
+        match read_bytes(&path) {
+            Ok(bytes) => loaded.add(name, bytes),
+            Err(FileProblem::TooLarge) => loaded.diagnostics.push(too_large(&name)),
+            Err(FileProblem::Unreadable(kind)) => loaded.diagnostics.push(unreadable(&path, kind)),
+            // It was a regular file when it was found.
+            Err(_) => loaded.diagnostics.push(not_regular(&path)),
         }
     }
     loaded.diagnostics.sort();
@@ -77,40 +76,24 @@ impl Loaded {
             self.diagnostics.push(too_large(&name));
             return;
         }
-        match String::from_utf8(bytes) {
+        match decode(bytes) {
             Ok(text) => {
-                // Without its byte order mark, columns of the first line count what is seen.
-                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-                let source = self.sources.add(name, text);
-                if let Some(root) = parse(source, text, &mut self.diagnostics) {
+                let source = self.sources.add(name, text.as_str());
+                if let Some(root) = parse(source, &text, &mut self.diagnostics) {
                     self.files.push(LoadedFile { source, root });
                 }
             }
-            Err(error) => self.add_unreadable_text(name, &error),
+            Err(problem) => self.add_unreadable_text(name, &problem),
         }
     }
 
-    fn add_unreadable_text(&mut self, name: String, error: &FromUtf8Error) {
-        let at = error.utf8_error().valid_up_to();
-        let bytes = error.as_bytes();
-        let help = match bytes {
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the file is in UTF-16; save it as UTF-8",
-            _ => "save the file as UTF-8",
-        };
-        let byte = bytes.get(at).copied().unwrap_or_default();
+    fn add_unreadable_text(&mut self, name: String, problem: &NotUtf8) {
         // What can be read is kept, so that the place can be shown: the replacement character stands for the byte.
-        let source = self.sources.add(name, String::from_utf8_lossy(bytes));
-        let span = Span::new(source, at, at + char::REPLACEMENT_CHARACTER.len_utf8());
-        let message = format!("the byte 0x{byte:02X} is not UTF-8 here");
-        self.diagnostics.push(Diagnostic::new(&NOT_UTF8, span, message).help(help));
+        let source = self.sources.add(name, problem.lossy.as_str());
+        let span = Span::new(source, problem.at, problem.at + char::REPLACEMENT_CHARACTER.len_utf8());
+        let message = format!("the byte 0x{:02X} is not UTF-8 here", problem.byte);
+        self.diagnostics.push(Diagnostic::new(&NOT_UTF8, span, message).help(problem.help()));
     }
-}
-
-/// A file's bytes, or as many as show that there are too many.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn too_large(name: &str) -> Diagnostic {
@@ -122,7 +105,9 @@ fn too_large(name: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::ErrorKind;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     use tempfile::TempDir;
 
@@ -233,8 +218,7 @@ mod tests {
 
     #[test]
     fn missing_permission_says_who_must_act() {
-        let error = io::Error::from(io::ErrorKind::PermissionDenied);
-        let diagnostic = unreadable(Path::new("a.yaml"), &error);
+        let diagnostic = unreadable(Path::new("a.yaml"), ErrorKind::PermissionDenied);
         assert_eq!(diagnostic.message, "`a.yaml` can't be read: permission denied");
         assert!(diagnostic.help.is_some());
     }

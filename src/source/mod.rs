@@ -3,6 +3,7 @@
 //! [`load`] finds and reads files, [`parse`] reads one text, [`place_in`] points inside a string.
 
 mod aliases;
+mod content;
 mod document;
 mod files;
 mod load;
@@ -12,8 +13,9 @@ mod refusals;
 mod scalar;
 mod syntax;
 
+pub use content::{FileProblem, MAX_FILE_BYTES, NotUtf8, read_bytes, read_text};
 pub use document::{Entry, Node, NodeValue, Text, TextStyle};
 pub use files::{Survey, is_policy_test, is_rules_file, survey};
-pub use load::{Loaded, LoadedFile, MAX_FILE_BYTES, load, load_policy_tests, load_texts};
+pub use load::{Loaded, LoadedFile, load, load_policy_tests, load_texts};
 pub use parse::{MAX_NESTING, MAX_NODES, parse};
 pub use place::{exact_place, place_in};

@@ -20,6 +20,8 @@ pub struct LoadedSuite {
     pub diagnostics: Diagnostics,
     /// The test files, so that diagnostics can be shown.
     pub sources: SourceMap,
+    /// The files beside the tests that they draw on, also those that can't be read.
+    pub drawn_files: Vec<PathBuf>,
     named: Vec<(Span, String)>,
 }
 
@@ -35,14 +37,15 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
 
 fn read_all(loaded: Loaded) -> LoadedSuite {
     let Loaded { mut sources, files, mut diagnostics } = loaded;
-    let (mut suite, mut named) = (Suite::default(), Vec::new());
+    let (mut suite, mut named, mut drawn_files) = (Suite::default(), Vec::new(), Vec::new());
     for file in &files {
-        let (read, policies) = read::read(file, &mut sources, &mut diagnostics);
-        suite.files.push(read);
-        named.extend(policies);
+        let read = read::read(file, &mut sources, &mut diagnostics);
+        suite.files.push(read.file);
+        named.extend(read.named);
+        drawn_files.extend(read.drawn_files);
     }
     diagnostics.sort();
-    LoadedSuite { suite, diagnostics, sources, named }
+    LoadedSuite { suite, diagnostics, sources, drawn_files, named }
 }
 
 impl LoadedSuite {

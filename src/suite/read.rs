@@ -1,6 +1,7 @@
 //! A test file's tree → its cases.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use super::stub::Stub;
 use crate::authoring::{Polarity, Reader, Shape};
 use crate::diagnostic::{
     DUPLICATE_CASE, Diagnostic, Diagnostics, EMPTY_VALUE, INVALID_TIME, INVALID_TOOLS, Location,
-    MISSING_QUANTIFIER, PATH_NOT_HERE, SourceMap, Span, UNREADABLE_FILE, WRONG_TYPE,
+    MISSING_QUANTIFIER, PATH_NOT_HERE, SourceMap, Span, WRONG_TYPE,
 };
 use crate::matcher::{Condition, Matcher};
 use crate::policy;
@@ -35,12 +36,17 @@ pub(super) struct FileReader<'a> {
     pub(super) stubs: Vec<Arc<Stub>>,
 }
 
-/// What one test file holds, and the policies that it names, with their places.
-pub(super) fn read(
-    file: &LoadedFile,
-    sources: &mut SourceMap,
-    diagnostics: &mut Diagnostics,
-) -> (TestFile, Vec<(Span, String)>) {
+/// What was read of one test file.
+pub(super) struct FileRead {
+    pub(super) file: TestFile,
+    /// The policies that it names, with their places.
+    pub(super) named: Vec<(Span, String)>,
+    /// The files that it draws on, also those that can't be read.
+    pub(super) drawn_files: Vec<PathBuf>,
+}
+
+/// Reads one test file.
+pub(super) fn read(file: &LoadedFile, sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> FileRead {
     Shape::Record(tests_record()).check(&file.root, "a test file", diagnostics);
     policy::check_version(&file.root, diagnostics);
     let mut reader = FileReader {
@@ -62,7 +68,11 @@ pub(super) fn read(
     check_names(nodes, &mut reader);
     let cases = nodes.iter().flat_map(|node| read_case::read(node, &mut reader)).map(Arc::new).collect();
     let name = reader.reader.name_of(file.source);
-    (TestFile { name, tools: Arc::new(tools), cases }, reader.named)
+    FileRead {
+        file: TestFile { name, tools: Arc::new(tools), cases },
+        drawn_files: reader.reader.drawn_paths,
+        named: reader.named,
+    }
 }
 
 impl FileReader<'_> {
@@ -214,25 +224,11 @@ fn tool(node: &Node) -> Option<ToolDescriptor> {
 }
 
 fn read_tools_file(node: &Node, reader: &mut FileReader<'_>) -> Option<Vec<ToolDescriptor>> {
-    let path = reader.reader.file_beside(node)?;
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            let message = match error.kind() {
-                std::io::ErrorKind::NotFound => format!("`{}` does not exist", path.display()),
-                kind => format!("`{}` can't be read: {kind}", path.display()),
-            };
-            reader.report(
-                Diagnostic::new(&UNREADABLE_FILE, node.span, message)
-                    .help("the path starts at the directory of this test file"),
-            );
-            return None;
-        }
-    };
+    let (source, text) = reader.reader.draw_file(node)?;
     match tools::read_list(&text) {
         Ok(tools) => Some(tools),
         Err(error) => {
-            let message = format!("`{}` can't be used: {error}", path.display());
+            let message = format!("`{}` can't be used: {error}", reader.reader.name_of(source));
             reader.report(
                 Diagnostic::new(&INVALID_TOOLS, node.span, message)
                     .help("mend that file; it holds a JSON list of tools, as for `--tools`"),

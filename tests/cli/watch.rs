@@ -116,3 +116,37 @@ fn changed_rules_are_taken_in_refused_or_held_and_outcomes_say_what_decided_them
     assert!(run.child.wait().unwrap().success());
     assert!(run.outcomes.recv_timeout(PATIENCE).is_err(), "only outcomes are written to stdout");
 }
+
+#[test]
+fn where_tests_are_required_the_cases_that_fail_are_shown_and_tests_that_are_mended_let_rules_in() {
+    let requiring = |tool: &str| {
+        format!("reload: {{ tests: require }}\npolicies: [ {{ id: no, match: {tool}, deny: {{}} }} ]")
+    };
+    let expecting =
+        |tool: &str| format!("cases: [ {{ name: my case, call: {{ tool: {tool} }}, expect: denied }} ]");
+    let desk = Desk::new(&[]);
+    write(&desk, &requiring("pay"));
+    let tests = desk.0.path().join("rules/rules.test.yaml");
+    std::fs::write(&tests, expecting("pay")).unwrap();
+    let mut run = Running::new(&desk);
+    assert_eq!(run.call("pay").0, "denied");
+
+    write(&desk, &requiring("look"));
+    let said = run.hears("warning: the changed rules are refused");
+    for shown in [
+        "rules.test.yaml:1:",
+        "my case",
+        "expected: denied",
+        "came:     executed",
+        "their own policy tests fail",
+    ] {
+        assert!(said.contains(shown), "{said}");
+    }
+    assert_eq!(run.call("look").0, "executed");
+
+    std::fs::write(&tests, expecting("look")).unwrap();
+    run.hears("note: changed rules are taken in");
+    assert_eq!(run.call("look").0, "denied");
+    drop(run.calls);
+    assert!(run.child.wait().unwrap().success());
+}

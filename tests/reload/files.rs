@@ -1,6 +1,6 @@
 //! However files change, what they say in the end is taken in, or refused as a whole.
 
-use callgate::engine::Change;
+use callgate::engine::{Change, Refusal, Refused};
 use callgate::reload::{Reloader, Watch};
 
 use super::{Desk, PATIENCE, Watched, both_ways, denies, denying, watched};
@@ -168,23 +168,27 @@ fn a_file_that_policies_draw_on_is_watched_also_while_it_is_missing() {
 fn policy_tests_that_are_mended_let_the_rules_in() {
     both_ways(|options| {
         let requiring = |tool: &str| format!("reload: {{ tests: require }}\n{}", denying(tool));
-        let desk = Desk::new(&[("rules/a.yaml", &requiring("a")), ("rules/a.test.yaml", "fails")]);
+        let tests =
+            |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: b }}, expect: {came} }} ]");
+        let desk = Desk::new(&[("rules/a.yaml", &requiring("a")), ("rules/a.test.yaml", &tests("executed"))]);
         let engine = desk.engine(&["rules"]);
-        let tests = desk.path("rules/a.test.yaml");
-        let reloader = Reloader::new(engine.clone(), desk.paths(&["rules"])).tests(move |_| {
-            match std::fs::read_to_string(&tests).unwrap().as_str() {
-                "passes" => Ok(()),
-                other => Err(format!("it says {other}")),
-            }
-        });
-        let watched = Watched::new(engine, reloader, options);
+        let watched = Watched::new(engine.clone(), Reloader::new(engine, desk.paths(&["rules"])), options);
+        let refused = |words: &str| {
+            watched.wait_for(words, |change| match change {
+                Change::Refused(Refused { why: Refusal::Tests(text), .. }) => text.contains(words),
+                _ => false,
+            });
+            assert!(denies(&watched.engine, "a"));
+        };
         desk.write_atomically("rules/a.yaml", &requiring("b"));
-        watched.wait_for(
-            "failing tests",
-            |change| matches!(change, Change::Refused(refused) if refused.why.to_string() == "it says fails"),
+        refused("my case");
+        // What tests draw on is watched, too.
+        desk.write_atomically(
+            "rules/a.test.yaml",
+            &format!("tools: ../more/tools.json\n{}", tests("denied")),
         );
-        assert!(denies(&watched.engine, "a"));
-        desk.write_atomically("rules/a.test.yaml", "passes");
+        refused("tools.json` does not exist");
+        desk.write_atomically("more/tools.json", "[]");
         watched.taken_in(&requiring("b"));
     });
 }

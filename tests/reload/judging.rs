@@ -1,6 +1,5 @@
 //! What becomes of rules that were read: taken in, refused, or held for the host. Without time and without watching.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -132,6 +131,11 @@ fn asking(reload: &str, tool: &str) -> String {
     format!("reload: {{ {reload} }}\n{}", denying(tool))
 }
 
+/// A policy test that expects a tool to be denied.
+fn expecting(tool: &str) -> String {
+    format!("cases: [ {{ name: {tool} is denied, call: {{ tool: {tool} }}, expect: denied }} ]")
+}
+
 #[test]
 fn rules_whose_own_tests_fail_are_refused_where_tests_are_required() {
     let ignoring = denying("a");
@@ -144,12 +148,8 @@ fn rules_whose_own_tests_fail_are_refused_where_tests_are_required() {
         (&ignoring, &asking("", "b"), demanded, true),
     ] {
         let bench = Bench::new(active);
-        let pass = Arc::new(AtomicBool::new(false));
-        let passing = Arc::clone(&pass);
-        let mut reloader = bench.reloader().demanding(host).tests(move |chains| {
-            let ids: Vec<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
-            if passing.load(Ordering::Relaxed) { Ok(()) } else { Err(format!("1 of 1 fails for {ids:?}")) }
-        });
+        bench.desk.write("rules.test.yaml", &expecting("a"));
+        let mut reloader = bench.reloader().demanding(host);
         let looked = bench.look(&mut reloader, next);
         assert_eq!(looked, if refused { Looked::Refused } else { Looked::TakenIn }, "{active} {next}");
         if !refused {
@@ -158,33 +158,53 @@ fn rules_whose_own_tests_fail_are_refused_where_tests_are_required() {
         assert!(denies(&bench.engine, "a"));
         let last = bench.engine.status().last_refused.unwrap();
         assert_eq!(last.revision, Some(revision_of(next)));
-        assert!(
-            matches!(&last.why, Refusal::Tests(text) if text == "1 of 1 fails for [\"no-b\"]"),
-            "{}",
-            last.why
-        );
-        // The tests were mended, the rules stay as they are.
-        pass.store(true, Ordering::Relaxed);
+        let Refusal::Tests(text) = &last.why else { panic!("{}", last.why) };
+        for shown in [
+            "rules.test.yaml:1:",
+            "a is denied",
+            "expected: denied",
+            "came:     executed",
+            "0 passed, 1 failed",
+        ] {
+            assert!(text.contains(shown), "{text}");
+        }
+        // Looked at again it is the same refusal, and no news.
+        bench.clock.advance(Duration::from_secs(1));
+        assert_eq!(reloader.look(), Looked::Refused);
+        assert_eq!(bench.engine.status().last_refused.unwrap().at, last.at);
+        // Only the tests are mended, the rules stay as they are.
+        bench.desk.write("rules.test.yaml", &expecting("b"));
         assert_eq!(reloader.look(), Looked::TakenIn);
+        assert!(denies(&bench.engine, "b") && bench.engine.status().last_refused.is_none());
+        assert_eq!(bench.news(), ["refused", "taken in"]);
     }
 }
 
 #[test]
-fn tests_that_nobody_runs_refuse() {
-    let bench = Bench::new(&asking("tests: require", "a"));
-    assert_eq!(bench.look(&mut bench.reloader(), &denying("b")), Looked::Refused);
-    let refused = bench.engine.status().last_refused.unwrap();
-    assert_eq!(refused.why.summary(), "their policy tests are required, and this program runs none");
-}
-
-#[test]
-fn a_panic_in_a_reload_is_a_refusal() {
-    let bench = Bench::new(&asking("tests: require", "a"));
-    let mut reloader = bench.reloader().tests(|_| panic!("a mistake in the tests"));
-    assert_eq!(bench.look(&mut reloader, &denying("b")), Looked::Refused);
-    assert!(denies(&bench.engine, "a"));
-    let refused = bench.engine.status().last_refused.unwrap();
-    assert_eq!(refused.why.summary(), "Callgate failed to read or to judge these rules");
+fn rules_whose_tests_are_required_and_missing_or_broken_are_refused() {
+    let tools = "tools: tools.json\ncases: [ { name: b, call: { tool: b }, expect: denied } ]";
+    for (tests, words) in [
+        (None, "they have none"),
+        (Some("cases: []"), "`cases` is an empty list"),
+        (Some("cases: [ { name: a, cal: { tool: b }, expect: denied } ]"), "did you mean `call`?"),
+        (Some("cases: [ { name: a, call: { tool: b }, expect: { policy: no-c } } ]"), "did you mean `no-b`?"),
+        (Some(tools), "tools.json` does not exist"),
+    ] {
+        let bench = Bench::new(&asking("tests: require", "a"));
+        if let Some(tests) = tests {
+            bench.desk.write("deep/rules.test.yaml", tests);
+        }
+        let mut reloader = bench.reloader();
+        assert_eq!(bench.look(&mut reloader, &denying("b")), Looked::Refused, "{tests:?}");
+        let why = bench.engine.status().last_refused.unwrap().why;
+        assert!(why.to_string().contains(words), "{why}");
+        assert_eq!(matches!(why, Refusal::NoTests), words == "they have none", "{why:?}");
+        // What the files say of what is active is never asked.
+        assert_eq!(bench.look(&mut reloader, &asking("tests: require", "a")), Looked::Same);
+        bench.desk.write("deep/rules.test.yaml", tools);
+        bench.desk.write("deep/tools.json", "[]");
+        assert_eq!(bench.look(&mut reloader, &denying("b")), Looked::TakenIn);
+    }
 }
 
 #[test]

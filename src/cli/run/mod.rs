@@ -39,8 +39,8 @@ use sessions::Sessions;
 /// the round has 1000 calls. Outcomes come in the order of the lines, but for lines that wait for their round.
 ///
 /// With --watch, changed rules decide the calls and rounds that begin after they were taken in. Rules that hold errors
-/// are refused and the last good ones stay; so are, where the rules say `reload: { tests: require }`, those whose own
-/// policy tests fail. Where they say `reload: { widening: confirm }`, rules that may allow more wait until the run is
+/// are refused and the last good ones stay; so are, where the rules say `reload: { tests: require }`, those that have no
+/// policy tests, or whose own fail. Where they say `reload: { widening: confirm }`, rules that may allow more wait until the run is
 /// started anew.
 ///
 /// Calls without "session" are one session. At most 10000 sessions are open at once; then the idlest is closed, and a

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::exit::Stop;
-use crate::cli::output::{amount, complain_of_rules, note, warn};
+use crate::cli::output::{amount, complain_of_rules, complain_of_tests, note, warn};
 use crate::engine::{Change, Engine, Refusal};
 use crate::reload::{Reloader, Watch, WatchOptions};
 
@@ -35,7 +35,8 @@ fn say(change: &Change, engine: &Engine) {
         Change::Refused(refused) => {
             match &refused.why {
                 Refusal::Errors(built) => complain_of_rules(built),
-                why => why.to_string().lines().for_each(warn),
+                why @ Refusal::Tests(text) => complain_of_tests(text, why),
+                why => warn(why),
             }
             warn(format!("the changed rules are refused, and revision {active} stays: mend them"));
         }
