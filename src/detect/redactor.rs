@@ -48,6 +48,9 @@ struct Find {
     longest: usize,
 }
 
+/// Stands for a text in which there was always more to hide.
+const ENDLESS: &str = "[redacted]";
+
 impl Redactor {
     /// A redactor for these detectors, and for the author's own patterns, which see each text both as it is written and
     /// with look-alikes and escapes resolved.
@@ -73,18 +76,20 @@ impl Redactor {
 
     /// The text, which stands under these keys, without its finds.
     pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Keys<'_>) -> Cow<'a, str> {
-        // Cutting a find out can join its neighbours into another, as can the characters kept of it: what is left is
-        // looked at again, and in the end masked, which joins nothing.
+        // Cutting a find out can join its neighbours into another, as can the characters kept of it; and of finds that overlap
+        // the first one leaves a piece of the next. What is left is looked at again, and soon masked, which joins nothing.
         const ROUNDS: usize = 3;
+        const MASKED_ROUNDS: usize = 32;
         let mut current = Cow::Borrowed(text);
-        for round in 0..=ROUNDS {
+        for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { Style::Mask };
             match self.replaced(&current, keys, style) {
                 Some(replaced) => current = Cow::Owned(replaced),
-                None => break,
+                None => return current,
             }
         }
-        current
+        // A text that is one find after another to the end is not worth showing.
+        Cow::Borrowed(ENDLESS)
     }
 
     fn replaced(&self, text: &str, keys: Keys<'_>, style: Style) -> Option<String> {
