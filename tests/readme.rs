@@ -110,10 +110,13 @@ fn every_failure_has_its_test() {
         .collect();
     assert!(rows.len() > 25);
     for row in rows {
-        let tests: Vec<&str> = row.split('`').filter(|word| word.starts_with("tests/")).collect();
+        let named = |word: &&str| word.starts_with("tests/") || word.starts_with("src/");
+        let tests: Vec<&str> = row.split('`').filter(named).collect();
         assert!(!tests.is_empty(), "no test in: {row}");
         for test in tests {
             assert!(root().join(test).exists(), "{test} is not there: {row}");
+            let inline = || std::fs::read_to_string(root().join(test)).unwrap().contains("#[cfg(test)]");
+            assert!(test.starts_with("tests/") || inline(), "{test} has no tests: {row}");
         }
     }
 }
