@@ -5,6 +5,7 @@
 
 mod conclude;
 mod decision;
+mod ended;
 mod gate;
 mod limits;
 mod normalise;
@@ -15,8 +16,8 @@ mod trace;
 mod wrap;
 
 pub use decision::{Decision, Effect};
+pub(crate) use ended::{Ended, Execution};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
-pub(crate) use settle::{Ended, Execution};
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
 pub(crate) use wrap::Wrapper;

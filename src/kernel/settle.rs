@@ -2,55 +2,21 @@
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
 use super::decision::{Decision, Effect};
-use super::limits::in_words;
+use super::ended::{Execution, Told};
 use super::shown::Shown;
 use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
-use crate::host::{ToolAnswer, ToolError};
+use crate::host::ToolError;
 use crate::matcher::Truth;
 use crate::middleware::{Kind, apply_steps};
 use crate::policy::{Mode, Policy};
-
-/// How the execution of a call ended.
-#[derive(Debug)]
-pub(crate) enum Ended {
-    /// The tool gave a result.
-    Ran(ToolAnswer),
-    /// The tool ended in an error, or a policy gave it up.
-    Failed(ToolError, Option<PolicyRef>),
-    /// A policy answered in the tool's place.
-    Answered(PolicyRef, Value),
-    /// A cache answered, with what is so old.
-    Cached(PolicyRef, Value, Duration),
-    /// A policy around the execution failed, or something else did, whether the tool ran to its end or not.
-    Broken(Option<PolicyRef>, Reason, OutcomeKind),
-}
-
-/// What came of executing a call.
-#[derive(Debug)]
-pub(crate) struct Execution {
-    /// How it ended.
-    pub(crate) ended: Ended,
-    /// How often the tool was called.
-    pub(crate) attempts: u32,
-    /// The arguments that the tool ran with last, where a policy around the execution changed them.
-    pub(crate) input: Option<Value>,
-    /// What policies around the execution recorded.
-    pub(crate) records: Vec<(PolicyRef, Map<String, Value>)>,
-}
-
-impl From<Ended> for Execution {
-    fn from(ended: Ended) -> Self {
-        Self { ended, attempts: 0, input: None, records: Vec::new() }
-    }
-}
 
 /// A call on its way to its outcome.
 pub(super) struct Settling<'a> {
@@ -159,43 +125,7 @@ impl Kernel<'_> {
         }
         let call = decision.call.clone();
         let subject = self.subject(&call);
-        let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
-        let (mut dry, mut error, mut thrown) = (false, None, false);
-        let (kind, output, reason) = match ended {
-            Ended::Ran(answer) => {
-                dry = answer.dry;
-                (OutcomeKind::Executed, Some(answer.output), decision.reason())
-            }
-            Ended::Answered(by, output) => {
-                let policy = id(by);
-                let message =
-                    format!("`{}` answers in the tool's place", policy.as_deref().unwrap_or_default());
-                let code = reason_code::ANSWERED.to_owned();
-                (OutcomeKind::Answered, Some(output), Reason { policy, code, message })
-            }
-            Ended::Cached(by, output, age) => {
-                let when = match age.as_millis() {
-                    0 => "just now".to_owned(),
-                    _ => format!("{} ago", in_words(age)),
-                };
-                let message = format!("the tool gave this {when} for the same call");
-                let code = reason_code::CACHED.to_owned();
-                (OutcomeKind::Cached, Some(output), Reason { policy: id(by), code, message })
-            }
-            Ended::Failed(failure, by) => {
-                let policy = by.and_then(|by| subject.policy(by));
-                thrown = policy.is_some_and(|policy| matches!(policy.kind, Kind::Around(_)));
-                let code = by.and_then(|_| failure.kind.clone());
-                let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
-                let reason = Reason { policy: by.and_then(id), code, message: failure.message.clone() };
-                error = Some(failure);
-                (OutcomeKind::Failed, None, reason)
-            }
-            Ended::Broken(by, reason, kind) => {
-                let policy = by.and_then(id).or(reason.policy);
-                (kind, None, Reason { policy, ..reason })
-            }
-        };
+        let Told { kind, output, error, reason, dry, thrown } = ended.told(&subject, &decision);
         let failed = output.is_none() && kind != OutcomeKind::Halted;
         let mut settling = Settling {
             subject,
