@@ -1,4 +1,4 @@
-//! What policies around a call do together, and what comes of it when one of them, the host or the store fails half-way.
+//! What policies around a call do together, and what comes of it when one of them refuses or fails half-way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,132 +114,6 @@ fn what_is_refused_already_is_not_kept_waiting() {
     assert_eq!(clock.now().duration_since(start).as_hours(), 1);
 }
 
-/// A store that fails, in the ways in which the one of the other tests does not.
-enum Failing {
-    /// Before there is a future.
-    AtOnce,
-    /// When a slot is given back.
-    GivingBack,
-    /// It says that there is enough at once, and there never is.
-    Lying,
-}
-
-impl StateStore for Failing {
-    fn take<'a>(&'a self, _: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
-        match self {
-            Self::AtOnce => panic!("a mistake in the store"),
-            Self::GivingBack => Box::pin(async { Ok(Vec::new()) }),
-            Self::Lying => Box::pin(async {
-                let refusal = |index| Refusal { index, retry_after: Some(Duration::ZERO) };
-                Ok((0..takes.len()).map(refusal).collect())
-            }),
-        }
-    }
-    fn give_back(&self, _: &str) {
-        panic!("a mistake in the store")
-    }
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn cache_get<'a>(&'a self, _: Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
-        panic!("a mistake in the store")
-    }
-    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
-        panic!("a mistake in the store")
-    }
-    fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
-        panic!("a mistake in the store")
-    }
-}
-
-#[test]
-fn a_store_that_panics_takes_no_outcome_with_it() {
-    for (store, policy, expected) in [
-        (Failing::AtOnce, "rate_limit: { limit: 1, per: 1h }", ("denied", "store_unavailable")),
-        (
-            Failing::AtOnce,
-            "rate_limit: { limit: 1, per: 1h, on_store_error: allow }",
-            ("executed", "unmatched"),
-        ),
-        (Failing::AtOnce, "cache: { ttl: 1h, invalidate_on: '*' }", ("executed", "unmatched")),
-        (
-            Failing::AtOnce,
-            "around: { script: 'cache_set(1, 2, \"1h\"); if is_null(cache_get(1)) { next(input) }' }",
-            ("executed", "unmatched"),
-        ),
-        (Failing::GivingBack, "concurrency: { max: 1 }", ("executed", "unmatched")),
-    ] {
-        let clock = noon();
-        let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
-        let engine = rules(&text).clock(clock.clone()).store(Arc::new(store)).build();
-        let tool = Tool::counting(&clock);
-        let round = vec![call("search", json!({})), call("other", json!({}))];
-        let outcomes = clock.drive(engine.session().execute_round(round, &tool));
-        assert_eq!(ended(&outcomes[0]), expected, "{policy}");
-        assert_eq!(outcomes[1].outcome, OutcomeKind::Executed, "{policy}: a sibling is not lost");
-    }
-}
-
-#[tokio::test]
-async fn waiting_ends_though_the_store_always_promises() {
-    let text = "policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1h, on_exceed: wait, max_wait: 20ms } } ]";
-    let engine = rules(text).store(Arc::new(Failing::Lying)).build();
-    let outcome = engine.session().execute(call("search", json!({})), &Tool::counting(&noon())).await;
-    assert_eq!(ended(&outcome), ("denied", "rate_limited"));
-}
-
-/// A clock that can tell the time and can't wait, as the machine's clock outside of a runtime with timers.
-struct Sleepless(ManualClock);
-
-impl Clock for Sleepless {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
-        panic!("there is no timer")
-    }
-}
-
-#[test]
-fn a_clock_that_can_not_wait_costs_its_call_and_no_other() {
-    for (policy, expected, runs) in [
-        ("timeout: 1s", ("indeterminate", "internal_error"), 1),
-        ("retry: { attempts: 2, idempotent: true }", ("failed", "internal_error"), 1),
-        (
-            "rate_limit: { limit: 1, per: 1h, cost: 0.5, burst: 0.4, on_exceed: wait, max_wait: 3h }",
-            ("denied", "rate_limited"),
-            0,
-        ),
-        (
-            "rate_limit: { limit: 1, per: 1h, count: attempts, on_exceed: wait, max_wait: 3h }",
-            ("denied", "internal_error"),
-            0,
-        ),
-    ] {
-        let clock = noon();
-        let text = format!(
-            "policies: [ {{ id: p, match: search, {policy} }}, {{ id: seen, match: search, label: {{ add: [seen] }} }} ]"
-        );
-        let engine = rules(&text).clock(Sleepless(clock.clone())).build();
-        let tool = match policy.starts_with("retry") {
-            true => Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]),
-            false => Tool::scripted(&clock, [(Duration::from_secs(9), Ok(json!(1)))]),
-        };
-        if policy.contains("attempts: on") || policy.contains("count") {
-            let quick = Tool::counting(&clock);
-            clock.drive(engine.session().execute(call("search", json!({})), &quick));
-        }
-        let mut session = engine.session();
-        let other = Tool::counting(&clock);
-        let outcome = clock.drive(session.execute(call("search", json!({})), &tool));
-        assert_eq!((ended(&outcome), tool.count()), (expected, runs), "{policy}: {outcome:?}");
-        let labelled = session.state().document()["labels"] == json!(["seen"]);
-        assert_eq!(labelled, runs > 0, "{policy}: what may have run counts as run");
-        let next = clock.drive(session.execute(call("other", json!({})), &other));
-        assert_eq!(next.outcome, OutcomeKind::Executed);
-    }
-}
-
 /// Rules with a script around every call of `search`, inside of what `before` says and outside of what `after` says.
 fn with_script(script: &str, others: &str) -> (Engine, ManualClock) {
     let script = json!(script);
@@ -337,9 +211,9 @@ fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
         ("approve(`Really ${input.to}?`)", "output", "", false),
         ("approve(`Really ${input.to}?`)", "input", "", false),
         (
-            "audit(#{ to: input.to }); input.to = 5; next(input)",
+            "audit(#{ to: input.to }); input.five = true; next(input)",
             "output",
-            "  - { id: five, match: { where: { path: $.input.to, eq: 5 } }, deny: {} }\n",
+            "  - { id: five, match: { where: { path: $.input.five, eq: true } }, deny: {} }\n",
             false,
         ),
     ] {
@@ -387,7 +261,9 @@ impl StateStore for Slow {
         key: &'a str,
     ) -> StoreFuture<'a, Lookup> {
         Box::pin(async move {
-            tokio::task::yield_now().await;
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
             self.0.cache_get(now, space, key).await
         })
     }
@@ -483,4 +359,87 @@ fn i9_a_reload_changes_nothing_for_a_call_that_waits_or_is_inside_of_a_script() 
             .unwrap(),
     );
     assert_eq!(ends(&clock, &mut session, &tool, &[call("search", json!({}))]), ["denied"]);
+}
+
+#[test]
+fn a_call_that_several_limits_refuse_may_come_again_when_the_last_has_enough() {
+    let (engine, clock) = engine_at(
+        "policies:
+          - { id: short, match: search, rate_limit: { limit: 1, per: 10s } }
+          - { id: long, match: search, rate_limit: { limit: 1, per: 60s } }
+          - { id: shorter, match: search, rate_limit: { limit: 1, per: 5s } }",
+    );
+    let tool = Tool::counting(&clock);
+    let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
+    assert_eq!(outcomes[1].retry_after_ms, Some(60_000));
+}
+
+/// One who reads while another one changes may get what was there before.
+#[test]
+fn what_was_read_while_a_tool_changed_it_is_forgotten_however_the_change_ends() {
+    let text = "policies:
+      - { id: c, match: get, cache: { ttl: 1h, invalidate_on: set } }
+      - { id: late, match: set, timeout: 20s }";
+    for (name, takes, dropped) in [("ended", 10, false), ("given up", 60, false), ("dropped", 10, true)] {
+        let (engine, clock) = engine_at(text);
+        let (reads, sets) =
+            (Tool::counting(&clock), Tool::scripted(&clock, [(Duration::from_secs(takes), Ok(json!(1)))]));
+        let (mut reader, mut setter) = (engine.session(), engine.session());
+        let get = || call("get", json!({}));
+        clock.drive(async {
+            reader.execute(get(), &reads).await;
+            let change = setter.execute(call("set", json!({})), &sets);
+            let meanwhile = async {
+                clock.sleep(Duration::from_secs(5)).await;
+                if !dropped {
+                    reader.execute(get(), &reads).await;
+                }
+            };
+            if dropped {
+                tokio::select! {
+                    biased;
+                    _ = change => panic!("it takes longer"),
+                    () = meanwhile => {}
+                }
+            } else {
+                tokio::join!(change, meanwhile);
+            }
+        });
+        assert_eq!(ends(&clock, &mut reader, &reads, &[get()]), ["executed"], "{name}");
+    }
+}
+
+#[test]
+fn each_time_that_nothing_is_kept_one_goes_to_the_tool() {
+    let (engine, clock) = engine_at("policies: [ { id: c, match: get, cache: { ttl: 1h } } ]");
+    let tool = Tool::scripted(&clock, [(Duration::from_secs(1), Ok(json!(1)))]);
+    let (mut one, mut other) = (engine.session(), engine.session());
+    for runs in 1..4 {
+        let (first, second) = clock.drive(async {
+            tokio::join!(
+                one.execute(call("get", json!({})), &tool),
+                other.execute(call("get", json!({})), &tool)
+            )
+        });
+        assert_eq!((first.outcome, second.outcome), (OutcomeKind::Executed, OutcomeKind::Cached));
+        assert_eq!(tool.count(), runs);
+        clock.advance(Duration::from_secs(7200));
+    }
+}
+
+#[test]
+fn what_a_script_asks_for_takes_of_limits_and_is_wrapped_by_what_is_inside_only() {
+    let (engine, clock) = with_script(
+        "input.n = 2; next(input)",
+        "  - { id: limit, match: { tool: search, where: { path: $.input.n, eq: 2 } }, rate_limit: { limit: 1, per: 1h } }
+  - { id: outside, priority: 1, match: search, retry: { attempts: 2, idempotent: true, on: down } }
+  - { id: inside, match: search, retry: { attempts: 3, idempotent: true, on: slow } }",
+    );
+    let error = |kind: &str| (Duration::ZERO, Err(ToolError::new("no").of_kind(kind)));
+    let tool = Tool::scripted(&clock, [error("slow"), error("slow"), error("down")]);
+    let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({ "n": 1 })); 2]);
+    assert_eq!(outcomes[0].outcome, OutcomeKind::Failed);
+    assert_eq!(outcomes[0].attempts, Some(4), "three inside, and once more by the one outside");
+    assert_eq!(ended(&outcomes[1]), ("denied", "rate_limited"));
+    assert_eq!(tool.count(), 4);
 }

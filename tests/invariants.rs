@@ -4,6 +4,7 @@ mod calls;
 mod composition;
 mod errors;
 mod execution;
+mod limits;
 mod reloads;
 mod secrets;
 mod vocabulary;

@@ -1,14 +1,12 @@
 //! `rate_limit` and `concurrency`: what is counted, for whom, and what becomes of a call that finds too little left.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod crowds;
+mod stores;
+
 use std::time::Duration;
 
-use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore, StoreError,
-    StoreFuture, Take,
-};
-use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::host::{Clock, ManualClock};
+use callgate::{Effect, Engine, OutcomeKind, SessionState};
 use serde_json::{Value, json};
 
 use crate::workshop::{Tool, call, ended, noon, policy, rules, run};
@@ -297,165 +295,6 @@ fn an_undecided_condition_counts_and_a_limit_lifts_no_default() {
     assert_eq!(ends, ["executed", "executed", "denied", "executed"]);
     let engine = rules("{ defaults: { unmatched: deny }, policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1h } } ] }").build();
     assert_eq!(engine.decide(&calls[0], &SessionState::default()).effect(), Effect::Deny);
-}
-
-/// Takes until it is told to go on, and knows how many are in it at once.
-#[derive(Clone, Default)]
-struct Busy {
-    inside: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-}
-
-impl ToolExecutor for Busy {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
-        let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(inside, Ordering::SeqCst);
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
-        self.inside.fetch_sub(1, Ordering::SeqCst);
-        Ok(Value::Null.into())
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_more_run_at_the_same_time_than_may_and_those_who_wait_all_come_through() {
-    let engine =
-        rules("policies: [ { id: p, match: job, concurrency: { max: 3, on_exceed: wait, max_wait: 5m } } ]")
-            .build();
-    let busy = Busy::default();
-    let tasks: Vec<_> = (0..60)
-        .map(|_| {
-            let (engine, busy) = (engine.clone(), busy.clone());
-            tokio::spawn(async move { engine.session().execute(call("job", json!({})), &busy).await })
-        })
-        .collect();
-    for task in tasks {
-        assert_eq!(task.await.unwrap().outcome, OutcomeKind::Executed);
-    }
-    assert_eq!(busy.most.load(Ordering::SeqCst), 3);
-}
-
-#[tokio::test]
-async fn a_slot_is_given_back_however_the_call_ends() {
-    struct Ending;
-    impl ToolExecutor for Ending {
-        async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
-            match call.input["how"].as_str() {
-                Some("fails") => Err(ToolError::new("no")),
-                Some("panics") => panic!("a mistake in the tool"),
-                Some("hangs") => std::future::pending().await,
-                _ => Ok(Value::Null.into()),
-            }
-        }
-    }
-    let engine = rules("policies: [ { id: p, match: job, concurrency: { max: 1 } } ]").build();
-    for (how, end) in [("fails", "failed"), ("panics", "failed"), ("works", "executed")] {
-        let outcome = engine.session().execute(call("job", json!({ "how": how })), &Ending).await;
-        assert_eq!(outcome.outcome.name(), end);
-    }
-    let mut session = engine.session();
-    {
-        let mut hanging = std::pin::pin!(session.execute(call("job", json!({ "how": "hangs" })), &Ending));
-        tokio::select! {
-            biased;
-            _ = &mut hanging => panic!("it hangs"),
-            () = tokio::task::yield_now() => {}
-        }
-        let meanwhile = engine.session().execute(call("job", json!({})), &Ending).await;
-        assert_eq!(ended(&meanwhile), ("denied", "concurrency_limited"));
-    }
-    let after = engine.session().execute(call("job", json!({})), &Ending).await;
-    assert_eq!(after.outcome, OutcomeKind::Executed);
-}
-
-/// N callers on one key never get more than the limit, and not less.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn concurrent_callers_get_exactly_the_limit() {
-    for algorithm in ["gcra", "fixed_window", "sliding_window"] {
-        let clock = noon();
-        let text = format!(
-            "policies:
-              - {{ id: all, match: job, rate_limit: {{ limit: 50, per: 1h, algorithm: {algorithm} }} }}
-              - {{ id: each, match: job, rate_limit: {{ limit: 7, per: 1h, key: $.input.key, algorithm: {algorithm} }} }}"
-        );
-        let engine = rules(&text).clock(clock).build();
-        let tasks: Vec<_> = (0..400)
-            .map(|number| {
-                let engine = engine.clone();
-                tokio::spawn(async move {
-                    let call = call("job", json!({ "key": number % 10 }));
-                    engine.session().execute(call, &Busy::default()).await.outcome == OutcomeKind::Executed
-                })
-            })
-            .collect();
-        let mut executed = [0; 10];
-        for (number, task) in tasks.into_iter().enumerate() {
-            executed[number % 10] += usize::from(task.await.unwrap());
-        }
-        assert_eq!(executed.iter().sum::<usize>(), 50, "{algorithm}: {executed:?}");
-        assert!(executed.iter().all(|count| *count <= 7), "{algorithm}: {executed:?}");
-    }
-}
-
-/// A store that is down, in one of the ways in which it can be.
-#[derive(Clone, Copy)]
-enum Broken {
-    Errors,
-    Panics,
-    Hangs,
-}
-
-impl Broken {
-    fn answer<'a, T: Send + 'a>(self) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            match self {
-                Self::Errors => Err(StoreError("connection refused".to_owned())),
-                Self::Panics => panic!("a mistake in the store"),
-                Self::Hangs => std::future::pending().await,
-            }
-        })
-    }
-}
-
-impl StateStore for Broken {
-    fn take<'a>(&'a self, _: jiff::Timestamp, _: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
-        self.answer()
-    }
-    fn give_back(&self, _: &str) {}
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn cache_get<'a>(&'a self, _: jiff::Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
-        self.answer()
-    }
-    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
-        self.answer()
-    }
-    fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
-        self.answer()
-    }
-}
-
-#[test]
-fn without_its_store_a_limit_denies_unless_it_says_otherwise_and_a_cache_is_passed_by() {
-    for store in [Broken::Errors, Broken::Panics, Broken::Hangs] {
-        for (policy, expected) in [
-            ("rate_limit: { limit: 5, per: 1m }", ("denied", "store_unavailable")),
-            ("concurrency: { max: 5 }", ("denied", "store_unavailable")),
-            ("rate_limit: { limit: 5, per: 1m, on_store_error: allow }", EXECUTED),
-            ("rate_limit: { limit: 5, per: run }", EXECUTED),
-            ("cache: { ttl: 1m, invalidate_on: search }", EXECUTED),
-        ] {
-            let clock = noon();
-            let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
-            let engine = rules(&text).clock(clock.clone()).store(Arc::new(store)).build();
-            let tool = Tool::counting(&clock);
-            let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
-            assert_eq!(ended(&outcome), expected, "{policy}");
-            assert_eq!(tool.count(), usize::from(expected == EXECUTED));
-        }
-    }
 }
 
 #[test]

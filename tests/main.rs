@@ -27,6 +27,8 @@ mod execution;
 #[cfg(test)]
 mod expressions;
 #[cfg(test)]
+mod failing_hosts;
+#[cfg(test)]
 mod invariants;
 #[cfg(test)]
 mod jsonpath_compliance;
