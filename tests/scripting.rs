@@ -161,16 +161,22 @@ fn other_arguments_go_through_gate_again() {
 }
 
 #[test]
-fn each_run_counts_and_permits_are_taken_once() {
+fn each_run_counts_and_takes_of_limits_once() {
     let others = "
   - { id: once, match: { tool: search, where: { path: $.session.calls.search, gte: 2 } }, deny: { code: enough } }
-  - { id: rate, match: search, rate_limit: { limit: 1, per: 1h } }
+  - { id: rate, match: search, rate_limit: { limit: 2, per: 1h } }
   - { id: by-page, match: { tool: search, where: { path: $.input.page, exists: true } }, rate_limit: { limit: 1, per: 1h, key: $.input.page } }";
     let twice = wrapped("next(input); next(input)", others, json!({}), &[]);
+    assert_eq!((twice.outcome.outcome, twice.tool.count()), (OutcomeKind::Executed, 2), "each run takes one");
+    let one = "\n  - { id: rate, match: search, rate_limit: { limit: 1, per: 1h } }";
+    let second = wrapped("next(input); next(input)", one, json!({}), &[]);
+    assert_eq!((ended(&second.outcome), second.tool.count()), (("failed", "rate_limited"), 1));
+    let slot = "\n  - { id: slot, match: search, concurrency: { max: 1 } }";
+    let within = wrapped("next(input); next(input)", slot, json!({}), &[]);
     assert_eq!(
-        (twice.outcome.outcome, twice.tool.count()),
+        (within.outcome.outcome, within.tool.count()),
         (OutcomeKind::Executed, 2),
-        "one call takes one token"
+        "a call has one slot"
     );
     let thrice = wrapped("next(input); next(input); next(input)", others, json!({}), &[]);
     assert_eq!(

@@ -27,6 +27,12 @@ impl Permits {
     pub(super) fn held(&self) -> &[Pending] {
         &self.taken
     }
+
+    /// The tool ran: what was taken for that is used up, and a further run takes anew. Slots stand for the call as a whole.
+    pub(super) fn use_up(&mut self) {
+        let Self { taken, slots } = self;
+        taken.retain(|pending| slots.iter().any(|slot| slot.key == pending.measure.key));
+    }
 }
 
 struct Slot {

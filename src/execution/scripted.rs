@@ -122,6 +122,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
         if asked.first && (own || crate::json::equal(asked.input, &script.call.input)) {
             return Ok(answered(self.wrapped(&call, script.inner).await?));
         }
+        if self.attempts > 0 {
+            self.permits.use_up();
+        }
         let super::Execute { kernel, services, .. } = self.execute;
         let mut decision = kernel.decide_holding(&call, self.state, self.permits.held());
         admission::admit(kernel, services, &mut decision, self.permits, self.state).await;
@@ -174,6 +177,8 @@ impl<E: ToolExecutor> Nest<'_, E> {
             return Ok(too_late());
         }
         let mut decision = self.execute.kernel.decide(script.call, self.state);
+        // It said what it says already.
+        decision.take_trace();
         let reason = Reason {
             policy: Some(script.policy.id.clone()),
             code: reason_code::APPROVAL_REQUIRED.to_owned(),

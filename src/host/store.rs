@@ -124,6 +124,8 @@ pub trait StateStore: Send + Sync {
     ///
     /// # Errors
     /// When it can't be known whether there is enough, or there is no room to remember what is taken. Nothing is taken then.
+    ///
+    /// Whoever asks may go away before the answer comes. A store that answers late must then free the slots that it took.
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
 
     /// Gives a slot back. A key of which nothing is taken is passed over.
