@@ -122,8 +122,9 @@ impl Settling<'_> {
     ) -> ApprovalRequest {
         let call = self.subject.call;
         let Decision { approvals, question, .. } = decision;
+        let question = question.as_deref();
         let asking = || {
-            let own = question.as_ref().map(|(reference, _)| reference);
+            let own = question.map(|(reference, _)| reference);
             approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
         };
         let lifetimes = asking().filter_map(|policy| match &policy.kind {

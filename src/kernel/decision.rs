@@ -40,11 +40,11 @@ pub struct Decision<'c> {
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
     pub(super) answer: Option<PolicyRef>,
     /// The limits to take of before the call runs.
-    pub(super) limits: SmallVec<[Pending; 2]>,
+    pub(super) limits: Vec<Pending>,
     /// What wraps the execution, the outermost first.
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
     /// A question that is no policy's standing one, with the policy that asks it.
-    pub(super) question: Option<(PolicyRef, String)>,
+    pub(super) question: Option<Box<(PolicyRef, String)>>,
     pub(super) retry_after: Option<Duration>,
     pub(super) input: Cow<'c, Value>,
     pub(super) trace: Trace,
@@ -61,7 +61,7 @@ impl<'c> Decision<'c> {
             permitted_by: None,
             approvals: SmallVec::new(),
             answer: None,
-            limits: SmallVec::new(),
+            limits: Vec::new(),
             wrappers: SmallVec::new(),
             question: None,
             retry_after: None,
@@ -108,7 +108,7 @@ impl<'c> Decision<'c> {
         &self.layers
     }
 
-    pub(crate) fn take_limits(&mut self) -> SmallVec<[Pending; 2]> {
+    pub(crate) fn take_limits(&mut self) -> Vec<Pending> {
         std::mem::take(&mut self.limits)
     }
 
@@ -150,7 +150,7 @@ impl<'c> Decision<'c> {
     /// A person is asked, for a policy, what is no policy's standing question.
     pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, question: String) {
         self.refuse(Effect::Suspend, reason, None);
-        self.question = Some((policy, question));
+        self.question = Some(Box::new((policy, question)));
     }
 
     /// The same decision with a call and arguments of its own.

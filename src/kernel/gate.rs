@@ -21,7 +21,7 @@ pub(super) struct Conclusion {
     pub(super) permitted_by: Option<PolicyRef>,
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
     pub(super) answer: Option<PolicyRef>,
-    pub(super) limits: SmallVec<[Pending; 2]>,
+    pub(super) limits: Vec<Pending>,
 }
 
 enum Cause {
@@ -125,7 +125,7 @@ impl Conclusion {
             permitted_by: None,
             approvals: SmallVec::new(),
             answer: None,
-            limits: SmallVec::new(),
+            limits: Vec::new(),
         }
     }
 

@@ -87,7 +87,8 @@ impl<'k> Kernel<'k> {
         let view = CallView { input: &normalised.input, ..view };
         let mut conclusion = gate::run(&subject, view, normalised.failure, held, &mut trace);
         let mut wrappers = SmallVec::new();
-        if matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
+        let wraps = subject.chains.iter().any(|chain| !chain.execute.is_empty());
+        if wraps && matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
             let mut wrapping = Trace::default();
             let found = wrap::find(&subject, &view, &mut wrapping);
             if conclusion.effect == Effect::Run {
