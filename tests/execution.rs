@@ -6,14 +6,11 @@ mod reloads;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore, StoreFuture, Take,
-};
-use callgate::state::MemoryStore;
+use callgate::host::{Clock, Lookup, ManualClock, StoreFuture};
 use callgate::{Engine, OutcomeKind, Session, ToolCall, ToolError, engine};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, call, ended, noon, rules, run};
 
 fn engine_at(text: &str) -> (Engine, ManualClock) {
@@ -244,42 +241,16 @@ fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
 }
 
 /// Gives others a turn whenever a cache is asked.
-struct Slow(MemoryStore);
+struct Slow;
 
-impl StateStore for Slow {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
-        self.0.take(now, takes)
-    }
-    fn give_back(&self, key: &str) {
-        self.0.give_back(key);
-    }
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        self.0.slot_freed()
-    }
-    fn cache_get<'a>(
-        &'a self,
-        now: Timestamp,
-        space: CacheSpace<'a>,
-        key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
+impl Alteration for Slow {
+    fn cache_get<'a>(&'a self, good: StoreFuture<'a, Lookup>) -> StoreFuture<'a, Lookup> {
         Box::pin(async move {
             for _ in 0..4 {
                 tokio::task::yield_now().await;
             }
-            self.0.cache_get(now, space, key).await
+            good.await
         })
-    }
-    fn cache_put<'a>(
-        &'a self,
-        space: CacheSpace<'a>,
-        key: &'a str,
-        entry: CacheEntry,
-        generation: u64,
-    ) -> StoreFuture<'a, ()> {
-        self.0.cache_put(space, key, entry, generation)
-    }
-    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
-        self.0.cache_clear(space)
     }
 }
 
@@ -292,7 +263,7 @@ async fn calls_under_rules_that_nest_caches_in_opposite_order_do_not_wait_for_ea
               - {{ id: b, priority: {second}, match: search, cache: {{ ttl: 1h }} }}"
         )
     };
-    let engine = rules(&text(1, 0)).store(Arc::new(Slow(MemoryStore::default()))).build();
+    let engine = rules(&text(1, 0)).store(Arc::new(Altered::by(Slow))).build();
     let tool = Tool::counting(&noon());
     let (mut one, mut other) = (engine.session(), engine.session());
     let both = async {

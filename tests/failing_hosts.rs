@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use callgate::OutcomeKind;
 use callgate::ToolError;
-use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, ManualClock, Refusal, StateStore, StoreFuture, Take,
-};
+use callgate::host::{BoxFuture, Clock, ManualClock, Refusal, StateStore, StoreFuture, Take};
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, call, ended, noon, rules, run};
 
 /// A store that fails, in the ways in which the one of the other tests does not.
@@ -24,30 +23,26 @@ enum Failing {
     Lying,
 }
 
-impl StateStore for Failing {
-    fn take<'a>(&'a self, _: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+impl Alteration for Failing {
+    fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         match self {
             Self::AtOnce => panic!("a mistake in the store"),
-            Self::GivingBack => Box::pin(async { Ok(Vec::new()) }),
-            Self::Lying => Box::pin(async {
-                let refusal = |index| Refusal { index, retry_after: Some(Duration::ZERO) };
-                Ok((0..takes.len()).map(refusal).collect())
-            }),
+            Self::GivingBack | Self::Lying => good,
         }
     }
-    fn give_back(&self, _: &str) {
-        panic!("a mistake in the store")
+    fn take<'a>(
+        &'a self,
+        good: StoreFuture<'a, Vec<Refusal>>,
+        _: &'a MemoryStore,
+        takes: &'a [Take],
+    ) -> StoreFuture<'a, Vec<Refusal>> {
+        let refusal = |index| Refusal { index, retry_after: Some(Duration::ZERO) };
+        match self {
+            Self::Lying => Box::pin(async move { Ok((0..takes.len()).map(refusal).collect()) }),
+            Self::AtOnce | Self::GivingBack => good,
+        }
     }
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn cache_get<'a>(&'a self, _: Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
-        panic!("a mistake in the store")
-    }
-    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
-        panic!("a mistake in the store")
-    }
-    fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+    fn give_back(&self, _: &MemoryStore, _: &str) {
         panic!("a mistake in the store")
     }
 }
@@ -71,7 +66,7 @@ fn a_store_that_panics_takes_no_outcome_with_it() {
     ] {
         let clock = noon();
         let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
-        let engine = rules(&text).clock(clock.clone()).store(Arc::new(store)).build();
+        let engine = rules(&text).clock(clock.clone()).store(Arc::new(Altered::by(store))).build();
         let tool = Tool::counting(&clock);
         let round = vec![call("search", json!({})), call("other", json!({}))];
         let outcomes = clock.drive(engine.session().execute_round(round, &tool));
@@ -83,7 +78,7 @@ fn a_store_that_panics_takes_no_outcome_with_it() {
 #[tokio::test]
 async fn waiting_ends_though_the_store_always_promises() {
     let text = "policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1h, on_exceed: wait, max_wait: 20ms } } ]";
-    let engine = rules(text).store(Arc::new(Failing::Lying)).build();
+    let engine = rules(text).store(Arc::new(Altered::by(Failing::Lying))).build();
     let outcome = engine.session().execute(call("search", json!({})), &Tool::counting(&noon())).await;
     assert_eq!(ended(&outcome), ("denied", "rate_limited"));
 }
@@ -146,7 +141,7 @@ fn without_its_store_a_limit_that_lets_pass_takes_no_other_with_it() {
     let text = "policies:
       - { id: store, match: search, rate_limit: { limit: 5, per: 1h, on_store_error: allow } }
       - { id: run, match: search, rate_limit: { limit: 1, per: run } }";
-    let engine = rules(text).clock(clock.clone()).store(Arc::new(Failing::AtOnce)).build();
+    let engine = rules(text).clock(clock.clone()).store(Arc::new(Altered::by(Failing::AtOnce))).build();
     let tool = Tool::counting(&clock);
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
     let ends: Vec<_> = outcomes.iter().map(ended).collect();
@@ -154,42 +149,24 @@ fn without_its_store_a_limit_that_lets_pass_takes_no_other_with_it() {
 }
 
 /// Somebody gives a slot back just when another one is refused.
-struct JustFreed(MemoryStore);
+struct JustFreed;
 
-impl StateStore for JustFreed {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+impl Alteration for JustFreed {
+    fn take<'a>(
+        &'a self,
+        good: StoreFuture<'a, Vec<Refusal>>,
+        inner: &'a MemoryStore,
+        takes: &'a [Take],
+    ) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
-            let refusals = self.0.take(now, takes).await?;
+            let refusals = good.await?;
             if !refusals.is_empty() {
-                self.0.give_back(&takes[0].key);
+                inner.give_back(&takes[0].key);
             }
             Ok(refusals)
         })
     }
-    fn give_back(&self, _: &str) {}
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        self.0.slot_freed()
-    }
-    fn cache_get<'a>(
-        &'a self,
-        now: Timestamp,
-        space: CacheSpace<'a>,
-        key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
-        self.0.cache_get(now, space, key)
-    }
-    fn cache_put<'a>(
-        &'a self,
-        space: CacheSpace<'a>,
-        key: &'a str,
-        entry: CacheEntry,
-        generation: u64,
-    ) -> StoreFuture<'a, ()> {
-        self.0.cache_put(space, key, entry, generation)
-    }
-    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
-        self.0.cache_clear(space)
-    }
+    fn give_back(&self, _: &MemoryStore, _: &str) {}
 }
 
 #[test]
@@ -197,7 +174,7 @@ fn a_slot_that_comes_free_while_it_is_asked_for_is_not_missed() {
     let clock = noon();
     let text =
         "policies: [ { id: p, match: search, concurrency: { max: 1, on_exceed: wait, max_wait: 1h } } ]";
-    let store = Arc::new(JustFreed(MemoryStore::default()));
+    let store = Arc::new(Altered::by(JustFreed));
     let engine = rules(text).clock(clock.clone()).store(store).build();
     let (tool, start) = (Tool::counting(&clock), clock.now());
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);

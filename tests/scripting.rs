@@ -388,6 +388,9 @@ fn a_script_may_ask_a_person_before_it_acts() {
         OutcomeKind::Suspended,
         "a note is no act"
     );
+    let once = "\n  - { id: once, rate_limit: { limit: 1, per: run } }";
+    let held = wrapped("approve(\"Really?\"); next(input)", once, json!({}), &[]);
+    assert_eq!(held.outcome.outcome, OutcomeKind::Suspended, "what the call took is not asked for again");
     let late = wrapped("next(input); approve(\"Was that right?\");", "", json!({}), &[]);
     assert_eq!((ended(&late.outcome), late.tool.count()), (("failed", "denied"), 1));
 }

@@ -75,7 +75,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             guarded(self.wrapped(&call, wrappers)).await.unwrap_or_else(|_| Ok(self.panicked()))
         };
         if self.outstanding {
-            self.forget_changed(&call).await;
+            self.forget(&self.execute.kernel.invalidated_by(&call)).await;
         }
         let Self { trace, attempts, input, records, state, .. } = self;
         decision.put_trace(trace);
@@ -138,9 +138,10 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         self.attempts = self.attempts.saturating_add(1);
         self.outstanding = true;
         // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is old.
-        self.forget_changed(call).await;
+        let changed = self.execute.kernel.invalidated_by(call);
+        self.forget(&changed).await;
         let answer = guarded(self.execute.executor.execute(call)).await;
-        self.forget_changed(call).await;
+        self.forget(&changed).await;
         self.outstanding = false;
         match answer {
             Ok(Ok(answer)) => Ended::Ran(answer),
@@ -149,12 +150,12 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         }
     }
 
-    /// Empties the caches of what this tool changes. A store that does not answer keeps what it has until it expires.
-    async fn forget_changed(&self, call: &ToolCall) {
+    /// Empties these caches, of what a tool changes. A store that does not answer keeps what it has until it expires.
+    async fn forget(&self, changed: &[(PolicyRef, &Policy)]) {
         let Execute { kernel, services, .. } = self.execute;
-        for (by, policy) in kernel.invalidated_by(call) {
+        for (by, policy) in changed {
             if let Kind::Cache(cache) = &policy.kind {
-                let space = space_name(by, policy, cache.identity());
+                let space = space_name(*by, policy, cache.identity());
                 let _ = services.ask(kernel.clock, || services.store.cache_clear(&space)).await;
             }
         }

@@ -176,7 +176,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
         if self.attempts > 0 {
             return Ok(too_late());
         }
-        let mut decision = self.execute.kernel.decide(script.call, self.state);
+        let mut decision = self.execute.kernel.decide_holding(script.call, self.state, self.permits.held());
         // It said what it says already.
         decision.take_trace();
         let reason = Reason {

@@ -180,9 +180,16 @@ mod tests {
 
     #[test]
     fn what_restricts_may_come_and_may_not_go() {
-        for kind in
-            ["deny: {}", "halt: {}", "approval: {}", "validate: { schema: {} }", "redact: { detect: email }"]
-        {
+        for kind in [
+            "deny: {}",
+            "halt: {}",
+            "rate_limit: { limit: 1, per: 1m }",
+            "concurrency: { max: 1 }",
+            "approval: {}",
+            "validate: { schema: {} }",
+            "timeout: 5s",
+            "redact: { detect: email }",
+        ] {
             let name = kind.split(':').next().unwrap();
             let acting = rules(&format!("{{ id: a, match: t, {kind} }}"));
             let shadow = rules(&format!("{{ id: a, mode: shadow, match: t, {kind} }}"));
@@ -214,6 +221,9 @@ mod tests {
         for kind in [
             "allow: {}",
             "respond: { output: 1 }",
+            "cache: { ttl: 1m }",
+            "around: { script: next(input) }",
+            "retry: { attempts: 2 }",
             "recover: {}",
             "transform: { input: [ { path: $.input.a, set: 1 } ] }",
             "label: { add: [x] }",

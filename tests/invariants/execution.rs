@@ -3,13 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, ManualClock, Refusal, StateStore, StoreError, StoreFuture,
-    Take,
-};
+use callgate::host::{ManualClock, StateStore, StoreError, StoreFuture};
 use callgate::state::MemoryStore;
 use callgate::{Effect, Engine, OutcomeKind, SessionState, engine};
-use jiff::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -17,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::vocabulary::{self, EVERYTHING, Scope, call, policies, rules, unmatched};
 use super::{Witness, strictness_of};
+use crate::altered_stores::{Alteration, Altered};
 
 pub fn noon() -> ManualClock {
     ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())
@@ -113,15 +110,14 @@ enum Fault {
 
 /// A store that fails from one of its answers on, for so many answers.
 struct Flaky {
-    inner: MemoryStore,
     fault: Fault,
     /// Good answers that are left; of those after it this many are bad.
     left: AtomicUsize,
     bad: AtomicUsize,
 }
 
-impl Flaky {
-    fn answer<'a, T: Send + 'a>(&self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+impl Alteration for Flaky {
+    fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         let down = |counter: &AtomicUsize| {
             counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1)).is_ok()
         };
@@ -134,38 +130,6 @@ impl Flaky {
             Fault::Panic => Box::pin(async { panic!("a mistake in the store") }),
             Fault::Hang => Box::pin(std::future::pending()),
         }
-    }
-}
-
-impl StateStore for Flaky {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
-        self.answer(self.inner.take(now, takes))
-    }
-    fn give_back(&self, key: &str) {
-        self.inner.give_back(key);
-    }
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        self.inner.slot_freed()
-    }
-    fn cache_get<'a>(
-        &'a self,
-        now: Timestamp,
-        space: CacheSpace<'a>,
-        key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
-        self.answer(self.inner.cache_get(now, space, key))
-    }
-    fn cache_put<'a>(
-        &'a self,
-        space: CacheSpace<'a>,
-        key: &'a str,
-        entry: CacheEntry,
-        generation: u64,
-    ) -> StoreFuture<'a, ()> {
-        self.answer(self.inner.cache_put(space, key, entry, generation))
-    }
-    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
-        self.answer(self.inner.cache_clear(space))
     }
 }
 
@@ -205,14 +169,14 @@ proptest! {
         let run = |breaks: bool| {
             let clock = noon();
             let (left, bad) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(bad));
-            let store = Arc::new(Flaky { inner: MemoryStore::default(), fault, left, bad });
+            let store = Arc::new(Altered::by(Flaky { fault, left, bad }));
             let engine = engine_at(&clock, &text, store.clone());
             let (mut session, witness) = (engine.session(), Witness::default());
             session.state_mut().set("conversationId", "c".into());
             let mut last = None;
             for (number, call) in calls.iter().enumerate() {
                 if breaks && number + 1 == calls.len() {
-                    store.left.store(after, Ordering::SeqCst);
+                    store.by.left.store(after, Ordering::SeqCst);
                 }
                 last = Some(clock.drive(session.execute(call.clone(), &witness)));
             }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
-};
+use callgate::host::{StoreError, StoreFuture};
 use serde_json::json;
 
 use super::EXECUTED;
+use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, call, ended, noon, rules};
 
 /// A store that is down, in one of the ways in which it can be.
@@ -18,8 +17,8 @@ enum Broken {
     Hangs,
 }
 
-impl Broken {
-    fn answer<'a, T: Send + 'a>(self) -> StoreFuture<'a, T> {
+impl Alteration for Broken {
+    fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(async move {
             match self {
                 Self::Errors => Err(StoreError("connection refused".to_owned())),
@@ -27,25 +26,6 @@ impl Broken {
                 Self::Hangs => std::future::pending().await,
             }
         })
-    }
-}
-
-impl StateStore for Broken {
-    fn take<'a>(&'a self, _: jiff::Timestamp, _: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
-        self.answer()
-    }
-    fn give_back(&self, _: &str) {}
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn cache_get<'a>(&'a self, _: jiff::Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
-        self.answer()
-    }
-    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
-        self.answer()
-    }
-    fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
-        self.answer()
     }
 }
 
@@ -61,7 +41,7 @@ fn without_its_store_a_limit_denies_unless_it_says_otherwise_and_a_cache_is_pass
         ] {
             let clock = noon();
             let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
-            let engine = rules(&text).clock(clock.clone()).store(Arc::new(store)).build();
+            let engine = rules(&text).clock(clock.clone()).store(Arc::new(Altered::by(store))).build();
             let tool = Tool::counting(&clock);
             let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
             assert_eq!(ended(&outcome), expected, "{policy}");

@@ -1,0 +1,75 @@
+//! Stores for tests: one over another, of which single answers are altered.
+
+use callgate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreFuture, Take};
+use callgate::state::MemoryStore;
+use jiff::Timestamp;
+
+/// What a test alters of a store; whatever it does not name is the store's own.
+pub trait Alteration: Send + Sync {
+    /// Every answer that comes as a future.
+    fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        good
+    }
+    /// A look into a cache.
+    fn cache_get<'a>(&'a self, good: StoreFuture<'a, Lookup>) -> StoreFuture<'a, Lookup> {
+        good
+    }
+    /// What is taken of limits.
+    fn take<'a>(
+        &'a self,
+        good: StoreFuture<'a, Vec<Refusal>>,
+        _: &'a MemoryStore,
+        _: &'a [Take],
+    ) -> StoreFuture<'a, Vec<Refusal>> {
+        good
+    }
+    /// A slot is given back.
+    fn give_back(&self, inner: &MemoryStore, key: &str) {
+        inner.give_back(key);
+    }
+}
+
+/// A store in memory, altered.
+#[derive(Default)]
+pub struct Altered<A> {
+    inner: MemoryStore,
+    pub by: A,
+}
+
+impl<A: Alteration> Altered<A> {
+    pub fn by(by: A) -> Self {
+        Self { inner: MemoryStore::default(), by }
+    }
+}
+
+impl<A: Alteration> StateStore for Altered<A> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        self.by.take(self.by.answer(self.inner.take(now, takes)), &self.inner, takes)
+    }
+    fn give_back(&self, key: &str) {
+        self.by.give_back(&self.inner, key);
+    }
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        self.inner.slot_freed()
+    }
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, Lookup> {
+        self.by.cache_get(self.by.answer(self.inner.cache_get(now, space, key)))
+    }
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        self.by.answer(self.inner.cache_put(space, key, entry, generation))
+    }
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        self.by.answer(self.inner.cache_clear(space))
+    }
+}
