@@ -13,6 +13,7 @@ pub mod state;
 // Reading: rules files → trees with places.
 pub mod source;
 pub mod text;
+pub mod spans;
 
 // What a policy is made of.
 pub mod path;

@@ -108,14 +108,6 @@ fn a_kept_journal_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn says_whether_something_was_done_outside() {
-    let answers = answers();
-    for (length, performed) in [(0, false), (1, false), (2, false), (3, true), (7, true)] {
-        assert_eq!(run(&answers[..length]).0.performed(), performed, "after {length} answers");
-    }
-}
-
-#[test]
 fn is_bound_to_its_script_and_its_call() {
     let kept = kept(&answers()[..3]);
     let call = &*CALL;

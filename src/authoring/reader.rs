@@ -15,6 +15,7 @@ use crate::diagnostic::{
 };
 use crate::path::Path;
 use crate::source::{self, Node};
+use crate::spans;
 use crate::template::Template;
 
 /// The largest compiled form of one regular expression, in bytes.
@@ -162,10 +163,7 @@ impl<'a> Reader<'a> {
     /// Reads a span of time such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is refused.
     pub fn duration(&mut self, node: &Node) -> Option<Duration> {
         let text = node.as_str()?;
-        let duration = text.parse::<jiff::Span>().ok().and_then(|span| {
-            let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
-            Duration::try_from(duration).ok()
-        });
+        let duration = spans::parse(text);
         if duration.is_none_or(|duration| duration.is_zero()) {
             self.report(
                 Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is no span of time"))

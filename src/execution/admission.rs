@@ -64,7 +64,9 @@ pub(super) async fn admit(
     let claims: Vec<Claim<'_>> = fresh.filter_map(|pending| Claim::of(pending, &layers)).collect();
     let mut admission = Admission { kernel, services, permits, state };
     if guarded(admission.run(&claims, decision)).await.is_err() {
-        decision.refuse(Effect::Deny, Kernel::failure(), None);
+        let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
+        let strictest = enforced.map(|claim| effect_of(claim.limit.on_exceed)).max();
+        decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure(), None);
     }
 }
 
@@ -216,7 +218,10 @@ impl Admission<'_> {
     /// The store does not answer: refused, unless every limit that counts there says otherwise.
     fn without_store(&mut self, claims: &[Claim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
         let strict = |claim: &&Claim<'_>| claim.take().is_some() && !claim.limit.passes_without_store;
-        let Some(claim) = claims.iter().find(strict) else {
+        // There may be too little left, and that is what each says of it.
+        let effect = |claim: &&Claim<'_>| effect_of(claim.limit.on_exceed);
+        let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();
+        let Some(claim) = claims.iter().filter(strict).find(|claim| Some(effect(claim)) == strictest) else {
             for claim in claims {
                 // What counts in the session needs no store.
                 if let Rule::Run(_) = claim.limit.rule {
@@ -230,8 +235,8 @@ impl Admission<'_> {
             code: reason_code::STORE_UNAVAILABLE.to_owned(),
             message: format!("`{}` can't be counted: {error}", claim.policy.id),
         };
-        decision.amend(claim.pending.policy, Verdict::Deny);
-        decision.refuse(Effect::Deny, reason, None);
+        decision.amend(claim.pending.policy, verdict(effect(&claim)));
+        decision.refuse(effect(&claim), reason, None);
     }
 
     fn refuse(

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::Subject;
 use super::decision::Decision;
-use super::limits::in_words;
 use super::trace::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
 use crate::host::{ToolAnswer, ToolError};
 use crate::middleware::Kind;
+use crate::spans::in_words;
 
 /// How the execution of a call ended.
 #[derive(Debug)]

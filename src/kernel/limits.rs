@@ -8,6 +8,7 @@ use super::trace::PolicyRef;
 use crate::call::{CallView, Reason, SessionState, reason_code};
 use crate::middleware::{Kind, Limit, Measure, OnExceed, Rule};
 use crate::policy::Policy;
+use crate::spans::in_words;
 
 /// A limit that a call must take of before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,38 +69,4 @@ pub(super) fn refusal(
         _ => reason_code::RATE_LIMITED,
     };
     Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })
-}
-
-/// A span of time for people, never shorter than it is: `250ms`, `12s`, `1m 30s`, `3h 5m`.
-pub(super) fn in_words(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
-    if millis < 1000 {
-        return format!("{millis}ms");
-    }
-    let seconds = millis.div_ceil(1000);
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
-    let parts = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds % 60, "s")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
-    parts.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_rounded_up() {
-        for (micros, words) in [
-            (1, "1ms"),
-            (999_001, "1s"),
-            (1_000_000, "1s"),
-            (1_000_001, "2s"),
-            (61_000_000, "1m 1s"),
-            (90_061_000_000, "1d 1h 1m 1s"),
-            (3_600_000_000, "1h"),
-        ] {
-            assert_eq!(in_words(Duration::from_micros(micros)), words);
-        }
-    }
 }

@@ -40,7 +40,10 @@ pub(super) const MESSAGE: Field = Field::optional(
 );
 pub(super) const ON_STORE_ERROR: Field = Field::optional(
     "on_store_error",
-    Shape::Word(&[("deny", "the call is denied"), ("allow", "the call is let through uncounted")]),
+    Shape::Word(&[
+        ("deny", "the call is refused as one that finds too little left: denied, or the run halted"),
+        ("allow", "the call is let through uncounted"),
+    ]),
     "What becomes of calls while the store that counts does not answer. Without it: `deny`.",
 );
 

@@ -42,7 +42,6 @@ pub static SCRIPT_LIMITS: Limits = Limits {
 pub struct Around {
     program: Program,
     reads: Reads,
-    reads_options: bool,
     digest: Digest,
 }
 
@@ -149,22 +148,12 @@ impl Around {
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = lower(text, &ast, Language::Script)?;
         let digest = Digest::of(format!("around 1\n{text}").as_bytes());
-        Ok(Self {
-            program: compiled.program,
-            reads: compiled.reads,
-            reads_options: compiled.reads_options,
-            digest,
-        })
+        Ok(Self { program: compiled.program, reads: compiled.reads, digest })
     }
 
     /// The digest of the script: journals are bound to it.
     pub fn digest(&self) -> Digest {
         self.digest
-    }
-
-    /// Whether the script reads `options`.
-    pub fn reads_options(&self) -> bool {
-        self.reads_options
     }
 
     /// What the replays of one call read: the call with its final input, `annotations` (what the tool's server says of it),

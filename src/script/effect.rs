@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::passed::Passed;
 use crate::json::{Digest, canonical, equal};
+use crate::spans;
 
 /// What a script asks. Whoever runs it performs this, and notes the answer in the journal.
 #[derive(Clone, Debug)]
@@ -123,18 +124,9 @@ impl Effect<'_> {
     }
 }
 
-/// Whether the effect of this name leaves a trace outside of the script.
-pub(super) fn reaches_outside(name: &str) -> bool {
-    matches!(name, "next" | "approve" | "cache_set" | "audit")
-}
-
 /// Reads a span of time such as `60s`, `5m` or `1h30m`. Errors: anything else, and no time at all.
 pub(super) fn span_of_time(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<jiff::Span>().ok().and_then(|span| {
-        let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
-        Duration::try_from(duration).ok()
-    });
-    duration.filter(|duration| !duration.is_zero()).ok_or_else(|| {
+    spans::parse(text).filter(|duration| !duration.is_zero()).ok_or_else(|| {
         let text = crate::text::inert(&crate::text::cut(text));
         format!("`{text}` is no span of time: write for example `60s`, `5m` or `24h`")
     })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::around::ScriptCall;
-use super::effect::{Answer, Effect, reaches_outside};
+use super::effect::{Answer, Effect};
 use super::work::VALUE_BYTES;
 
 /// Effects that one call of a script may ask for.
@@ -81,11 +81,6 @@ impl<'c> Journal<'c> {
     /// Whether no effect was answered yet.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// Whether an effect that reaches outside was performed: `next`, `approve`, `cache_set` or `audit`.
-    pub fn performed(&self) -> bool {
-        self.entries.iter().any(|entry| reaches_outside(entry.asked.effect()))
     }
 
     /// Reads a kept journal. Errors: none, one of another version, or too large.

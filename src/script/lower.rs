@@ -32,7 +32,6 @@ pub(super) struct Lowering<'a> {
     /// How many slots the function that is lowered needs.
     slots: usize,
     reads: Reads,
-    reads_options: bool,
 }
 
 /// A variable in scope; its slot is its place in the list.
@@ -47,7 +46,6 @@ pub(super) struct Name {
 pub(super) struct Compiled {
     pub(super) program: Program,
     pub(super) reads: Reads,
-    pub(super) reads_options: bool,
 }
 
 /// Compiles a syntax tree of `text`. Errors: the first thing that the language does not have.
@@ -62,7 +60,6 @@ pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compil
         names: Vec::new(),
         slots: 0,
         reads: Reads::default(),
-        reads_options: false,
     };
     let mut functions = Vec::new();
     for key in lowering.own.clone() {
@@ -74,11 +71,7 @@ pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compil
     lowering.slots = lowering.names.len();
     let code = lowering.block(ast.statements(), Position::START)?;
     let main = Body { slots: lowering.slots, code };
-    Ok(Compiled {
-        program: Program { main, functions },
-        reads: lowering.reads,
-        reads_options: lowering.reads_options,
-    })
+    Ok(Compiled { program: Program { main, functions }, reads: lowering.reads })
 }
 
 impl<'a> Lowering<'a> {
@@ -244,7 +237,6 @@ impl<'a> Lowering<'a> {
             return Ok(Code::Member(member));
         }
         if self.options(name) {
-            self.reads_options = true;
             return Ok(Code::Member(Member::Options));
         }
         Err(self.unknown_variable(name, position))

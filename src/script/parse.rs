@@ -57,6 +57,9 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
             ParseErrorType::Reserved(word) => told.help(format!(
                 "choose another name; as a key of an object it stands in quotes: `\"{word}\": …`"
             )),
+            ParseErrorType::MissingToken(token, _) if token == ";" => {
+                told.help("end the statement before this with `;`".to_owned())
+            }
             _ => told,
         }
     })

@@ -35,6 +35,7 @@ fn without_its_store_a_limit_denies_unless_it_says_otherwise_and_a_cache_is_pass
         for (policy, expected) in [
             ("rate_limit: { limit: 5, per: 1m }", ("denied", "store_unavailable")),
             ("concurrency: { max: 5 }", ("denied", "store_unavailable")),
+            ("rate_limit: { limit: 5, per: 1m, on_exceed: halt }", ("halted", "store_unavailable")),
             ("rate_limit: { limit: 5, per: 1m, on_store_error: allow }", EXECUTED),
             ("rate_limit: { limit: 5, per: run }", EXECUTED),
             ("cache: { ttl: 1m, invalidate_on: search }", EXECUTED),
