@@ -6,6 +6,7 @@
 // Words, which every room speaks.
 pub mod diagnostic;
 pub mod json;
+pub mod seal;
 pub mod call;
 pub mod host;
 pub mod state;

@@ -90,6 +90,8 @@ fn one_room_names_each_heavy_dependency() {
         ("granit_parser", "source"),
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
+        ("hmac", "seal"),
+        ("getrandom", "seal"),
         ("rhai", "script"),
         ("jsonschema", "schema"),
         ("url", "matcher"),

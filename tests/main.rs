@@ -61,6 +61,8 @@ mod rules_at_large;
 #[cfg(test)]
 mod scripting;
 #[cfg(test)]
+mod seals;
+#[cfg(test)]
 mod store_contract;
 #[cfg(test)]
 mod suites;

@@ -1,0 +1,130 @@
+//! Seals: nothing that was changed, made for something else, or made by others is taken for ours.
+
+use callgate::seal::{KeyError, Keys, Purpose, SealError};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn keys(text: &[&str]) -> Keys {
+    Keys::parse(&text.iter().map(|two| two.repeat(32)).collect::<Vec<_>>().join("\n")).unwrap()
+}
+
+#[test]
+fn a_seal_is_worth_something_for_its_content_and_purpose_only() {
+    let keys = keys(&["5a"]);
+    let content = json!(["approval_c1", "c1", { "amount": 250, "to": "ana" }]);
+    let seal = keys.seal(Purpose::Approval, &content);
+    assert_eq!(keys.verify(Purpose::Approval, &content, &seal), Ok(()));
+    let same = json!(["approval_c1", "c1", { "to": "ana", "amount": 2.5e2 }]);
+    assert_eq!(keys.verify(Purpose::Approval, &same, &seal), Ok(()), "equal JSON");
+    for purpose in [Purpose::Session, Purpose::Journal] {
+        assert_eq!(keys.verify(purpose, &content, &seal), Err(SealError::Broken));
+    }
+    // What joined texts would confuse.
+    for moved in [
+        json!(["approval_c1c1", { "amount": 250, "to": "ana" }]),
+        json!(["approval_c", "1c1", { "amount": 250, "to": "ana" }]),
+    ] {
+        assert_eq!(keys.verify(Purpose::Approval, &moved, &seal), Err(SealError::Broken));
+    }
+}
+
+#[test]
+fn keys_rotate() {
+    let content = json!({ "n": 1 });
+    let old = keys(&["5a"]).seal(Purpose::Session, &content);
+    let both = keys(&["77", "5a"]);
+    let new = both.seal(Purpose::Session, &content);
+    assert_ne!(new, old);
+    for seal in [&old, &new] {
+        assert_eq!(both.verify(Purpose::Session, &content, seal), Ok(()));
+    }
+    assert_eq!(keys(&["77"]).verify(Purpose::Session, &content, &old), Err(SealError::UnknownKey));
+    assert_eq!(keys(&["5a"]).verify(Purpose::Session, &content, &new), Err(SealError::UnknownKey));
+}
+
+#[test]
+fn keys_are_read_from_texts_with_comments_and_bad_ones_are_named() {
+    let text = format!("# new\n{}, # old\n  {}\n\n", "A1".repeat(32), "b2".repeat(40));
+    assert!(Keys::parse(&text).is_ok());
+    for (text, number) in [
+        ("5a".repeat(31), 1),
+        (format!("{}\nshort", "5a".repeat(32)), 2),
+        ("zz".repeat(32), 1),
+        ("5".repeat(65), 1),
+    ] {
+        assert!(
+            matches!(Keys::parse(&text), Err(KeyError::Unusable { number: found }) if found == number),
+            "{text}"
+        );
+    }
+    assert!(matches!(Keys::parse("# nothing\n"), Err(KeyError::None)));
+    let shown = format!("{:?} {}", keys(&["5a"]), Keys::parse(&"5a".repeat(31)).unwrap_err());
+    assert!(!shown.contains("5a5a"), "no key is ever shown: {shown}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_key_file_is_made_once_and_must_be_the_owners_alone() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("callgate.keys");
+    let content = json!([1, 2, 3]);
+    let seals: Vec<String> = std::thread::scope(|scope| {
+        let makers: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| Keys::from_file_or_new(&path).unwrap().seal(Purpose::Journal, &content)))
+            .collect();
+        makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+    });
+    assert!(seals.iter().all(|seal| *seal == seals[0]), "all have the same key");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left over");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(matches!(Keys::from_file(&path), Err(KeyError::Exposed(_))));
+    assert!(matches!(Keys::from_file(&directory.path().join("none")), Err(KeyError::File { .. })));
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,6}".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(".{0,3}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_changed_seal_is_accepted(content in json_value(), at in any::<prop::sample::Index>(), with in any::<char>()) {
+        let keys = keys(&["5a", "c3"]);
+        let seal = keys.seal(Purpose::Approval, &content);
+        let mut letters: Vec<char> = seal.chars().collect();
+        let at = at.index(letters.len());
+        letters[at] = with;
+        let changed: String = letters.iter().collect();
+        if changed != seal {
+            prop_assert!(keys.verify(Purpose::Approval, &content, &changed).is_err());
+        }
+        prop_assert!(keys.verify(Purpose::Approval, &content, seal.get(..at).unwrap_or_default()).is_err());
+    }
+
+    #[test]
+    fn no_other_content_is_accepted(one in json_value(), other in json_value()) {
+        let keys = keys(&["5a"]);
+        let seal = keys.seal(Purpose::Approval, &one);
+        let accepted = keys.verify(Purpose::Approval, &other, &seal).is_ok();
+        prop_assert_eq!(accepted, callgate::json::equal(&one, &other));
+    }
+
+    #[test]
+    fn nothing_from_outside_panics(text in ".{0,200}", content in json_value()) {
+        prop_assert!(keys(&["5a"]).verify(Purpose::Session, &content, &text).is_err());
+    }
+}
