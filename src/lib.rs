@@ -9,6 +9,7 @@ pub mod json;
 pub mod call;
 pub mod host;
 pub mod state;
+pub mod message;
 
 // Reading: rules files → trees with places.
 pub mod source;
