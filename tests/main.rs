@@ -19,6 +19,8 @@ mod design_examples;
 #[cfg(test)]
 mod detect;
 #[cfg(test)]
+mod dialects;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod expressions;

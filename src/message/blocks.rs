@@ -52,8 +52,9 @@ pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Valu
     }
 }
 
-/// The part in an envelope. It stays unknown here, whatever it would say in its own dialect. An envelope that we
-/// would not have written like this is none.
+/// The part in an envelope, which stays unknown. One that its own dialect would understand is left in it: whoever may put
+/// a block among what a user says must not be able to say more by it, once it is translated. So is what we
+/// would not have written like this.
 pub(super) fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     let map = block.as_object()?;
     if map.get("type")?.as_str()? != ENVELOPE {
@@ -69,7 +70,20 @@ pub(super) fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     };
     let known = 3 + usize::from(slot != Slot::Content);
     let part = map.get("part").filter(|_| map.len() == known)?;
+    // What is inside must not be looked into over and over, so nothing of ours may be in it.
+    if holds_ours(part) || !from.leaves_unknown(slot, part) {
+        return None;
+    }
     Some(Part::read(from, slot, part.clone(), Content::Other))
+}
+
+/// Whether anything in a value is of a kind that we made up.
+fn holds_ours(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_ours),
+        Value::Object(map) => is_ours(value) || map.values().any(holds_ours),
+        _ => false,
+    }
 }
 
 /// Whether a block is of a kind that we made up, and no provider accepts, wherever it stands.

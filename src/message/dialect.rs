@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::history::{Frame, History, Message, Role, Root};
+use super::part::{Content, Part, Slot};
 use super::{ai_sdk, anthropic, gemini, identity, layout, openai_chat, openai_responses};
 use crate::json::{MAX_DEPTH, deeper_than};
 
@@ -118,6 +119,23 @@ impl Dialect {
             Self::Gemini => gemini::write(messages),
             Self::AiSdk => ai_sdk::write(messages),
         }
+    }
+
+    /// Whether nothing in this dialect is said by a part, whoever says it.
+    pub(super) fn leaves_unknown(self, slot: Slot, part: &Value) -> bool {
+        let spoken = |member: &str, value: Value| {
+            Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
+        };
+        let said = |role| layout::message(role, self.said(), vec![part.clone()].into());
+        let messages = match slot {
+            Slot::Content => ["user", "assistant", "tool", "system"].map(said).to_vec(),
+            Slot::ToolCalls => vec![spoken("tool_calls", vec![part.clone()].into())],
+            Slot::FunctionCall => vec![spoken("function_call", part.clone())],
+            Slot::Refusal => return part.is_string(),
+            Slot::Whole => vec![part.clone()],
+        };
+        let unknown = |part: &Part| *part.content() == Content::Other;
+        messages.iter().all(|message| self.read_message(message).parts.iter().all(unknown))
     }
 
     /// The member of a message that holds what is said.

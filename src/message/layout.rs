@@ -119,6 +119,8 @@ fn role_of(part: &Part, message: &Role) -> Role {
     match part.content() {
         Content::Result(_) | Content::Response(_) => Role::Tool,
         Content::Call(_) | Content::Request(_) => Role::Assistant,
+        // A tool's message says nothing but results, and must not be read as one.
+        Content::Text(_) | Content::Other if *message == Role::Tool => Role::User,
         Content::Text(_) | Content::Other => message.clone(),
     }
 }
