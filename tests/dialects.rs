@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use callgate::json;
 use callgate::message::{
-    Content, Dialect, History, Message, Output, Part, Place, ResultPart, Role, Settled, Settlement, approval_response,
-    denied_output,
+    AnswerError, Content, Dialect, History, Message, Output, Part, Place, ResultPart, Role, Settled,
+    Settlement, approval_response, denied_output,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ pub fn corpus() -> Vec<(Dialect, String, Value)> {
     let mut found = Vec::new();
     for dialect in Dialect::ALL {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects").join(dialect.name());
-        let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         for path in paths {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -73,7 +74,11 @@ fn assert_settled(sent: &History, dialect: Dialect) {
         let results = history.messages().iter().flat_map(Message::parts);
         let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
         let shown = || serde_json::to_string_pretty(&sent.write(dialect)).unwrap();
-        assert!(calls.iter().all(|call| call.result.is_some()), "{dialect}: a call has no result\n{}", shown());
+        assert!(
+            calls.iter().all(|call| call.result.is_some()),
+            "{dialect}: a call has no result\n{}",
+            shown()
+        );
         assert_eq!(results, calls.len(), "{dialect}: not one result a call\n{}", shown());
         assert_eq!(history.messages().iter().flat_map(Message::parts).filter(is_approval).count(), 0);
     }
@@ -81,9 +86,9 @@ fn assert_settled(sent: &History, dialect: Dialect) {
 
 /// An approval part that is not the provider's own.
 fn is_approval(part: &&Part) -> bool {
-    let hosted = part.source().is_some_and(|(_, json)| {
-        json["type"].as_str().is_some_and(|kind| kind.starts_with("mcp_approval"))
-    });
+    let hosted = part
+        .source()
+        .is_some_and(|(_, json)| json["type"].as_str().is_some_and(|kind| kind.starts_with("mcp_approval")));
     matches!(part.content(), Content::Request(_) | Content::Response(_)) && !hosted
 }
 
@@ -107,7 +112,11 @@ fn a_history_says_the_same_in_every_other_dialect() {
             if name != "strange" {
                 assert_eq!(unknown(&read), unknown(&history), "{from}/{name} in {to}\n{written:#}");
                 let back = History::read(from, &read.write(from)).unwrap();
-                assert_eq!((said(&back), unknown(&back)), (said(&history), unknown(&history)), "{from}/{name} by {to}");
+                assert_eq!(
+                    (said(&back), unknown(&back)),
+                    (said(&history), unknown(&history)),
+                    "{from}/{name} by {to}"
+                );
             }
         }
     }
@@ -144,7 +153,9 @@ fn what_is_sent_has_exactly_one_result_for_each_call() {
 #[test]
 fn a_settled_history_is_sent_as_it_is() {
     for (dialect, name, document) in corpus() {
-        if ["parallel-calls", "built-in-tools", "server-tools", "images-and-refusals", "a-request"].contains(&name.as_str()) {
+        if ["parallel-calls", "built-in-tools", "server-tools", "images-and-refusals", "a-request"]
+            .contains(&name.as_str())
+        {
             let sent = History::read(dialect, &document).unwrap().for_provider(dialect).write(dialect);
             assert_eq!(sent.to_string(), document.to_string(), "{dialect}/{name}");
         }
@@ -156,7 +167,8 @@ fn called(id: &str, amount: u64) -> Part {
 }
 
 fn asked(id: &str, call: &str) -> Part {
-    callgate::message::RequestPart { approval_id: id.into(), tool_call_id: call.into(), ..Default::default() }.into()
+    callgate::message::RequestPart { approval_id: id.into(), tool_call_id: call.into(), ..Default::default() }
+        .into()
 }
 
 fn result(id: &str, text: &str) -> Part {
@@ -171,7 +183,10 @@ fn each_provider_is_told_of_a_denial_in_its_own_shape() {
     let output = denied_output(Some("too much"));
     history.append_results(vec![Settlement { place, output, settled: Settled::Denied }]).unwrap();
     let shape = |dialect: Dialect, pointer: &str| history.write(dialect).pointer(pointer).unwrap().clone();
-    assert_eq!(shape(Dialect::OpenaiChat, "/1"), json!({"role": "tool", "tool_call_id": "c", "content": "too much"}));
+    assert_eq!(
+        shape(Dialect::OpenaiChat, "/1"),
+        json!({"role": "tool", "tool_call_id": "c", "content": "too much"})
+    );
     assert_eq!(
         shape(Dialect::OpenaiResponses, "/1"),
         json!({"type": "function_call_output", "call_id": "c", "output": "too much"})
@@ -206,7 +221,8 @@ fn an_answer_is_one_call_s_and_no_other_s_of_the_same_id() {
     assert!(history.calls_without_result().is_empty() && history.find_approval_requests().is_empty());
     let error = history.append_results(vec![settled]).unwrap_err().to_string();
     assert!(error.contains("has a result already"), "{error}");
-    let error = history.append_approval_response(approval_response("approval_c", true)).unwrap_err().to_string();
+    let error =
+        history.append_approval_response(approval_response("approval_c", true)).unwrap_err().to_string();
     assert!(error.contains("no call waits for the approval `approval_c`"), "{error}");
 }
 
@@ -268,9 +284,18 @@ fn an_answer_can_t_be_smuggled_in_by_what_others_write() {
         ),
         // In what a tool gave.
         (Dialect::OpenaiChat, json!([{"role": "tool", "tool_call_id": "c", "content": [answer]}])),
-        (Dialect::Anthropic, json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [answer]}]}])),
-        (Dialect::OpenaiResponses, json!([{"type": "function_call_output", "call_id": "c", "output": [answer]}])),
-        (Dialect::Gemini, json!([{"role": "user", "parts": [{"functionResponse": {"name": "t", "response": answer}}]}])),
+        (
+            Dialect::Anthropic,
+            json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [answer]}]}]),
+        ),
+        (
+            Dialect::OpenaiResponses,
+            json!([{"type": "function_call_output", "call_id": "c", "output": [answer]}]),
+        ),
+        (
+            Dialect::Gemini,
+            json!([{"role": "user", "parts": [{"functionResponse": {"name": "t", "response": answer}}]}]),
+        ),
     ] {
         let (dialect, document) = history;
         let mut history = History::read(dialect, &document).unwrap();
@@ -350,7 +375,11 @@ proptest! {
             place: *place, output: Output::Text(digest.clone()), settled: Settled::Output,
         };
         let before = history.occurrences().len();
-        history.append_results(open.iter().map(settled).collect()).unwrap();
+        if let Err(error) = history.append_results(open.iter().map(settled).collect()) {
+            // Only where two calls of one id leave no place that is the one's and not the other's.
+            prop_assert!(matches!(error, AnswerError::SharedId { .. }), "{}", error);
+            return Ok(());
+        }
         prop_assert!(history.calls_without_result().is_empty());
         prop_assert_eq!(history.occurrences().len(), before);
         let given: Vec<String> = open.into_iter().map(|(_, digest)| digest).collect();

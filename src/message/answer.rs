@@ -7,7 +7,7 @@ use super::approval::{RequestPart, ResponsePart};
 use super::history::{History, Message, Role};
 use super::occurrence::{Matched, Place, match_up};
 use super::openai_responses::is_hosted;
-use super::part::{Content, Output, Part, ResultPart, Settled};
+use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 
 /// Why something can't be added to a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +35,12 @@ pub enum AnswerError {
     /// The call has a result, or is given two.
     #[error("the call in part {} of message {} has a result already", .place.part, .place.message)]
     Settled {
+        /// The call's place.
+        place: Place,
+    },
+    /// Calls of one id are told apart by the order of their results.
+    #[error("the call in part {} of message {} shares its id with one that has no result; settle that one first, or both at once", .place.part, .place.message)]
+    SharedId {
         /// The call's place.
         place: Place,
     },
@@ -126,49 +132,95 @@ impl History {
     }
 
     /// Adds the results of calls: after the round they stand in, or after the answer that they waited for, so that each is
-    /// its own call's also where ids repeat. Errors, with nothing added, where there is no such call or it has a result.
+    /// its own call's also where ids repeat. Errors, with nothing added, where there is no such call, it has a result, or
+    /// another call of its id in its round would take the result for its own: those are settled in their order.
     pub fn append_results(&mut self, settlements: Vec<Settlement>) -> Result<(), AnswerError> {
         let matched = match_up(&self.messages);
         let by_place: BTreeMap<Place, &Matched> = matched.iter().map(|call| (call.place, call)).collect();
-        let mut added: BTreeMap<usize, BTreeMap<Place, Part>> = BTreeMap::new();
+        let mut results: BTreeMap<Place, (&Matched, ResultPart)> = BTreeMap::new();
         for Settlement { place, output, settled } in settlements {
-            let call = *by_place.get(&place).ok_or(AnswerError::NoCall { place })?;
-            let Some(Content::Call(named)) = self.part(place).map(Part::content) else {
-                return Err(AnswerError::NoCall { place });
-            };
-            let (call_id, name) = (named.id.clone(), named.name.clone());
-            let at = self.place_of_result(call, &matched);
-            let part = Part::result(ResultPart { call_id, name, output, settled });
-            let doubled = added.entry(at).or_default().insert(place, part).is_some();
+            let call = by_place.get(&place).ok_or(AnswerError::NoCall { place })?;
+            let named = self.call_at(place).ok_or(AnswerError::NoCall { place })?;
+            let result = ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, settled };
+            let doubled = results.insert(place, (call, result)).is_some();
             if doubled || call.result.is_some() {
                 return Err(AnswerError::Settled { place });
             }
         }
-        // From the end, so that the earlier indices stay.
-        for (at, results) in added.into_iter().rev() {
-            self.messages.insert(at, Message::new(Role::Tool, results.into_values().collect()));
+        let with_results = self
+            .with_results(&matched, &results, true)
+            .or_else(|| self.with_results(&matched, &results, false));
+        match (with_results, results.keys().next()) {
+            (Some(messages), _) => self.messages = messages,
+            (None, Some(place)) => return Err(AnswerError::SharedId { place: *place }),
+            (None, None) => {}
         }
         Ok(())
     }
 
-    /// The index of the message that a call's result becomes.
-    fn place_of_result(&self, call: &Matched, all: &[Matched]) -> usize {
-        let rest = self.messages.iter().enumerate().skip(call.place.message);
-        let model = rest.skip_while(|(_, message)| message.role == Role::Assistant);
-        let after_round =
-            model.skip_while(|(_, message)| message.role == Role::Tool).map(|(index, _)| index).next();
-        let after_round = after_round.unwrap_or(self.messages.len());
-        let Some(answer) = call.responses.last() else { return after_round };
-        let after_answer = after_round.max(answer.message.saturating_add(1));
-        // A later call of the same id would take the result for its own.
-        let id = |call: &Matched| match self.part(call.place).map(Part::content) {
-            Some(Content::Call(call)) => Some(call.id.as_str()),
-            _ => None,
-        };
-        let taken = all.iter().any(|later| {
-            later.place > call.place && later.place.message < after_answer && id(later) == id(call)
+    /// The messages with these results, where each is then its own call's and no other call's result has changed.
+    fn with_results(
+        &self,
+        matched: &[Matched],
+        results: &BTreeMap<Place, (&Matched, ResultPart)>,
+        after_answers: bool,
+    ) -> Option<Vec<Message>> {
+        // Calls of one id and round are told apart by their order alone, so their results stand together.
+        let key = |call: &Matched| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
+        let mut after: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for (call, _) in results.values() {
+            let mut index = self.end_of_round(call.place.message);
+            if after_answers && let Some(answer) = call.responses.last() {
+                index = index.max(answer.message.saturating_add(1));
+            }
+            let latest = after.entry(key(call)?).or_default();
+            *latest = index.max(*latest);
+        }
+        for call in matched {
+            if let (Some(result), Some(latest)) = (call.result, key(call).and_then(|key| after.get_mut(&key)))
+            {
+                *latest = (*latest).max(result.message.saturating_add(1));
+            }
+        }
+        let mut added: BTreeMap<usize, Vec<Part>> = BTreeMap::new();
+        for (call, result) in results.values() {
+            added.entry(*after.get(&key(call)?)?).or_default().push(Part::result(result.clone()));
+        }
+        let mut messages = self.messages.clone();
+        // From the end, so that the earlier indices stay.
+        for (index, parts) in added.into_iter().rev() {
+            messages.insert(index, Message::new(Role::Tool, parts));
+        }
+        let new = History::new(messages);
+        let before = matched.iter().map(|call| match results.get(&call.place) {
+            Some((_, result)) => Some(result),
+            None => call.result.and_then(|place| self.result_at(place)),
         });
-        if taken { after_round } else { after_answer }
+        let now = match_up(&new.messages);
+        let same = before.eq(now.iter().map(|call| call.result.and_then(|place| new.result_at(place))));
+        same.then_some(new.messages)
+    }
+
+    /// The index after the round of this message and the results that follow it.
+    fn end_of_round(&self, message: usize) -> usize {
+        let rest = self.messages.iter().enumerate().skip(message);
+        let after_calls = rest.skip_while(|(_, message)| message.role == Role::Assistant);
+        let mut after_results = after_calls.skip_while(|(_, message)| message.role == Role::Tool);
+        after_results.next().map_or(self.messages.len(), |(index, _)| index)
+    }
+
+    fn call_at(&self, place: Place) -> Option<&CallPart> {
+        match self.part(place)?.content() {
+            Content::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn result_at(&self, place: Place) -> Option<&ResultPart> {
+        match self.part(place)?.content() {
+            Content::Result(result) => Some(result),
+            _ => None,
+        }
     }
 
     fn request_at(&self, place: Place) -> Option<&RequestPart> {

@@ -55,7 +55,7 @@ pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Valu
 /// The part in an envelope, which stays unknown. One that its own dialect would understand is left in it: whoever may put
 /// a block among what a user says must not be able to say more by it, once it is translated. So is what we
 /// would not have written like this.
-pub(super) fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
+fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     let map = block.as_object()?;
     if map.get("type")?.as_str()? != ENVELOPE {
         return None;

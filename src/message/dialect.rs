@@ -128,7 +128,9 @@ impl Dialect {
         };
         let said = |role| layout::message(role, self.said(), vec![part.clone()].into());
         let messages = match slot {
-            Slot::Content => ["user", "assistant", "tool", "system"].map(said).to_vec(),
+            // What OpenAI's tools say is one result, not parts.
+            Slot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
+            Slot::Content => ["user", "assistant", "tool"].map(said).to_vec(),
             Slot::ToolCalls => vec![spoken("tool_calls", vec![part.clone()].into())],
             Slot::FunctionCall => vec![spoken("function_call", part.clone())],
             Slot::Refusal => return part.is_string(),

@@ -50,10 +50,8 @@ fn read_spoken(map: &Map<String, Value>, frame: &mut Map<String, Value>, parts: 
     }
     if let Some(Value::Array(calls)) = map.get("tool_calls") {
         for call in calls {
-            parts.push(blocks::opened(DIALECT, call).unwrap_or_else(|| {
-                let content = read_call(call).map_or(Content::Other, Content::Call);
-                Part::read(DIALECT, Slot::ToolCalls, call.clone(), content)
-            }));
+            let content = read_call(call).map_or(Content::Other, Content::Call);
+            parts.push(Part::read(DIALECT, Slot::ToolCalls, call.clone(), content));
         }
         frame.insert("tool_calls".to_owned(), Value::Array(Vec::new()));
     }
@@ -150,12 +148,16 @@ impl<'a> Draft<'a> {
                 written.push(write_result(result));
             }
             (_, Some((Slot::FunctionCall, json))) => self.function_call = Some(json.clone()),
-            (_, Some((Slot::Refusal, json))) => self.refusal = Some(json.clone()),
+            (_, Some((Slot::Refusal, json))) => {
+                if self.is_closed() {
+                    self.finish(written);
+                }
+                self.refusal = Some(json.clone());
+            }
             (_, Some((Slot::ToolCalls, json))) => self.calls.push(json.clone()),
             (Content::Call(call), _) => self.calls.push(write_call(call)),
             _ => {
-                // The content stands before the calls, so what is said after them is another message.
-                if !self.calls.is_empty() {
+                if self.is_closed() {
                     self.finish(written);
                 }
                 self.said.push(part);
@@ -163,11 +165,13 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The content and a refusal stand before the calls, so what is said after those is another message.
+    fn is_closed(&self) -> bool {
+        self.refusal.is_some() || !self.calls.is_empty() || self.function_call.is_some()
+    }
+
     fn finish(&mut self, written: &mut Vec<Value>) {
-        let spoken = !self.said.is_empty()
-            || !self.calls.is_empty()
-            || self.function_call.is_some()
-            || self.refusal.is_some();
+        let spoken = !self.said.is_empty() || self.is_closed();
         if self.frame.is_none() && !spoken {
             return;
         }

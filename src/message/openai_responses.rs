@@ -34,9 +34,6 @@ pub(super) fn read(json: &Value) -> Message {
         (Some(Value::String(kind)), _) => kind.as_str(),
         _ => "",
     };
-    if let Some(part) = blocks::opened(DIALECT, json) {
-        return Message::new(Role::Other(String::new()), vec![part]);
-    }
     let (role, content) = match kind {
         CALL => (Role::Assistant, read_call(map).map(Content::Call)),
         CUSTOM_CALL => (Role::Assistant, read_custom_call(map).map(Content::Call)),

@@ -32,8 +32,14 @@ fn input() -> impl Strategy<Value = Value> {
 
 fn silent() -> impl Strategy<Value = Part> {
     prop_oneof![
-        Just(Part::other(Dialect::OpenaiChat, json!({"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}))),
-        Just(Part::other(Dialect::OpenaiResponses, json!({"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"}))),
+        Just(Part::other(
+            Dialect::OpenaiChat,
+            json!({"type": "image_url", "image_url": {"url": "https://example.com/a.png"}})
+        )),
+        Just(Part::other(
+            Dialect::OpenaiResponses,
+            json!({"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"})
+        )),
         Just(Part::other(Dialect::Gemini, json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}}))),
     ]
 }
@@ -63,15 +69,28 @@ fn call() -> impl Strategy<Value = Part> {
 fn request() -> impl Strategy<Value = Part> {
     (id(), id(), prop::option::of(input())).prop_map(|(approval, call, input)| {
         let policies = vec!["p".to_owned()];
-        RequestPart { approval_id: format!("approval_{approval}"), tool_call_id: call, input, policies, ..Default::default() }
-            .into()
+        RequestPart {
+            approval_id: format!("approval_{approval}"),
+            tool_call_id: call,
+            input,
+            policies,
+            ..Default::default()
+        }
+        .into()
     })
 }
 
 fn response() -> impl Strategy<Value = Part> {
     (id(), any::<bool>(), prop::option::of(text()), prop::option::of(input())).prop_map(
         |(approval, approved, reason, output)| {
-            ResponsePart { approval_id: format!("approval_{approval}"), approved, reason, output, ..Default::default() }.into()
+            ResponsePart {
+                approval_id: format!("approval_{approval}"),
+                approved,
+                reason,
+                output,
+                ..Default::default()
+            }
+            .into()
         },
     )
 }
@@ -113,17 +132,71 @@ fn plain(message: &Message) -> Message {
 }
 
 const KEYS: [&str; 34] = [
-    "role", "content", "parts", "tool_calls", "function", "name", "arguments", "id", "call_id", "tool_call_id", "type",
-    "text", "input", "output", "tool_use_id", "functionCall", "functionResponse", "response", "args", "toolCallId",
-    "toolName", "messages", "contents", "system", "instructions", "systemInstruction", "approvalId", "approved", "part",
-    "dialect", "slot", "refusal", "function_call", "value",
+    "role",
+    "content",
+    "parts",
+    "tool_calls",
+    "function",
+    "name",
+    "arguments",
+    "id",
+    "call_id",
+    "tool_call_id",
+    "type",
+    "text",
+    "input",
+    "output",
+    "tool_use_id",
+    "functionCall",
+    "functionResponse",
+    "response",
+    "args",
+    "toolCallId",
+    "toolName",
+    "messages",
+    "contents",
+    "system",
+    "instructions",
+    "systemInstruction",
+    "approvalId",
+    "approved",
+    "part",
+    "dialect",
+    "slot",
+    "refusal",
+    "function_call",
+    "value",
 ];
 
 const WORDS: [&str; 28] = [
-    "user", "assistant", "model", "tool", "system", "function", "text", "tool_use", "tool_result", "tool-call",
-    "tool-result", "function_call", "function_call_output", "custom_tool_call", "message", "tool-approval-request",
-    "tool-approval-response", "callgate-part", "gemini", "openai-chat", "anthropic", "c1", "", "{\"a\":1}", "{", "json",
-    "mcp_approval_request", "mcp_approval_response",
+    "user",
+    "assistant",
+    "model",
+    "tool",
+    "system",
+    "function",
+    "text",
+    "tool_use",
+    "tool_result",
+    "tool-call",
+    "tool-result",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "message",
+    "tool-approval-request",
+    "tool-approval-response",
+    "callgate-part",
+    "gemini",
+    "openai-chat",
+    "anthropic",
+    "c1",
+    "",
+    "{\"a\":1}",
+    "{",
+    "json",
+    "mcp_approval_request",
+    "mcp_approval_response",
 ];
 
 /// Values of the words that the dialects use.
@@ -147,15 +220,14 @@ fn value() -> impl Strategy<Value = Value> {
 /// A history of the corpus in which some values are exchanged, or a list of values of the dialects' words.
 pub fn document() -> impl Strategy<Value = Value> {
     let corpus: Vec<Value> = super::corpus().into_iter().map(|(_, _, document)| document).collect();
-    let mutated = (prop::sample::select(corpus), prop::collection::vec((any::<usize>(), value()), 1..4)).prop_map(
-        |(mut document, changes)| {
+    let mutated = (prop::sample::select(corpus), prop::collection::vec((any::<usize>(), value()), 1..4))
+        .prop_map(|(mut document, changes)| {
             for (at, new) in changes {
                 let count = nodes(&document);
                 replace(&mut document, &mut (at % count), &new);
             }
             document
-        },
-    );
+        });
     prop_oneof![mutated, prop::collection::vec(value(), 0..5).prop_map(Value::from)]
 }
 
