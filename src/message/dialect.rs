@@ -136,8 +136,14 @@ impl Dialect {
             Slot::Refusal => return part.is_string(),
             Slot::Whole => vec![part.clone()],
         };
-        let unknown = |part: &Part| *part.content() == Content::Other;
-        messages.iter().all(|message| self.read_message(message).parts.iter().all(unknown))
+        // The AI SDK's model brings results of its provider's own tools, which are known by the call beside them.
+        let unknown = |message: &Message, part: &Part| match part.content() {
+            Content::Other => true,
+            Content::Result(_) => self == Self::AiSdk && message.role != Role::User,
+            _ => false,
+        };
+        let mut read = messages.iter().map(|message| self.read_message(message));
+        read.all(|message| message.parts.iter().all(|part| unknown(&message, part)))
     }
 
     /// The member of a message that holds what is said.

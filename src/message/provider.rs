@@ -141,6 +141,10 @@ fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<M
     if own.is_none() && matches!(&message.role, Role::Other(name) if !name.is_empty()) {
         return None;
     }
+    // Without its answers, it would be the result of no call.
+    if own.is_some() && dialect == Dialect::OpenaiChat && message.role == Role::Tool {
+        return None;
+    }
     let parts: Vec<Part> =
         message.parts.iter().filter_map(|part| accepted_part(dialect, part, with_results)).collect();
     let said_nothing = own.is_some() && message.parts.is_empty();
