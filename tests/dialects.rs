@@ -84,6 +84,92 @@ fn assert_settled(sent: &History, dialect: Dialect) {
     }
 }
 
+/// Asserts what the providers demand beyond their types: the results of a round stand right after its calls.
+fn assert_in_order(dialect: Dialect, document: &Value) {
+    let messages = document
+        .as_array()
+        .or(["messages", "contents"].iter().find_map(|list| document[*list].as_array()))
+        .unwrap();
+    let said = if dialect == Dialect::Gemini { "parts" } else { "content" };
+    let of = |message: &Value, list: &str, id: &dyn Fn(&Value) -> Option<String>| -> Vec<String> {
+        message[list].as_array().into_iter().flatten().filter_map(id).collect()
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let typed = |kind: &'static str, id: &'static str| {
+        move |block: &Value| (block["type"] == kind).then(|| text(&block[id])).flatten()
+    };
+    match dialect {
+        Dialect::OpenaiResponses => {
+            let ids = |kinds: [&str; 2]| {
+                let items = messages.iter().filter(|item| kinds.iter().any(|kind| item["type"] == *kind));
+                let mut ids: Vec<String> = items.map(|item| item["call_id"].to_string()).collect();
+                ids.sort();
+                ids
+            };
+            let results = ids(["function_call_output", "custom_tool_call_output"]);
+            assert_eq!(ids(["function_call", "custom_tool_call"]), results, "{document:#}");
+        }
+        Dialect::OpenaiChat => {
+            let mut expected: Vec<String> = Vec::new();
+            for message in messages {
+                if message["role"] == "tool" {
+                    assert_eq!(
+                        text(&message["tool_call_id"]),
+                        (!expected.is_empty()).then(|| expected.remove(0)),
+                        "{document:#}"
+                    );
+                } else {
+                    assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+                    expected = of(message, "tool_calls", &|call| text(&call["id"]));
+                }
+            }
+            assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+        }
+        Dialect::Anthropic | Dialect::Gemini | Dialect::AiSdk => {
+            let mut expected: Vec<String> = Vec::new();
+            let mut all: Vec<String> = Vec::new();
+            let mut last = Value::Null;
+            for message in messages {
+                let (calls, results) = match dialect {
+                    Dialect::Anthropic => (
+                        of(message, said, &typed("tool_use", "id")),
+                        of(message, said, &typed("tool_result", "tool_use_id")),
+                    ),
+                    Dialect::AiSdk => (
+                        of(message, said, &typed("tool-call", "toolCallId")),
+                        of(message, said, &typed("tool-result", "toolCallId")),
+                    ),
+                    _ => (
+                        of(message, said, &|part| text(&part["functionCall"]["id"])),
+                        of(message, said, &|part| text(&part["functionResponse"]["id"])),
+                    ),
+                };
+                assert_eq!(results, expected, "{dialect}\n{document:#}");
+                let first = &message[said][0];
+                let result_first = first["type"] == "tool_result"
+                    || first["type"] == "tool-result"
+                    || !first["functionResponse"].is_null();
+                assert!(
+                    results.is_empty() || result_first,
+                    "{dialect}: something stands before the results\n{document:#}"
+                );
+                all.extend(calls.iter().cloned());
+                expected = calls;
+                if dialect != Dialect::AiSdk && message["role"] != "system" {
+                    assert_ne!(
+                        message["role"], last,
+                        "{dialect}: the speakers do not take turns\n{document:#}"
+                    );
+                }
+                last = message["role"].clone();
+            }
+            assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+            let unique: std::collections::BTreeSet<&String> = all.iter().collect();
+            assert!(dialect != Dialect::Anthropic || unique.len() == all.len(), "ids repeat\n{document:#}");
+        }
+    }
+}
+
 /// An approval part that is not the provider's own.
 fn is_approval(part: &&Part) -> bool {
     let hosted = part
@@ -146,6 +232,9 @@ fn what_is_sent_has_exactly_one_result_for_each_call() {
         let history = History::read(from, &document).unwrap();
         for to in Dialect::ALL {
             assert_settled(&history.for_provider(to), to);
+            if to != from {
+                assert_in_order(to, &history.for_provider(to).write(to));
+            }
         }
     }
 }
@@ -361,6 +450,7 @@ proptest! {
     fn i5_what_is_sent_settles_every_call_once(history in generated::history()) {
         for dialect in Dialect::ALL {
             assert_settled(&history.for_provider(dialect), dialect);
+            assert_in_order(dialect, &history.for_provider(dialect).write(dialect));
             let read = History::read(dialect, &history.write(dialect)).unwrap();
             assert_settled(&read.for_provider(dialect), dialect);
         }

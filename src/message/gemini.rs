@@ -68,7 +68,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
 fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
     let response = map.get("response");
     let (output, settled) =
-        match response.and_then(|response| Some((response.get("output"), response.get("error")))) {
+        match response.map(|response| (response.get("output"), response.get("error"))) {
             Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),
             Some((None, Some(error))) => (Output::of(error.clone()), Settled::Error),
             _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),

@@ -14,7 +14,8 @@ impl History {
     /// The history to send to a model; keep the original, which says more. What differs:
     ///
     /// - Approval parts are left out, but for the provider's own (hosted MCP calls of OpenAI Responses).
-    /// - Parts that only another dialect understands are left out, and messages of roles that only another one has.
+    /// - Parts that only another dialect understands are left out, and messages of roles that only another one has; of
+    ///   results also what the dialect has no room for there (OpenAI Chat and Gemini: all but texts).
     /// - Each call has exactly one result, in the message after its round. Of several the first is kept; a result without a
     ///   call is left out; a call that was denied is given the denial, and one that has not run is given an error that says so.
     /// - OpenAI Chat: what is said in a round stands before its calls. Anthropic: ids that repeat, or that have characters it
@@ -160,13 +161,22 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
         }
         Content::Other => part.own(dialect).filter(|own| !blocks::is_ours(&own.json)).map(|_| part.clone()),
         Content::Result(_) if !with_results => None,
-        Content::Result(result) => match &result.output {
-            Output::Parts(parts) if parts.iter().any(|part| part.foreign_to(dialect)) => {
-                let parts = parts.iter().filter_map(|part| accepted_part(dialect, part, false)).collect();
-                Some(Part::result(ResultPart { output: Output::Parts(parts), ..result.clone() }))
+        Content::Result(result) => {
+            let Output::Parts(parts) = &result.output else { return Some(part.clone()) };
+            let texts_only = match dialect {
+                Dialect::OpenaiChat => part.own(dialect).is_none(),
+                Dialect::Gemini => true,
+                Dialect::AiSdk => result.settled != Settled::Output,
+                Dialect::OpenaiResponses | Dialect::Anthropic => false,
+            };
+            let accepted =
+                |part: &&Part| part.as_text().is_some() || !(texts_only || part.foreign_to(dialect));
+            if parts.iter().all(|part| accepted(&part)) {
+                return Some(part.clone());
             }
-            _ => Some(part.clone()),
-        },
+            let output = Output::Parts(parts.iter().filter(accepted).cloned().collect());
+            Some(Part::result(ResultPart { output, ..result.clone() }))
+        }
     }
 }
 
