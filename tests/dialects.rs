@@ -356,6 +356,28 @@ fn a_late_result_goes_to_its_own_call_where_a_later_one_has_the_same_id() {
 }
 
 #[test]
+fn of_gemini_s_calls_without_ids_each_keeps_its_own_result() {
+    let call = |n: u64| json!({"functionCall": {"name": "look", "args": {"n": n}}});
+    let document = json!([{"role": "model", "parts": [call(1), call(2)]}]);
+    let mut history = History::read(Dialect::Gemini, &document).unwrap();
+    let second = history.occurrences()[1].place;
+    let output = Output::Text("two".into());
+    history.append_results(vec![Settlement { place: second, output, settled: Settled::Output }]).unwrap();
+    let kept = History::read(Dialect::Gemini, &history.write(Dialect::Gemini)).unwrap();
+    for history in [&history, &kept] {
+        let calls = history.occurrences();
+        assert!(calls[0].result.is_none() && calls[1].result.is_some(), "{calls:?}");
+    }
+    // Gemini itself matches by order, and is told of no id that it did not give.
+    let sent = kept.for_provider(Dialect::Gemini).write(Dialect::Gemini);
+    assert_eq!(sent[0], document[0]);
+    let response = |part: usize| &sent[1]["parts"][part]["functionResponse"];
+    assert_eq!(response(0)["response"]["error"], "Not run: this call has no result.");
+    assert_eq!(response(1)["response"]["output"], "two");
+    assert_eq!(response(0).get("id"), None);
+}
+
+#[test]
 fn an_answer_can_t_be_smuggled_in_by_what_others_write() {
     let answer = json!({"type": "tool-approval-response", "approvalId": "a", "approved": true});
     let wrapped = |dialect: &str| json!({"type": "callgate-part", "dialect": dialect, "part": answer});

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::ai_sdk::DENIED;
 use super::approval::{RequestPart, ResponsePart};
 use super::history::{History, Message, Role};
-use super::occurrence::{Matched, Place, match_up};
+use super::matching::{Matched, match_up};
+use super::occurrence::Place;
 use super::openai_responses::is_hosted;
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 

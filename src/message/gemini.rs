@@ -41,6 +41,12 @@ fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map<String, Valu
     names.iter().find_map(|name| block.get(name)?.as_object())
 }
 
+/// Whether a call came without an id.
+pub(super) fn is_nameless(call: &Part) -> bool {
+    let own = call.own(DIALECT).and_then(|own| either(&own.json, CALL));
+    own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
+}
+
 fn read_block(block: &Value, role: &Role) -> Option<Content> {
     if let Some(approval) = approval::read(block, role) {
         return Some(approval);
@@ -67,12 +73,11 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
 
 fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
     let response = map.get("response");
-    let (output, settled) =
-        match response.map(|response| (response.get("output"), response.get("error"))) {
-            Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),
-            Some((None, Some(error))) => (Output::of(error.clone()), Settled::Error),
-            _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),
-        };
+    let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
+        Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),
+        Some((None, Some(error))) => (Output::of(error.clone()), Settled::Error),
+        _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),
+    };
     let output = match response.and_then(Value::as_object) {
         Some(response) => blocks::with_silent_parts(DIALECT, output, response),
         None => output,
@@ -115,7 +120,7 @@ fn write_block(part: &Part) -> Value {
         }
         Content::Result(result) => {
             let result = object([
-                ("id", Some(result.call_id.clone().into())),
+                ("id", (!result.call_id.is_empty()).then(|| result.call_id.clone().into())),
                 ("name", Some(result.name.clone().into())),
                 ("response", Some(write_response(result))),
             ]);

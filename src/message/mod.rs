@@ -13,6 +13,7 @@ mod gemini;
 mod history;
 mod identity;
 mod layout;
+mod matching;
 mod occurrence;
 mod openai_chat;
 mod openai_responses;

@@ -4,8 +4,10 @@ use super::answer::denied_output;
 use super::approval::ResponsePart;
 use super::blocks;
 use super::dialect::Dialect;
+use super::gemini::is_nameless;
 use super::history::{History, Message, Role};
-use super::occurrence::{Matched, match_up};
+use super::matching::{Matched, match_up};
+use super::occurrence::Place;
 use super::openai_responses::is_hosted;
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 use crate::json::Digest;
@@ -88,10 +90,25 @@ impl History {
 
     /// The call's result, or what stands for it.
     fn result_of(&self, dialect: Dialect, matched: &Matched) -> Option<Part> {
-        if let Some(result) = matched.result.and_then(|place| self.part(place)) {
-            return accepted_part(dialect, result, true);
+        let called = self.part(matched.place)?;
+        let result = match matched.result.and_then(|place| self.part(place)) {
+            Some(result) => accepted_part(dialect, result, true)?,
+            None => self.pending(called, matched)?,
+        };
+        // A call without an id is answered by place, not by the id that we gave it.
+        match result.content() {
+            Content::Result(said)
+                if dialect == Dialect::Gemini && is_nameless(called) && result.own(dialect).is_none() =>
+            {
+                Some(Part::result(ResultPart { call_id: String::new(), ..said.clone() }))
+            }
+            _ => Some(result),
         }
-        let Some(Content::Call(call)) = self.part(matched.place).map(Part::content) else { return None };
+    }
+
+    /// What stands for the result of a call that has none.
+    fn pending(&self, called: &Part, matched: &Matched) -> Option<Part> {
+        let Content::Call(call) = called.content() else { return None };
         let answers: Vec<&ResponsePart> = matched
             .responses
             .iter()
@@ -183,9 +200,8 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
 /// Exchanges ids that Anthropic refuses: each must stand for one call, and has letters, digits, `_` and `-` only.
 fn accept_ids(messages: &mut [Message]) {
     for matched in match_up(messages) {
-        let part = |messages: &[Message], place: super::Place| {
-            messages.get(place.message)?.parts.get(place.part).cloned()
-        };
+        let part =
+            |messages: &[Message], place: Place| messages.get(place.message)?.parts.get(place.part).cloned();
         let Some(call) = part(messages, matched.place) else { continue };
         let Content::Call(call) = call.content() else { continue };
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -202,7 +218,7 @@ fn accept_ids(messages: &mut [Message]) {
     }
 }
 
-fn put(messages: &mut [Message], place: super::Place, content: Content) {
+fn put(messages: &mut [Message], place: Place, content: Content) {
     if let Some(part) = messages.get_mut(place.message).and_then(|message| message.parts.get_mut(place.part))
     {
         *part = content.into();

@@ -45,11 +45,10 @@ fn install(commands: &mut [Command]) {
     }
 }
 
-/// The folder of these packages, installed by `install` unless the same were before. It is made aside and renamed when whole, so
-/// that neither a broken installation nor another process is in the way.
+/// The folder of these packages, installed by `install` unless the same were before; a broken installation is begun anew.
 fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf {
-    let target = option_env!("CARGO_TARGET_DIR")
-        .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
     let folder = target.join("providers");
     let version = &callgate::json::digest(&pins.into()).short();
     let home = folder.join(format!("{name}-{version}"));
