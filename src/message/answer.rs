@@ -7,7 +7,7 @@ use super::approval::{RequestPart, ResponsePart};
 use super::history::{History, Message, Role};
 use super::matching::{Matched, match_up};
 use super::occurrence::Place;
-use super::openai_responses::is_hosted;
+use super::openai_responses::{hosted_response, is_hosted};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 
 /// Why something can't be added to a history.
@@ -123,13 +123,16 @@ impl History {
         let waiting = requests.iter().filter(|request| request.approval_id == response.approval_id).count();
         let approval_id = response.approval_id.clone();
         match waiting {
-            0 => Err(AnswerError::NotWaiting { approval_id }),
-            1 => {
-                self.push(approval_response_message(response));
-                Ok(())
-            }
-            _ => Err(AnswerError::Ambiguous { approval_id }),
+            0 => return Err(AnswerError::NotWaiting { approval_id }),
+            1 => {}
+            _ => return Err(AnswerError::Ambiguous { approval_id }),
         }
+        let hosted = self.hosted_requests().any(|(_, request)| request.approval_id == approval_id);
+        self.push(match hosted {
+            true => Message::new(Role::Tool, vec![hosted_response(response)]),
+            false => approval_response_message(response),
+        });
+        Ok(())
     }
 
     /// Adds the results of calls: after the round they stand in, or after the answer that they waited for, so that each is

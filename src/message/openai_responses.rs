@@ -127,43 +127,38 @@ pub(super) fn is_hosted(request: &Part) -> bool {
     })
 }
 
-/// What the written items must know of earlier ones.
-struct Earlier<'a> {
-    /// The ids of calls of custom tools, whose results are of their own kind.
-    custom: BTreeSet<&'a str>,
-    /// The ids of the provider's own requests.
-    hosted: BTreeSet<&'a str>,
+/// The answer to such a request, in the provider's own form.
+pub(super) fn hosted_response(response: ResponsePart) -> Part {
+    let json = object([
+        ("type", Some(HOSTED_RESPONSE.into())),
+        ("approval_request_id", Some(response.approval_id.clone().into())),
+        ("approve", Some(response.approved.into())),
+        ("reason", response.reason.clone().map(Value::from)),
+    ]);
+    Part::read(DIALECT, Slot::Whole, json, Content::Response(response))
 }
 
-impl<'a> Earlier<'a> {
-    fn of(messages: &[&'a Message]) -> Self {
-        let mut earlier = Self { custom: BTreeSet::new(), hosted: BTreeSet::new() };
-        for part in messages.iter().flat_map(|message| message.parts.iter()) {
-            match part.content() {
-                Content::Call(call)
-                    if part.own(DIALECT).is_some_and(|own| own.json.get("input").is_some()) =>
-                {
-                    earlier.custom.insert(&call.id);
-                }
-                Content::Request(request) if is_hosted(part) => {
-                    _ = earlier.hosted.insert(&request.approval_id)
-                }
-                _ => {}
-            }
-        }
-        earlier
-    }
+/// The ids of calls of custom tools, whose results are of their own kind.
+fn custom_calls<'a>(messages: &[&'a Message]) -> BTreeSet<&'a str> {
+    let parts = messages.iter().flat_map(|message| message.parts.iter());
+    let custom = parts.filter(|part| part.own(DIALECT).is_some_and(|own| own.json.get("input").is_some()));
+    custom
+        .filter_map(|part| match part.content() {
+            Content::Call(call) => Some(call.id.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
-    let earlier = Earlier::of(messages);
+    let custom = custom_calls(messages);
     let mut items = Vec::new();
     for segment in layout::segments(DIALECT, messages, |_, _| false) {
         let mut said = Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
         for part in &segment.parts {
             let within =
                 said.frame.is_some() && part.own(DIALECT).is_some_and(|own| own.slot == Slot::Content);
-            match write_item(part, &earlier).filter(|_| !within) {
+            match write_item(part, &custom).filter(|_| !within) {
                 Some(item) => {
                     finish(&mut said, &mut items);
                     items.push(item);
@@ -190,7 +185,7 @@ fn finish(said: &mut Segment, items: &mut Vec<Value>) {
 }
 
 /// The part as an item of its own, where it is one.
-fn write_item(part: &Part, earlier: &Earlier) -> Option<Value> {
+fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
     let fresh = part.own(DIALECT).is_none();
     if let Some(item) = layout::whole(DIALECT, part) {
         return Some(item.clone());
@@ -203,19 +198,11 @@ fn write_item(part: &Part, earlier: &Earlier) -> Option<Value> {
             ("arguments", Some(call.input.to_string().into())),
         ])),
         Content::Result(result) if fresh => {
-            let kind = if earlier.custom.contains(result.call_id.as_str()) { CUSTOM_RESULT } else { RESULT };
+            let kind = if custom.contains(result.call_id.as_str()) { CUSTOM_RESULT } else { RESULT };
             Some(object([
                 ("type", Some(kind.into())),
                 ("call_id", Some(result.call_id.clone().into())),
                 ("output", Some(blocks::write_output(&result.output, |part| write_block("tool", part)))),
-            ]))
-        }
-        Content::Response(response) if fresh && earlier.hosted.contains(response.approval_id.as_str()) => {
-            Some(object([
-                ("type", Some(HOSTED_RESPONSE.into())),
-                ("approval_request_id", Some(response.approval_id.clone().into())),
-                ("approve", Some(response.approved.into())),
-                ("reason", response.reason.clone().map(Value::from)),
             ]))
         }
         Content::Text(_) | Content::Other => None,
