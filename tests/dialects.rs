@@ -328,6 +328,24 @@ fn an_answer_that_could_be_several_calls_opens_none() {
 }
 
 #[test]
+fn of_calls_that_share_an_id_and_a_round_the_one_whose_arguments_are_shown_is_asked_about() {
+    let shown = json!({"amount": 2.0});
+    let request = callgate::message::RequestPart {
+        approval_id: "a".into(),
+        tool_call_id: "c".into(),
+        input: Some(shown),
+        ..Default::default()
+    };
+    let parts = vec![called("c", 1), called("c", 2), called("c", 3), request.into()];
+    let history = History::new(vec![
+        Message::new(Role::Assistant, parts),
+        Message::new(Role::Tool, vec![result("c", "one"), approval_response("a", true).into()]),
+    ]);
+    let asked: Vec<bool> = history.occurrences().iter().map(|call| !call.responses.is_empty()).collect();
+    assert_eq!(asked, [false, true, false]);
+}
+
+#[test]
 fn a_question_asked_again_takes_the_earlier_answer_back() {
     let history = History::new(vec![
         Message::new(Role::Assistant, vec![called("c", 1), asked("a", "c")]),

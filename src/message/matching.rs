@@ -2,15 +2,18 @@
 //!
 //! Ids repeat in real histories, so a call is known by where it stands. A *round* is a row of messages of the model. A
 //! result, or a request, belongs to the last round before it that has a call with its id still open, and there to the first
-//! such call; each call takes one. An answer belongs to the one open call that was asked about under its id; where several
-//! were, it is ambiguous and belongs to none.
+//! such call; each call takes one. A request prefers a call with the arguments it shows. An answer belongs to the one open
+//! call that was asked about under its id; where several were, it is ambiguous and belongs to none.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use serde_json::Value;
 
 use super::approval::{RequestPart, ResponsePart};
 use super::history::{Message, Role};
 use super::occurrence::Place;
 use super::part::{CallPart, Content, ResultPart};
+use crate::json::{self, Digest};
 
 /// A call's place, and the places of what belongs to it.
 #[derive(Clone, Debug)]
@@ -31,7 +34,7 @@ pub(super) fn match_up(messages: &[Message]) -> Vec<Matched> {
 /// The same, where the calls at some places were given their id only by us: a result with an id that no call has may be
 /// one of theirs.
 pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -> Vec<Matched> {
-    let mut matcher = Matcher::default();
+    let mut matcher = Matcher { repeated: repeated_ids(messages), ..Matcher::default() };
     let mut models_turn = false;
     for (message_index, message) in messages.iter().enumerate() {
         let model_speaks = message.role == Role::Assistant;
@@ -53,6 +56,16 @@ pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -
     matcher.matched
 }
 
+/// The ids that several calls have: only for those it is worth to look at the arguments.
+fn repeated_ids(messages: &[Message]) -> HashSet<&str> {
+    let mut seen = HashSet::new();
+    let ids = messages.iter().flat_map(Message::parts).filter_map(|part| match part.content() {
+        Content::Call(call) => Some(call.id.as_str()),
+        _ => None,
+    });
+    ids.filter(|id| !seen.insert(*id)).collect()
+}
+
 /// What open calls are looked up by.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
@@ -65,6 +78,8 @@ enum Key<'a> {
     Any,
     /// Calls by id that no one was asked about yet.
     Unasked(&'a str),
+    /// The same by id and arguments, of ids that repeat.
+    UnaskedInput(&'a str, Digest),
 }
 
 #[derive(Default)]
@@ -78,6 +93,7 @@ struct Matcher<'a> {
     open: HashMap<Key<'a>, Vec<(usize, VecDeque<usize>)>>,
     /// Calls by the ids under which they were asked about.
     asked: HashMap<&'a str, Vec<usize>>,
+    repeated: HashSet<&'a str>,
     /// How many calls had an id.
     repeats: HashMap<&'a str, usize>,
 }
@@ -99,9 +115,12 @@ impl<'a> Matcher<'a> {
         self.calls.push(call);
         self.approvals.push(None);
         let by_us = named_by_us.then_some(Key::NamedByUs(&call.name));
+        let repeated = self.repeated.contains(call.id.as_str());
+        let by_input = repeated.then(|| Key::UnaskedInput(&call.id, json::digest(&call.input)));
         for key in [Key::Id(&call.id), Key::Unasked(&call.id), Key::Name(&call.name), Key::Any]
             .into_iter()
             .chain(by_us)
+            .chain(by_input)
         {
             let rounds = self.open.entry(key).or_default();
             match rounds.last_mut() {
@@ -127,7 +146,7 @@ impl<'a> Matcher<'a> {
         let approval = request.approval_id.as_str();
         // Asked for the first time, or again.
         let found = self
-            .first_open(&Key::Unasked(id))
+            .first_unasked(id, request.input.as_ref())
             .or_else(|| self.only_asked(approval))
             .or_else(|| self.first_open(&Key::Id(id)));
         let Some(index) = found else { return };
@@ -152,13 +171,24 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// The first call of this id that no one was asked about: of those of its round, rather one with these arguments.
+    fn first_unasked(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
+        let first = self.first_open(&Key::Unasked(id))?;
+        let Some(input) = input.filter(|_| self.repeated.contains(id)) else { return Some(first) };
+        let Some(same) = self.first_open(&Key::UnaskedInput(id, json::digest(input))) else {
+            return Some(first);
+        };
+        let round = |index: usize| self.matched.get(index).map(|call| call.round);
+        Some(if round(same) == round(first) { same } else { first })
+    }
+
     /// The first call of the last round that has one which is still open. What is closed stays so: it is looked at once.
     fn first_open(&mut self, key: &Key<'a>) -> Option<usize> {
         let rounds = self.open.get_mut(key)?;
         while let Some((_, indices)) = rounds.last_mut() {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
-                let asked = matches!(key, Key::Unasked(_)) && call.request.is_some();
+                let asked = matches!(key, Key::Unasked(_) | Key::UnaskedInput(..)) && call.request.is_some();
                 if call.result.is_none() && !asked {
                     return Some(index);
                 }
