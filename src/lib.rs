@@ -10,6 +10,7 @@ pub mod seal;
 pub mod call;
 pub mod host;
 pub mod state;
+pub mod message;
 
 // Reading: rules files → trees with places.
 pub mod source;

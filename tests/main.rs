@@ -21,6 +21,8 @@ mod design_examples;
 #[cfg(test)]
 mod detect;
 #[cfg(test)]
+mod dialects;
+#[cfg(test)]
 mod drawn_files;
 #[cfg(test)]
 mod embedding;

@@ -1,0 +1,149 @@
+//! The AI SDK's model messages: typed outputs, and approval parts of their own.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, object};
+use super::blocks;
+use super::dialect::Dialect;
+use super::history::{Message, Role};
+use super::layout::{self, Segment};
+use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+
+const DIALECT: Dialect = Dialect::AiSdk;
+
+/// What the SDK tells a model of a denial without a reason.
+pub(super) const DENIED: &str = "Tool execution denied.";
+
+pub(super) fn read(json: &Value) -> Message {
+    let role = json.get("role").and_then(Value::as_str).map(Role::named);
+    let (Some(map), Some(role)) = (json.as_object(), role) else {
+        return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
+    };
+    let theirs = executed_by_provider(map);
+    let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+        read_block(block, &role, &theirs).unwrap_or(Content::Other)
+    });
+    let mut frame = map.clone();
+    if let Some(emptied) = emptied {
+        frame.insert("content".to_owned(), emptied);
+    }
+    Message::framed(DIALECT, role, frame, parts)
+}
+
+/// The calls that the provider itself runs: they are no one else's to run or answer, and stay as they stand.
+fn executed_by_provider(map: &Map<String, Value>) -> BTreeSet<&str> {
+    let blocks = map.get("content").and_then(Value::as_array).into_iter().flatten();
+    let theirs = blocks.filter(|block| block.get("providerExecuted") == Some(&Value::Bool(true)));
+    theirs.filter_map(|block| block.get("toolCallId")?.as_str()).collect()
+}
+
+fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Content> {
+    if let Some(approval) = approval::read(block, role) {
+        return Some(approval);
+    }
+    let map = block.as_object()?;
+    let kind = map.get("type")?.as_str()?;
+    if kind == "text" {
+        return Some(Content::Text(map.get("text")?.as_str()?.to_owned()));
+    }
+    let id = blocks::text_or_empty(map, "toolCallId")?;
+    match (kind, role) {
+        ("tool-call" | "tool-result", Role::Assistant) if theirs.contains(id.as_str()) => None,
+        ("tool-call", Role::Assistant) => Some(Content::Call(CallPart {
+            id,
+            name: map.get("toolName")?.as_str()?.to_owned(),
+            input: map.get("input").or(map.get("args")).cloned().unwrap_or_default(),
+        })),
+        ("tool-result", Role::Assistant | Role::Tool) => {
+            let (output, settled) = read_output(map.get("output").or(map.get("result")));
+            let name = blocks::text_or_empty(map, "toolName")?;
+            Some(Content::Result(ResultPart { call_id: id, name, output, settled }))
+        }
+        _ => None,
+    }
+}
+
+fn read_output(written: Option<&Value>) -> (Output, Settled) {
+    let kind = written.and_then(|written| written.get("type")).and_then(Value::as_str).unwrap_or_default();
+    let value = written.and_then(|written| written.get("value"));
+    let (output, settled) = match (kind, value) {
+        ("text" | "json", Some(value)) => (Output::of(value.clone()), Settled::Output),
+        ("error-text" | "error-json", Some(value)) => (Output::of(value.clone()), Settled::Error),
+        ("execution-denied", _) => {
+            let reason = written.and_then(|written| written.get("reason")).and_then(Value::as_str);
+            (Output::Text(reason.unwrap_or(DENIED).to_owned()), Settled::Denied)
+        }
+        ("content", Some(value)) => (blocks::read_output(DIALECT, Some(value), &["text"]), Settled::Output),
+        // There is a result, whatever it says.
+        _ => (Output::of(written.cloned().unwrap_or_default()), Settled::Output),
+    };
+    match written.and_then(Value::as_object) {
+        Some(written) => (blocks::with_silent_parts(DIALECT, output, written), settled),
+        None => (output, settled),
+    }
+}
+
+pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
+    let joins = |last: &Segment, next: &Segment| {
+        last.role == next.role && matches!(next.role, Role::Assistant | Role::Tool)
+    };
+    let mut written = Vec::new();
+    for segment in layout::segments(DIALECT, messages, joins) {
+        let role = match &segment.role {
+            Role::Developer => "system",
+            other => layout::fresh_role(other),
+        };
+        let plain = segment.role != Role::Tool;
+        if segment.frame.is_none() && segment.role.instructs() {
+            // A system message is one string.
+            let alone = |part| Segment { role: Role::System, frame: None, parts: vec![part] };
+            let each = segment.parts.iter().map(|part| alone(*part));
+            written.extend(each.map(|segment| segment.write(DIALECT, (role, "content"), plain, write_block)));
+        } else {
+            written.push(segment.write(DIALECT, (role, "content"), plain, write_block));
+        }
+    }
+    written
+}
+
+fn write_block(part: &Part) -> Value {
+    if part.own(DIALECT).is_some() {
+        return blocks::write_unspoken(DIALECT, part);
+    }
+    match part.content() {
+        Content::Text(text) => blocks::text_block(text),
+        Content::Call(call) => object([
+            ("type", Some("tool-call".into())),
+            ("toolCallId", Some(call.id.clone().into())),
+            ("toolName", Some(call.name.clone().into())),
+            ("input", Some(call.input.clone())),
+        ]),
+        Content::Result(result) => object([
+            ("type", Some("tool-result".into())),
+            ("toolCallId", Some(result.call_id.clone().into())),
+            ("toolName", Some(result.name.clone().into())),
+            ("output", Some(write_output(result))),
+        ]),
+        _ => blocks::write_unspoken(DIALECT, part),
+    }
+}
+
+fn write_output(result: &ResultPart) -> Value {
+    let (kind, member, value) = match (result.settled, &result.output) {
+        (Settled::Denied, output) => ("execution-denied", "reason", output.text().into()),
+        (Settled::Error, Output::Json(value)) => ("error-json", "value", value.clone()),
+        (Settled::Error, output) => ("error-text", "value", output.text().into()),
+        (Settled::Output, Output::Text(text)) => ("text", "value", text.clone().into()),
+        (Settled::Output, Output::Json(value)) => ("json", "value", value.clone()),
+        (Settled::Output, Output::Parts(parts)) => {
+            ("content", "value", parts.iter().map(write_block).collect::<Vec<_>>().into())
+        }
+    };
+    let mut written = Map::from_iter([("type".to_owned(), kind.into()), (member.to_owned(), value)]);
+    if result.settled != Settled::Output {
+        blocks::add_silent_parts(DIALECT, &result.output, &mut written);
+    }
+    written.into()
+}

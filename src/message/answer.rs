@@ -1,0 +1,254 @@
+//! What a host adds to a history: a person's answer, and the results of calls.
+
+use std::collections::BTreeMap;
+
+use super::ai_sdk::DENIED;
+use super::approval::{RequestPart, ResponsePart};
+use super::history::{History, Message, Role};
+use super::matching::{Matched, match_up};
+use super::occurrence::Place;
+use super::openai_responses::{hosted_response, is_hosted};
+use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+
+/// Why something can't be added to a history.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// No open call was asked about under this id.
+    #[error(
+        "no call waits for the approval `{approval_id}`: it was never asked for, or its call has a result"
+    )]
+    NotWaiting {
+        /// The id.
+        approval_id: String,
+    },
+    /// Several open calls were asked about under this id.
+    #[error("several calls wait for the approval `{approval_id}`; ask for each under an id of its own")]
+    Ambiguous {
+        /// The id.
+        approval_id: String,
+    },
+    /// There is no call at this place.
+    #[error("part {} of message {} is no tool call", .place.part, .place.message)]
+    NoCall {
+        /// The place.
+        place: Place,
+    },
+    /// The call has a result, or is given two.
+    #[error("the call in part {} of message {} has a result already", .place.part, .place.message)]
+    Settled {
+        /// The call's place.
+        place: Place,
+    },
+    /// Calls of one id are told apart by the order of their results.
+    #[error("the call in part {} of message {} shares its id with one that has no result; settle that one first, or both at once", .place.part, .place.message)]
+    SharedId {
+        /// The call's place.
+        place: Place,
+    },
+}
+
+/// How a call ended, to be put into a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    /// Where the call stands.
+    pub place: Place,
+    /// What the model is given.
+    pub output: Output,
+    /// How it ended.
+    pub settled: Settled,
+}
+
+/// An answer to the request of this id, which can then be filled in.
+///
+/// ```
+/// use callgate::message::{ResponsePart, approval_response};
+/// let response = ResponsePart { reason: Some("too much".into()), ..approval_response("approval_c1", false) };
+/// assert!(!response.approved);
+/// ```
+pub fn approval_response(approval_id: impl Into<String>, approved: bool) -> ResponsePart {
+    ResponsePart { approval_id: approval_id.into(), approved, ..ResponsePart::default() }
+}
+
+/// The message that brings an answer.
+pub fn approval_response_message(response: ResponsePart) -> Message {
+    Message::new(Role::Tool, vec![response.into()])
+}
+
+/// What a model is told of a call that a person or a policy refused; with [`Settled::Denied`], every dialect writes it in the
+/// shape that its provider expects.
+pub fn denied_output(reason: Option<&str>) -> Output {
+    Output::Text(reason.filter(|reason| !reason.is_empty()).unwrap_or(DENIED).to_owned())
+}
+
+impl History {
+    /// The questions whose calls have no result yet, answered or not, in order; and those of OpenAI's hosted MCP calls that
+    /// have no answer.
+    pub fn find_approval_requests(&self) -> Vec<&RequestPart> {
+        let matched = match_up(&self.messages);
+        let open = matched.iter().filter(|call| call.result.is_none()).filter_map(|call| call.request);
+        let mut places: Vec<Place> = open.collect();
+        places.extend(
+            self.hosted_requests()
+                .filter(|(_, request)| self.hosted_answer(request).is_none())
+                .map(|(place, _)| place),
+        );
+        places.sort();
+        places.into_iter().filter_map(|place| self.request_at(place)).collect()
+    }
+
+    /// The first answer to the last question of this id. An answer that could belong to several calls, or that came after
+    /// the call's result, is none.
+    pub fn find_approval_decision(&self, approval_id: &str) -> Option<&ResponsePart> {
+        let asked = |call: &&Matched| {
+            let request = call.request.and_then(|place| self.request_at(place));
+            request.is_some_and(|request| request.approval_id == approval_id)
+        };
+        let matched = match_up(&self.messages);
+        let place = match matched.iter().rev().find(asked) {
+            Some(call) => *call.responses.first()?,
+            None => {
+                let mut hosted = self.hosted_requests().map(|(_, request)| request);
+                return self.hosted_answer(hosted.find(|request| request.approval_id == approval_id)?);
+            }
+        };
+        match self.part(place)?.content() {
+            Content::Response(response) => Some(response),
+            _ => None,
+        }
+    }
+
+    /// Adds a person's answer at the end. Errors where no open call waits for it, or several do.
+    pub fn append_approval_response(&mut self, response: ResponsePart) -> Result<(), AnswerError> {
+        let requests = self.find_approval_requests();
+        let waiting = requests.iter().filter(|request| request.approval_id == response.approval_id).count();
+        let approval_id = response.approval_id.clone();
+        match waiting {
+            0 => return Err(AnswerError::NotWaiting { approval_id }),
+            1 => {}
+            _ => return Err(AnswerError::Ambiguous { approval_id }),
+        }
+        let hosted = self.hosted_requests().any(|(_, request)| request.approval_id == approval_id);
+        self.push(match hosted {
+            true => Message::new(Role::Tool, vec![hosted_response(response)]),
+            false => approval_response_message(response),
+        });
+        Ok(())
+    }
+
+    /// Adds the results of calls: after the round they stand in, or after the answer that they waited for, so that each is
+    /// its own call's also where ids repeat. Errors, with nothing added, where there is no such call, it has a result, or
+    /// another call of its id in its round would take the result for its own: those are settled in their order.
+    pub fn append_results(&mut self, settlements: Vec<Settlement>) -> Result<(), AnswerError> {
+        let matched = match_up(&self.messages);
+        let by_place: BTreeMap<Place, &Matched> = matched.iter().map(|call| (call.place, call)).collect();
+        let mut results: BTreeMap<Place, (&Matched, ResultPart)> = BTreeMap::new();
+        for Settlement { place, output, settled } in settlements {
+            let call = by_place.get(&place).ok_or(AnswerError::NoCall { place })?;
+            let named = self.call_at(place).ok_or(AnswerError::NoCall { place })?;
+            let result = ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, settled };
+            let doubled = results.insert(place, (call, result)).is_some();
+            if doubled || call.result.is_some() {
+                return Err(AnswerError::Settled { place });
+            }
+        }
+        let with_results = self
+            .with_results(&matched, &results, true)
+            .or_else(|| self.with_results(&matched, &results, false));
+        match (with_results, results.keys().next()) {
+            (Some(messages), _) => self.messages = messages,
+            (None, Some(place)) => return Err(AnswerError::SharedId { place: *place }),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The messages with these results, where each is then its own call's and no other call's result has changed.
+    fn with_results(
+        &self,
+        matched: &[Matched],
+        results: &BTreeMap<Place, (&Matched, ResultPart)>,
+        after_answers: bool,
+    ) -> Option<Vec<Message>> {
+        // Calls of one id and round are told apart by their order alone, so their results stand together.
+        let key = |call: &Matched| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
+        let mut after: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for (call, _) in results.values() {
+            let mut index = self.end_of_round(call.place.message);
+            if after_answers && let Some(answer) = call.responses.last() {
+                index = index.max(answer.message.saturating_add(1));
+            }
+            let latest = after.entry(key(call)?).or_default();
+            *latest = index.max(*latest);
+        }
+        for call in matched {
+            if let (Some(result), Some(latest)) = (call.result, key(call).and_then(|key| after.get_mut(&key)))
+            {
+                *latest = (*latest).max(result.message.saturating_add(1));
+            }
+        }
+        let mut added: BTreeMap<usize, Vec<Part>> = BTreeMap::new();
+        for (call, result) in results.values() {
+            added.entry(*after.get(&key(call)?)?).or_default().push(Part::result(result.clone()));
+        }
+        let mut messages = self.messages.clone();
+        // From the end, so that the earlier indices stay.
+        for (index, parts) in added.into_iter().rev() {
+            messages.insert(index, Message::new(Role::Tool, parts));
+        }
+        let new = History::new(messages);
+        let before = matched.iter().map(|call| match results.get(&call.place) {
+            Some((_, result)) => Some(result),
+            None => call.result.and_then(|place| self.result_at(place)),
+        });
+        let now = match_up(&new.messages);
+        let same = before.eq(now.iter().map(|call| call.result.and_then(|place| new.result_at(place))));
+        same.then_some(new.messages)
+    }
+
+    /// The index after the round of this message and the results that follow it.
+    fn end_of_round(&self, message: usize) -> usize {
+        let rest = self.messages.iter().enumerate().skip(message);
+        let after_calls = rest.skip_while(|(_, message)| message.role == Role::Assistant);
+        let mut after_results = after_calls.skip_while(|(_, message)| message.role == Role::Tool);
+        after_results.next().map_or(self.messages.len(), |(index, _)| index)
+    }
+
+    fn call_at(&self, place: Place) -> Option<&CallPart> {
+        match self.part(place)?.content() {
+            Content::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn result_at(&self, place: Place) -> Option<&ResultPart> {
+        match self.part(place)?.content() {
+            Content::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    fn request_at(&self, place: Place) -> Option<&RequestPart> {
+        match self.part(place)?.content() {
+            Content::Request(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// The provider's own requests, behind which no call stands.
+    fn hosted_requests(&self) -> impl Iterator<Item = (Place, &RequestPart)> {
+        let parts = |(message, of): (usize, &'_ Message)| {
+            of.parts.iter().enumerate().map(move |(part, _)| Place { message, part }).collect::<Vec<_>>()
+        };
+        let places = self.messages.iter().enumerate().flat_map(parts);
+        places
+            .filter(|place| self.part(*place).is_some_and(is_hosted))
+            .filter_map(|place| Some((place, self.request_at(place)?)))
+    }
+
+    fn hosted_answer(&self, request: &RequestPart) -> Option<&ResponsePart> {
+        self.messages.iter().flat_map(Message::parts).find_map(|part| match part.content() {
+            Content::Response(response) if response.approval_id == request.approval_id => Some(response),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! Anthropic Messages: results in a user's message right after the calls, before any text.
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, object};
+use super::blocks;
+use super::dialect::Dialect;
+use super::history::{Message, Role};
+use super::layout::{self, Segment};
+use super::part::{CallPart, Content, Part, ResultPart, Settled};
+
+const DIALECT: Dialect = Dialect::Anthropic;
+
+pub(super) fn read(json: &Value) -> Message {
+    let named = json.get("role").and_then(Value::as_str).map(Role::named);
+    let (Some(map), Some(named)) = (json.as_object(), named) else {
+        return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
+    };
+    let settles = |block: &Value| {
+        approval::is_response(block) || block.get("type").and_then(Value::as_str) == Some("tool_result")
+    };
+    let role = layout::role_of_user(named, map.get("content"), settles);
+    let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+        read_block(block, &role).unwrap_or(Content::Other)
+    });
+    let mut frame = map.clone();
+    if let Some(emptied) = emptied {
+        frame.insert("content".to_owned(), emptied);
+    }
+    Message::framed(DIALECT, role, frame, parts)
+}
+
+fn read_block(block: &Value, role: &Role) -> Option<Content> {
+    if let Some(approval) = approval::read(block, role) {
+        return Some(approval);
+    }
+    let map = block.as_object()?;
+    match (map.get("type")?.as_str()?, role) {
+        ("text", _) => Some(Content::Text(map.get("text")?.as_str()?.to_owned())),
+        ("tool_use", Role::Assistant) => Some(Content::Call(CallPart {
+            id: blocks::text_or_empty(map, "id")?,
+            name: map.get("name")?.as_str()?.to_owned(),
+            input: blocks::unboxed(map.get("input")),
+        })),
+        ("tool_result", Role::User | Role::Tool) => Some(Content::Result(read_result(map)?)),
+        _ => None,
+    }
+}
+
+fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+    let failed = map.get("is_error").and_then(Value::as_bool).unwrap_or_default();
+    Some(ResultPart {
+        call_id: blocks::text_or_empty(map, "tool_use_id")?,
+        name: String::new(),
+        output: blocks::read_output(DIALECT, map.get("content"), &["text"]),
+        settled: if failed { Settled::Error } else { Settled::Output },
+    })
+}
+
+pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
+    let segments = layout::segments(DIALECT, messages, layout::share_a_turn);
+    let write = |segment: &Segment| {
+        let role = match &segment.role {
+            Role::Developer => "system",
+            Role::Tool => "user",
+            other => layout::fresh_role(other),
+        };
+        segment.write(DIALECT, (role, "content"), true, write_block)
+    };
+    segments.iter().map(write).collect()
+}
+
+fn write_block(part: &Part) -> Value {
+    if part.own(DIALECT).is_some() {
+        return blocks::write_unspoken(DIALECT, part);
+    }
+    match part.content() {
+        Content::Text(text) => blocks::text_block(text),
+        Content::Call(call) => object([
+            ("type", Some("tool_use".into())),
+            ("id", Some(call.id.clone().into())),
+            ("name", Some(call.name.clone().into())),
+            ("input", Some(blocks::boxed(&call.input))),
+        ]),
+        Content::Result(result) => object([
+            ("type", Some("tool_result".into())),
+            ("tool_use_id", Some(result.call_id.clone().into())),
+            ("content", Some(blocks::write_output(&result.output, write_block))),
+            ("is_error", (result.settled != Settled::Output).then(|| true.into())),
+        ]),
+        _ => blocks::write_unspoken(DIALECT, part),
+    }
+}

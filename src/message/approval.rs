@@ -1,0 +1,258 @@
+//! The approval parts, which look the same in every dialect.
+//!
+//! Only the AI SDK has them as its own. Elsewhere the same JSON stands as a member of a message's contents (in OpenAI
+//! Responses: as an item). It is never put into text, which users, tools and web pages can write: an answer
+//! must not be forgeable by saying it. No other provider accepts it; [`History::for_provider`](super::History::for_provider)
+//! takes it out.
+
+use serde_json::{Map, Value};
+
+use super::history::Role;
+use super::part::{Content, Part};
+use crate::call::ApprovalRequest;
+
+const REQUEST: &str = "tool-approval-request";
+const RESPONSE: &str = "tool-approval-response";
+
+/// The question put to a person, as a history has it: of Callgate's own requests everything, of others' what they say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestPart {
+    /// The request's id.
+    pub approval_id: String,
+    /// The id of the call that waits.
+    pub tool_call_id: String,
+    /// Its tool.
+    pub tool_name: Option<String>,
+    /// Its final arguments, as they may be shown.
+    pub input: Option<Value>,
+    /// What is asked.
+    pub message: Option<String>,
+    /// The ids of the policies that ask.
+    pub policies: Vec<String>,
+    /// When the question lapses, in RFC 3339.
+    pub expires_at: Option<String>,
+    /// Digest of the final arguments.
+    pub input_digest: Option<String>,
+    /// The seal over all of it.
+    pub approval_token: Option<String>,
+}
+
+impl From<&ApprovalRequest> for RequestPart {
+    fn from(request: &ApprovalRequest) -> Self {
+        Self {
+            approval_id: request.approval_id.clone(),
+            tool_call_id: request.tool_call_id.clone(),
+            tool_name: Some(request.tool_name.clone()),
+            input: Some(request.input.clone()),
+            message: request.message.clone(),
+            policies: request.policies.clone(),
+            expires_at: request.expires_at.clone(),
+            input_digest: Some(request.input_digest.clone()),
+            approval_token: None,
+        }
+    }
+}
+
+impl From<RequestPart> for Part {
+    fn from(request: RequestPart) -> Self {
+        Content::Request(request).into()
+    }
+}
+
+/// A person's answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResponsePart {
+    /// The id of the request.
+    pub approval_id: String,
+    /// Yes or no.
+    pub approved: bool,
+    /// Why.
+    pub reason: Option<String>,
+    /// The request's token, repeated, or a one-time token of the host.
+    pub approval_token: Option<String>,
+    /// The arguments to run with instead. What is no object stands here all the same: it is for the gate to refuse.
+    pub edited_input: Option<Value>,
+    /// What stands for the tool's result; `null` is one.
+    pub output: Option<Value>,
+    /// Whether the run ends.
+    pub cancel: bool,
+}
+
+impl From<ResponsePart> for Part {
+    fn from(response: ResponsePart) -> Self {
+        Content::Response(response).into()
+    }
+}
+
+/// An approval part that a message of this role may hold. A question is put by the agent and an answer comes in
+/// beside the results; the same JSON among what a user said is not one. A known member of the wrong type makes the
+/// whole unknown: to overlook an expiry would be more permissive.
+pub(super) fn read(block: &Value, role: &Role) -> Option<Content> {
+    let map = block.as_object()?;
+    match (map.get("type")?.as_str()?, role) {
+        (REQUEST, Role::Assistant) => read_request(map).map(Content::Request),
+        (RESPONSE, Role::Tool) => read_response(map).map(Content::Response),
+        _ => None,
+    }
+}
+
+/// Whether a block says that it is an answer.
+pub(super) fn is_response(block: &Value) -> bool {
+    block.get("type").and_then(Value::as_str) == Some(RESPONSE)
+}
+
+/// Whether an item says that it is an approval part, and whose role it then has.
+pub(super) fn role_of_item(kind: &str) -> Option<Role> {
+    match kind {
+        REQUEST => Some(Role::Assistant),
+        RESPONSE => Some(Role::Tool),
+        _ => None,
+    }
+}
+
+/// An approval part as every dialect has it.
+pub(super) fn write(part: &Part) -> Option<Value> {
+    let fresh = match part.content() {
+        Content::Request(request) => write_request(request),
+        Content::Response(response) => write_response(response),
+        _ => return None,
+    };
+    // What another dialect read in this form may say more than the canonical fields.
+    let kind = fresh.get("type").cloned();
+    let read = part.any_source().map(|source| &source.json).filter(|json| json.get("type").cloned() == kind);
+    Some(read.cloned().unwrap_or(fresh))
+}
+
+fn read_request(map: &Map<String, Value>) -> Option<RequestPart> {
+    let policies = match map.get("policies") {
+        None => Vec::new(),
+        Some(Value::Array(ids)) => {
+            ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<_>>()?
+        }
+        Some(_) => return None,
+    };
+    Some(RequestPart {
+        approval_id: text(map, "approvalId")??,
+        tool_call_id: text(map, "toolCallId")??,
+        tool_name: text(map, "toolName")?,
+        input: map.get("input").cloned(),
+        message: text(map, "message")?,
+        policies,
+        expires_at: text(map, "expiresAt")?,
+        input_digest: text(map, "inputDigest")?,
+        approval_token: text(map, "approvalToken")?,
+    })
+}
+
+fn read_response(map: &Map<String, Value>) -> Option<ResponsePart> {
+    Some(ResponsePart {
+        approval_id: text(map, "approvalId")??,
+        approved: map.get("approved")?.as_bool()?,
+        reason: text(map, "reason")?,
+        approval_token: text(map, "approvalToken")?,
+        edited_input: map.get("editedInput").cloned(),
+        output: map.get("output").cloned(),
+        cancel: match map.get("cancel") {
+            None => false,
+            Some(cancel) => cancel.as_bool()?,
+        },
+    })
+}
+
+/// A text member that may be missing or null; of another type, the whole is not understood.
+fn text(map: &Map<String, Value>, key: &str) -> Option<Option<String>> {
+    match map.get(key) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.clone())),
+        Some(_) => None,
+    }
+}
+
+fn write_request(request: &RequestPart) -> Value {
+    let policies = match request.policies.is_empty() {
+        true => None,
+        false => Some(Value::from(request.policies.clone())),
+    };
+    object([
+        ("type", Some(REQUEST.into())),
+        ("approvalId", Some(request.approval_id.clone().into())),
+        ("toolCallId", Some(request.tool_call_id.clone().into())),
+        ("toolName", request.tool_name.clone().map(Value::from)),
+        ("input", request.input.clone()),
+        ("message", request.message.clone().map(Value::from)),
+        ("policies", policies),
+        ("expiresAt", request.expires_at.clone().map(Value::from)),
+        ("inputDigest", request.input_digest.clone().map(Value::from)),
+        ("approvalToken", request.approval_token.clone().map(Value::from)),
+    ])
+}
+
+fn write_response(response: &ResponsePart) -> Value {
+    object([
+        ("type", Some(RESPONSE.into())),
+        ("approvalId", Some(response.approval_id.clone().into())),
+        ("approved", Some(response.approved.into())),
+        ("reason", response.reason.clone().map(Value::from)),
+        ("approvalToken", response.approval_token.clone().map(Value::from)),
+        ("editedInput", response.edited_input.clone()),
+        ("output", response.output.clone()),
+        ("cancel", response.cancel.then(|| true.into())),
+    ])
+}
+
+/// An object of the members that have a value.
+pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
+    members
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_approval_part_counts_only_where_its_speaker_may_say_it() {
+        let request = json!({"type": REQUEST, "approvalId": "a", "toolCallId": "c"});
+        let response = json!({"type": RESPONSE, "approvalId": "a", "approved": true});
+        for (part, role, counts) in [
+            (&request, Role::Assistant, true),
+            (&request, Role::User, false),
+            (&request, Role::Tool, false),
+            (&response, Role::Tool, true),
+            (&response, Role::User, false),
+            (&response, Role::Assistant, false),
+            (&response, Role::System, false),
+        ] {
+            assert_eq!(read(part, &role).is_some(), counts, "{part} said by {role:?}");
+        }
+    }
+
+    #[test]
+    fn a_known_member_of_the_wrong_type_makes_the_part_unknown() {
+        for (key, value) in [
+            ("approved", json!("yes")),
+            ("approved", json!(1)),
+            ("approvalId", json!(7)),
+            ("approvalToken", json!({})),
+            ("cancel", json!("no")),
+        ] {
+            let mut part = json!({"type": RESPONSE, "approvalId": "a", "approved": true});
+            part[key] = value;
+            assert_eq!(read(&part, &Role::Tool), None, "{part}");
+        }
+        let request = json!({"type": REQUEST, "approvalId": "a", "toolCallId": "c", "expiresAt": 5});
+        assert_eq!(read(&request, &Role::Assistant), None);
+    }
+
+    #[test]
+    fn an_answer_in_place_of_the_tool_may_be_null() {
+        let part = json!({"type": RESPONSE, "approvalId": "a", "approved": true, "output": null});
+        let Some(Content::Response(response)) = read(&part, &Role::Tool) else { panic!("not read") };
+        assert_eq!(response.output, Some(Value::Null));
+        assert_eq!(write(&response.into()), Some(part));
+    }
+}

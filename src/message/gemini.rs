@@ -1,0 +1,142 @@
+//! Gemini's contents: a model and a user, calls and results as parts, often without ids.
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, object};
+use super::blocks;
+use super::dialect::Dialect;
+use super::history::{Message, Role};
+use super::layout::{self, Segment};
+use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+
+const DIALECT: Dialect = Dialect::Gemini;
+
+/// The API reads a member's name in either spelling.
+const CALL: [&str; 2] = ["functionCall", "function_call"];
+const RESULT: [&str; 2] = ["functionResponse", "function_response"];
+
+pub(super) fn read(json: &Value) -> Message {
+    let Some(map) = json.as_object() else {
+        return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
+    };
+    let named = match map.get("role") {
+        // The API's own default.
+        None | Some(Value::Null) => Role::User,
+        Some(Value::String(name)) => Role::named(name),
+        Some(_) => return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other),
+    };
+    let settles = |block: &Value| approval::is_response(block) || either(block, RESULT).is_some();
+    let role = layout::role_of_user(named, map.get("parts"), settles);
+    let (parts, emptied) = blocks::read_said(DIALECT, map.get("parts"), |block| {
+        read_block(block, &role).unwrap_or(Content::Other)
+    });
+    let mut frame = map.clone();
+    if let Some(emptied) = emptied {
+        frame.insert("parts".to_owned(), emptied);
+    }
+    Message::framed(DIALECT, role, frame, parts)
+}
+
+fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map<String, Value>> {
+    names.iter().find_map(|name| block.get(name)?.as_object())
+}
+
+/// Whether a call came without an id.
+pub(super) fn is_nameless(call: &Part) -> bool {
+    let own = call.own(DIALECT).and_then(|own| either(&own.json, CALL));
+    own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
+}
+
+fn read_block(block: &Value, role: &Role) -> Option<Content> {
+    if let Some(approval) = approval::read(block, role) {
+        return Some(approval);
+    }
+    match (either(block, CALL), either(block, RESULT), role) {
+        (Some(call), None, Role::Assistant) => Some(Content::Call(CallPart {
+            id: blocks::text_or_empty(call, "id")?,
+            name: call.get("name")?.as_str()?.to_owned(),
+            // The API leaves out what is empty.
+            input: match call.get("args") {
+                None | Some(Value::Null) => Map::new().into(),
+                args => blocks::unboxed(args),
+            },
+        })),
+        (None, Some(result), Role::User | Role::Tool) => Some(Content::Result(read_result(result)?)),
+        (None, None, _)
+            if block.get("type").is_none() && block.get("thought") != Some(&Value::Bool(true)) =>
+        {
+            Some(Content::Text(block.get("text")?.as_str()?.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+    let response = map.get("response");
+    let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
+        Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),
+        Some((None, Some(error))) => (Output::of(error.clone()), Settled::Error),
+        _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),
+    };
+    let output = match response.and_then(Value::as_object) {
+        Some(response) => blocks::with_silent_parts(DIALECT, output, response),
+        None => output,
+    };
+    Some(ResultPart {
+        call_id: blocks::text_or_empty(map, "id")?,
+        name: blocks::text_or_empty(map, "name")?,
+        output,
+        settled,
+    })
+}
+
+pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
+    let segments = layout::segments(DIALECT, messages, layout::share_a_turn);
+    let write = |segment: &Segment| {
+        let role = match &segment.role {
+            Role::Assistant => "model",
+            Role::Tool => "user",
+            Role::Developer => "system",
+            other => layout::fresh_role(other),
+        };
+        segment.write(DIALECT, (role, "parts"), false, write_block)
+    };
+    segments.iter().map(write).collect()
+}
+
+fn write_block(part: &Part) -> Value {
+    if part.own(DIALECT).is_some() {
+        return blocks::write_unspoken(DIALECT, part);
+    }
+    match part.content() {
+        Content::Text(text) => object([("text", Some(text.clone().into()))]),
+        Content::Call(call) => {
+            let call = object([
+                ("id", Some(call.id.clone().into())),
+                ("name", Some(call.name.clone().into())),
+                ("args", Some(blocks::boxed(&call.input))),
+            ]);
+            object([("functionCall", Some(call))])
+        }
+        Content::Result(result) => {
+            let result = object([
+                ("id", (!result.call_id.is_empty()).then(|| result.call_id.clone().into())),
+                ("name", Some(result.name.clone().into())),
+                ("response", Some(write_response(result))),
+            ]);
+            object([("functionResponse", Some(result))])
+        }
+        _ => blocks::write_unspoken(DIALECT, part),
+    }
+}
+
+fn write_response(result: &ResultPart) -> Value {
+    let member = if result.settled == Settled::Output { "output" } else { "error" };
+    let output = match &result.output {
+        Output::Json(value) => value.clone(),
+        other => other.text().into(),
+    };
+    let mut response = Map::from_iter([(member.to_owned(), output)]);
+    blocks::add_silent_parts(DIALECT, &result.output, &mut response);
+    response.into()
+}

@@ -1,0 +1,156 @@
+//! A history and its messages.
+
+use serde_json::{Map, Value};
+
+use super::dialect::Dialect;
+use super::part::{Content, Part};
+
+/// What an agent and the people around it said and did, in order.
+///
+/// ```
+/// use callgate::message::{Dialect, History};
+/// use serde_json::json;
+///
+/// let messages = json!([
+///     {"role": "user", "content": "refund order 7"},
+///     {"role": "assistant", "content": null, "tool_calls": [
+///         {"id": "c1", "type": "function", "function": {"name": "refund", "arguments": "{\"order\":7}"}}]},
+///     {"role": "tool", "tool_call_id": "c1", "content": "refunded"}
+/// ]);
+/// let history = History::read(Dialect::OpenaiChat, &messages)?;
+/// assert!(history.calls_without_result().is_empty());
+/// assert_eq!(history.write(Dialect::OpenaiChat), messages);
+/// assert_eq!(history.write(Dialect::Anthropic)[1]["content"][0]["input"], json!({"order": 7}));
+/// # Ok::<(), callgate::message::DialectError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    pub(super) messages: Vec<Message>,
+    pub(super) root: Option<Root>,
+}
+
+/// The request around the messages, with them taken out.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Root {
+    pub(super) dialect: Dialect,
+    pub(super) request: Map<String, Value>,
+    /// The member whose system prompt became a message.
+    pub(super) system: Option<&'static str>,
+}
+
+impl History {
+    /// A history of these messages.
+    pub fn new(messages: Vec<Message>) -> Self {
+        Self { messages, root: None }
+    }
+
+    /// The messages, in order.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Adds a message at the end.
+    pub fn push(&mut self, message: Message) {
+        self.messages.push(message);
+    }
+}
+
+/// One message. Dialects differ in how they cut a turn into messages; the order of the parts is the same in all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub(super) role: Role,
+    pub(super) parts: Vec<Part>,
+    pub(super) frame: Option<Frame>,
+}
+
+/// What a dialect's message says beside its parts: the message with the parts taken out of their members.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Frame {
+    pub(super) dialect: Dialect,
+    pub(super) json: Map<String, Value>,
+    /// The message is the system prompt that stands beside the list of messages.
+    pub(super) at_root: bool,
+}
+
+impl Message {
+    /// A message of these parts.
+    pub fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, parts, frame: None }
+    }
+
+    /// Who speaks.
+    pub fn role(&self) -> &Role {
+        &self.role
+    }
+
+    /// What is said, in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Adds a part at the end.
+    pub fn push(&mut self, part: Part) {
+        self.parts.push(part);
+    }
+
+    pub(super) fn framed(dialect: Dialect, role: Role, json: Map<String, Value>, parts: Vec<Part>) -> Self {
+        Self { role, parts, frame: Some(Frame { dialect, json, at_root: false }) }
+    }
+
+    /// The frame, where it is one of this dialect.
+    pub(super) fn own_frame(&self, dialect: Dialect) -> Option<&Frame> {
+        self.frame.as_ref().filter(|frame| frame.dialect == dialect)
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part.content(), Content::Call(_)))
+    }
+}
+
+/// Who speaks in a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The one who runs the agent.
+    System,
+    /// The same in OpenAI's newer dialects; written as `system` in those that have no such role.
+    Developer,
+    /// The agent's user.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tools, and answers of approvers.
+    Tool,
+    /// A role that is none of these, as it stood; empty where none was given.
+    Other(String),
+}
+
+impl Role {
+    /// The role of this name in any dialect.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "system" => Self::System,
+            "developer" => Self::Developer,
+            "user" => Self::User,
+            "assistant" | "model" => Self::Assistant,
+            "tool" | "function" => Self::Tool,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// The role's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Whether the one who runs the agent speaks.
+    pub fn instructs(&self) -> bool {
+        matches!(self, Self::System | Self::Developer)
+    }
+}

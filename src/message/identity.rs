@@ -1,0 +1,43 @@
+//! Names what a dialect leaves unnamed: ids of calls (Gemini's, and OpenAI's older function calls), and the call and the
+//! tool that a result belongs to.
+
+use std::collections::BTreeSet;
+
+use super::history::Message;
+use super::matching::match_named;
+use super::occurrence::Place;
+use super::part::{CallPart, Content, Part, ResultPart};
+
+/// Gives every call without an id one by its place, and every result what its call is named. A part keeps the JSON it was
+/// read from, so that in its own dialect nothing is added.
+pub(super) fn settle(messages: &mut [Message]) {
+    let mut named = BTreeSet::new();
+    for (message_index, message) in messages.iter_mut().enumerate() {
+        for (part_index, part) in message.parts.iter_mut().enumerate() {
+            if let Content::Call(CallPart { id, .. }) = part.content_to_name()
+                && id.is_empty()
+            {
+                *id = format!("call_{message_index}_{part_index}");
+                named.insert(Place { message: message_index, part: part_index });
+            }
+        }
+    }
+    for matched in match_named(messages, &named) {
+        let call =
+            messages.get(matched.place.message).and_then(|message| message.parts.get(matched.place.part));
+        let Some(Content::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
+        let (id, name) = (id.clone(), name.clone());
+        let Some(result) = matched.result.and_then(|place| result_at(messages, place)) else { continue };
+        result.call_id = id;
+        if result.name.is_empty() {
+            result.name = name;
+        }
+    }
+}
+
+fn result_at(messages: &mut [Message], place: Place) -> Option<&mut ResultPart> {
+    match messages.get_mut(place.message)?.parts.get_mut(place.part)?.content_to_name() {
+        Content::Result(result) => Some(result),
+        _ => None,
+    }
+}

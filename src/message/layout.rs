@@ -1,0 +1,196 @@
+//! How parts are laid out into messages: shared by the dialects, which differ in what may stand together.
+
+use serde_json::{Map, Value};
+
+use super::dialect::Dialect;
+use super::history::{Frame, Message, Role};
+use super::part::{Content, Part, Slot};
+
+/// What becomes one message of a dialect, or a few.
+pub(super) struct Segment<'a> {
+    pub(super) role: Role,
+    /// The frame of a message of this very dialect.
+    pub(super) frame: Option<&'a Frame>,
+    pub(super) parts: Vec<&'a Part>,
+}
+
+impl Segment<'_> {
+    pub(super) fn has_response(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part.content(), Content::Response(_)))
+    }
+
+    /// The segment's one part, where that is a whole message of this dialect.
+    pub(super) fn whole(&self, dialect: Dialect) -> Option<&Value> {
+        self.parts.first().and_then(|part| whole(dialect, part))
+    }
+
+    /// The segment as one message.
+    pub(super) fn write(
+        &self,
+        dialect: Dialect,
+        (role, said_in): (&str, &str),
+        plain: bool,
+        block: impl Fn(&Part) -> Value,
+    ) -> Value {
+        if let Some(whole) = self.whole(dialect) {
+            return whole.clone();
+        }
+        let mut map = match self.frame {
+            Some(frame) => frame.json.clone(),
+            None => Map::from_iter([("role".to_owned(), role.into())]),
+        };
+        if let Some(content) = said(map.get(said_in), &self.parts, plain, block) {
+            map.insert(said_in.to_owned(), content);
+        }
+        map.into()
+    }
+}
+
+/// Messages as segments of one role each. A message that was read in this dialect stays one; neighbours are joined where
+/// `joins` says so, though never two that were read apart.
+pub(super) fn segments<'a>(
+    dialect: Dialect,
+    messages: &[&'a Message],
+    joins: impl Fn(&Segment, &Segment) -> bool,
+) -> Vec<Segment<'a>> {
+    let mut segments: Vec<Segment<'a>> = Vec::new();
+    let mut add = |next: Segment<'a>| match segments.last_mut() {
+        Some(last)
+            if (last.frame.is_none() || next.frame.is_none())
+                && last.whole(dialect).or(next.whole(dialect)).is_none()
+                && joins(last, &next) =>
+        {
+            last.frame = last.frame.or(next.frame);
+            // Results that a user's words were joined to are a user's message.
+            if last.role == Role::Tool && next.role == Role::User {
+                last.role = Role::User;
+            }
+            last.parts.extend(next.parts);
+        }
+        _ => segments.push(next),
+    };
+    for message in messages {
+        if let Some(frame) = message.own_frame(dialect) {
+            let parts = message.parts.iter().collect();
+            add(Segment { role: message.role.clone(), frame: Some(frame), parts });
+            continue;
+        }
+        // Providers refuse empty texts, and they say nothing.
+        let said =
+            message.parts.iter().filter(|part| part.own(dialect).is_some() || part.as_text() != Some(""));
+        let mut run: Option<Segment<'a>> = None;
+        for part in said {
+            let role = role_of(part, &message.role);
+            match &mut run {
+                Some(run) if run.role == role && run.whole(dialect).or(whole(dialect, part)).is_none() => {
+                    run.parts.push(part);
+                }
+                _ => run
+                    .replace(Segment { role, frame: None, parts: vec![part] })
+                    .into_iter()
+                    .for_each(&mut add),
+            }
+        }
+        run.into_iter().for_each(&mut add);
+    }
+    segments
+}
+
+/// The part, where it is a whole message of this dialect.
+pub(super) fn whole(dialect: Dialect, part: &Part) -> Option<&Value> {
+    part.own(dialect).filter(|source| source.slot == Slot::Whole).map(|source| &source.json)
+}
+
+/// A message that is not understood, or is one part as a whole.
+pub(super) fn read_whole(dialect: Dialect, role: Role, json: &Value, content: Content) -> Message {
+    Message::new(role, vec![Part::read(dialect, Slot::Whole, json.clone(), content)])
+}
+
+/// The role of a message that is new to a dialect; one without any was no message, and is written as the user's.
+pub(super) fn fresh_role(role: &Role) -> &str {
+    match role {
+        Role::Other(name) if name.is_empty() => "user",
+        other => other.name(),
+    }
+}
+
+/// Who says this part, whatever message it stands in.
+fn role_of(part: &Part, message: &Role) -> Role {
+    match part.content() {
+        Content::Result(_) | Content::Response(_) => Role::Tool,
+        Content::Call(_) | Content::Request(_) => Role::Assistant,
+        // A tool's message says nothing but results, and must not be read as one.
+        Content::Text(_) | Content::Other if *message == Role::Tool => Role::User,
+        Content::Text(_) | Content::Other => message.clone(),
+    }
+}
+
+/// A message of one member.
+pub(super) fn message(role: &str, said: &str, content: Value) -> Value {
+    Map::from_iter([("role".to_owned(), role.into()), (said.to_owned(), content)]).into()
+}
+
+/// The contents in the form of the frame: one plain text stays a string where the message had one, or where it is new and
+/// `plain` says so.
+pub(super) fn said(
+    frame: Option<&Value>,
+    parts: &[&Part],
+    plain: bool,
+    block: impl Fn(&Part) -> Value,
+) -> Option<Value> {
+    let as_string = match frame {
+        None => plain,
+        Some(Value::Null) => plain && parts.iter().all(|part| part.any_source().is_none()),
+        Some(framed) => framed.is_string() && parts.iter().all(|part| part.any_source().is_none()),
+    };
+    match parts {
+        [] => frame.cloned(),
+        [only] if as_string && only.as_text().is_some() => only.as_text().map(Value::from),
+        _ => Some(parts.iter().map(|part| block(part)).collect::<Vec<_>>().into()),
+    }
+}
+
+/// Adds what `next` says to what `whole` says; a string becomes a list with one text.
+pub(super) fn append(whole: &mut Value, said: &str, next: &Value) {
+    let list = |content: Option<&Value>| match content {
+        Some(Value::Array(blocks)) => blocks.clone(),
+        Some(Value::String(text)) => vec![super::blocks::text_block(text)],
+        _ => Vec::new(),
+    };
+    let blocks: Vec<Value> = list(whole.get(said)).into_iter().chain(list(next.get(said))).collect();
+    if let Some(whole) = whole.as_object_mut() {
+        whole.insert(said.to_owned(), blocks.into());
+    }
+}
+
+/// A system instruction has no speaker, unless it was read with one.
+pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
+    let spoken = system
+        .iter()
+        .filter_map(|message| message.own_frame(Dialect::Gemini))
+        .any(|frame| frame.json.contains_key("role"));
+    if let (false, Some(whole)) = (spoken, whole.as_object_mut()) {
+        whole.remove("role");
+    }
+    whole
+}
+
+/// The role of a user's message in a dialect that has no role for tools: one of nothing but results and answers is theirs.
+/// An answer among other things that the user said is none, since whoever relays a user's words relays it too.
+pub(super) fn role_of_user(named: Role, said: Option<&Value>, settles: impl Fn(&Value) -> bool) -> Role {
+    let blocks = said.and_then(Value::as_array).filter(|blocks| !blocks.is_empty());
+    match blocks {
+        Some(blocks) if named == Role::User && blocks.iter().all(settles) => Role::Tool,
+        _ => named,
+    }
+}
+
+/// Whether two segments are one turn for providers that have turns of two speakers: the results come first, then what the
+/// user says. Answers stay apart, or they would no longer be read as such.
+pub(super) fn share_a_turn(last: &Segment, next: &Segment) -> bool {
+    match (&last.role, &next.role) {
+        (Role::Tool, Role::Tool) => true,
+        (Role::Tool, Role::User) => !last.has_response(),
+        (last, next) => last == next && !last.instructs(),
+    }
+}

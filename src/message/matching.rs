@@ -1,0 +1,221 @@
+//! Which request, answer and result belong to which call.
+//!
+//! Ids repeat in real histories, so a call is known by where it stands. A *round* is a row of messages of the model. A
+//! result, or a request, belongs to the last round before it that has a call with its id still open, and there to the first
+//! such call; each call takes one. A request prefers a call with the arguments it shows. An answer belongs to the one open
+//! call that was asked about under its id; where several were, it is ambiguous and belongs to none.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use serde_json::Value;
+
+use super::approval::{RequestPart, ResponsePart};
+use super::history::{Message, Role};
+use super::occurrence::Place;
+use super::part::{CallPart, Content, ResultPart};
+use crate::json::{self, Digest};
+
+/// A call's place, and the places of what belongs to it.
+#[derive(Clone, Debug)]
+pub(super) struct Matched {
+    pub(super) place: Place,
+    pub(super) round: usize,
+    pub(super) repeat: usize,
+    pub(super) request: Option<Place>,
+    pub(super) responses: Vec<Place>,
+    pub(super) result: Option<Place>,
+}
+
+/// Every call of the messages with the places of what belongs to it, in time linear in their length.
+pub(super) fn match_up(messages: &[Message]) -> Vec<Matched> {
+    match_named(messages, &BTreeSet::new())
+}
+
+/// The same, where the calls at some places were given their id only by us: a result with an id that no call has may be
+/// one of theirs.
+pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -> Vec<Matched> {
+    let mut matcher = Matcher { repeated: repeated_ids(messages), ..Matcher::default() };
+    let mut models_turn = false;
+    for (message_index, message) in messages.iter().enumerate() {
+        let model_speaks = message.role == Role::Assistant;
+        if model_speaks && !models_turn && message_index > 0 {
+            matcher.round += 1;
+        }
+        models_turn = model_speaks;
+        for (part_index, part) in message.parts.iter().enumerate() {
+            let place = Place { message: message_index, part: part_index };
+            match part.content() {
+                Content::Call(call) => matcher.add_call(place, call, named_by_us.contains(&place)),
+                Content::Result(result) => matcher.add_result(place, result),
+                Content::Request(request) => matcher.add_request(place, request),
+                Content::Response(response) => matcher.add_response(place, response),
+                Content::Text(_) | Content::Other => {}
+            }
+        }
+    }
+    matcher.matched
+}
+
+/// The ids that several calls have: only for those it is worth to look at the arguments.
+fn repeated_ids(messages: &[Message]) -> HashSet<&str> {
+    let mut seen = HashSet::new();
+    let ids = messages.iter().flat_map(Message::parts).filter_map(|part| match part.content() {
+        Content::Call(call) => Some(call.id.as_str()),
+        _ => None,
+    });
+    ids.filter(|id| !seen.insert(*id)).collect()
+}
+
+/// What open calls are looked up by.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Id(&'a str),
+    /// Calls by their tool, for results that name no call.
+    Name(&'a str),
+    /// Calls that we named by their tool, for results whose id no call has.
+    NamedByUs(&'a str),
+    /// Any call, for results that name neither.
+    Any,
+    /// Calls by id that no one was asked about yet.
+    Unasked(&'a str),
+    /// The same by id and arguments, of ids that repeat.
+    UnaskedInput(&'a str, Digest),
+}
+
+#[derive(Default)]
+struct Matcher<'a> {
+    round: usize,
+    matched: Vec<Matched>,
+    calls: Vec<&'a CallPart>,
+    /// The id under which each call was last asked about.
+    approvals: Vec<Option<&'a str>>,
+    /// Calls by key; of each key the rounds in order, of each round the calls in order.
+    open: HashMap<Key<'a>, Vec<(usize, VecDeque<usize>)>>,
+    /// Calls by the ids under which they were asked about.
+    asked: HashMap<&'a str, Vec<usize>>,
+    repeated: HashSet<&'a str>,
+    /// How many calls had an id.
+    repeats: HashMap<&'a str, usize>,
+}
+
+impl<'a> Matcher<'a> {
+    fn add_call(&mut self, place: Place, call: &'a CallPart, named_by_us: bool) {
+        let index = self.matched.len();
+        let repeats = self.repeats.entry(&call.id).or_default();
+        let repeat = *repeats;
+        *repeats += 1;
+        self.matched.push(Matched {
+            place,
+            round: self.round,
+            repeat,
+            request: None,
+            responses: Vec::new(),
+            result: None,
+        });
+        self.calls.push(call);
+        self.approvals.push(None);
+        let by_us = named_by_us.then_some(Key::NamedByUs(&call.name));
+        let repeated = self.repeated.contains(call.id.as_str());
+        let by_input = repeated.then(|| Key::UnaskedInput(&call.id, json::digest(&call.input)));
+        for key in [Key::Id(&call.id), Key::Unasked(&call.id), Key::Name(&call.name), Key::Any]
+            .into_iter()
+            .chain(by_us)
+            .chain(by_input)
+        {
+            let rounds = self.open.entry(key).or_default();
+            match rounds.last_mut() {
+                Some((round, indices)) if *round == self.round => indices.push_back(index),
+                _ => rounds.push((self.round, VecDeque::from([index]))),
+            }
+        }
+    }
+
+    fn add_result(&mut self, place: Place, result: &'a ResultPart) {
+        let index = match (result.call_id.as_str(), result.name.as_str()) {
+            ("", "") => self.first_open(&Key::Any),
+            ("", name) => self.first_open(&Key::Name(name)),
+            (id, name) => self.first_open(&Key::Id(id)).or_else(|| self.first_open(&Key::NamedByUs(name))),
+        };
+        if let Some(matched) = index.and_then(|index| self.matched.get_mut(index)) {
+            matched.result = Some(place);
+        }
+    }
+
+    fn add_request(&mut self, place: Place, request: &'a RequestPart) {
+        let id = request.tool_call_id.as_str();
+        let approval = request.approval_id.as_str();
+        // Asked for the first time, or again.
+        let found = self
+            .first_unasked(id, request.input.as_ref())
+            .or_else(|| self.only_asked(approval))
+            .or_else(|| self.first_open(&Key::Id(id)));
+        let Some(index) = found else { return };
+        let (Some(call), Some(matched)) = (self.calls.get(index), self.matched.get_mut(index)) else {
+            return;
+        };
+        if call.id != id || request.tool_name.as_ref().is_some_and(|name| *name != call.name) {
+            return;
+        }
+        matched.request = Some(place);
+        matched.responses.clear();
+        let last = self.approvals.get_mut(index).and_then(|last| last.replace(approval));
+        if last != Some(approval) {
+            self.asked.entry(approval).or_default().push(index);
+        }
+    }
+
+    fn add_response(&mut self, place: Place, response: &'a ResponsePart) {
+        let only = self.only_asked(&response.approval_id);
+        if let Some(matched) = only.and_then(|index| self.matched.get_mut(index)) {
+            matched.responses.push(place);
+        }
+    }
+
+    /// The first call of this id that no one was asked about: of those of its round, rather one with these arguments.
+    fn first_unasked(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
+        let first = self.first_open(&Key::Unasked(id))?;
+        let Some(input) = input.filter(|_| self.repeated.contains(id)) else { return Some(first) };
+        let Some(same) = self.first_open(&Key::UnaskedInput(id, json::digest(input))) else {
+            return Some(first);
+        };
+        let round = |index: usize| self.matched.get(index).map(|call| call.round);
+        Some(if round(same) == round(first) { same } else { first })
+    }
+
+    /// The first call of the last round that has one which is still open. What is closed stays so: it is looked at once.
+    fn first_open(&mut self, key: &Key<'a>) -> Option<usize> {
+        let rounds = self.open.get_mut(key)?;
+        while let Some((_, indices)) = rounds.last_mut() {
+            while let Some(index) = indices.front().copied() {
+                let call = self.matched.get(index)?;
+                let asked = matches!(key, Key::Unasked(_) | Key::UnaskedInput(..)) && call.request.is_some();
+                if call.result.is_none() && !asked {
+                    return Some(index);
+                }
+                indices.pop_front();
+            }
+            rounds.pop();
+        }
+        None
+    }
+
+    /// The one open call that was last asked about under this id; none where there are several.
+    fn only_asked(&mut self, approval: &str) -> Option<usize> {
+        let asked = self.asked.get_mut(approval)?;
+        let mut open = Vec::new();
+        while let Some(index) = asked.pop() {
+            let unsettled = self.matched.get(index).is_some_and(|call| call.result.is_none());
+            if unsettled && self.approvals.get(index).copied().flatten() == Some(approval) {
+                open.push(index);
+            }
+            if open.len() == 2 {
+                break;
+            }
+        }
+        asked.extend(open.iter().rev());
+        match open.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Every call of a history with what belongs to it.
+
+use super::approval::{RequestPart, ResponsePart};
+use super::history::History;
+use super::matching::{Matched, match_up};
+use super::part::{CallPart, Content, Part, ResultPart};
+use crate::json::{self, Digest};
+
+/// Where in a history a part stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The message's index.
+    pub message: usize,
+    /// The part's index in the message.
+    pub part: usize,
+}
+
+/// One call of a history with what belongs to it.
+#[derive(Clone, Debug)]
+pub struct Occurrence<'a> {
+    /// Where the call stands.
+    pub place: Place,
+    /// Which row of the model's messages it stands in, from 0.
+    pub round: usize,
+    /// How many calls with the same id stand before it.
+    pub repeat: usize,
+    /// The call.
+    pub call: &'a CallPart,
+    /// The digest of its arguments.
+    pub digest: Digest,
+    /// The last question put to a person about it.
+    pub request: Option<&'a RequestPart>,
+    /// The answers to that question, in order, given before there was a result.
+    pub responses: Vec<&'a ResponsePart>,
+    /// Its result.
+    pub result: Option<&'a ResultPart>,
+}
+
+impl History {
+    /// Every call of the history, in order, with the request, the answers and the result that belong to it.
+    ///
+    /// ```
+    /// use callgate::message::{Content, Message, History, Output, Part, ResultPart, Role, Settled};
+    /// use serde_json::json;
+    ///
+    /// let call = |n: u64| Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({"n": n}))]);
+    /// let result = Part::result(ResultPart {
+    ///     call_id: "c1".into(), name: "look".into(), output: Output::Text("seen".into()), settled: Settled::Output,
+    /// });
+    /// let history = History::new(vec![call(1), Message::new(Role::Tool, vec![result]), call(2)]);
+    /// let calls = history.occurrences();
+    /// assert!(calls[0].result.is_some() && calls[1].result.is_none());
+    /// assert_ne!(calls[0].digest, calls[1].digest);
+    /// ```
+    pub fn occurrences(&self) -> Vec<Occurrence<'_>> {
+        match_up(&self.messages).into_iter().filter_map(|matched| self.occurrence(matched)).collect()
+    }
+
+    /// The calls that have no result, in order.
+    pub fn calls_without_result(&self) -> Vec<Occurrence<'_>> {
+        self.occurrences().into_iter().filter(|occurrence| occurrence.result.is_none()).collect()
+    }
+
+    fn occurrence(&self, matched: Matched) -> Option<Occurrence<'_>> {
+        let content = |place: Place| self.part(place).map(Part::content);
+        let Some(Content::Call(call)) = content(matched.place) else { return None };
+        Some(Occurrence {
+            place: matched.place,
+            round: matched.round,
+            repeat: matched.repeat,
+            call,
+            digest: json::digest(&call.input),
+            request: matched.request.and_then(content).and_then(|content| match content {
+                Content::Request(request) => Some(request),
+                _ => None,
+            }),
+            responses: matched
+                .responses
+                .into_iter()
+                .filter_map(|place| match content(place) {
+                    Some(Content::Response(response)) => Some(response),
+                    _ => None,
+                })
+                .collect(),
+            result: matched.result.and_then(content).and_then(|content| match content {
+                Content::Result(result) => Some(result),
+                _ => None,
+            }),
+        })
+    }
+
+    pub(super) fn part(&self, place: Place) -> Option<&Part> {
+        self.messages.get(place.message)?.parts.get(place.part)
+    }
+}

@@ -1,0 +1,227 @@
+//! OpenAI Chat Completions: calls beside the content, one `tool` message a result, arguments and results as text.
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, object};
+use super::blocks;
+use super::dialect::Dialect;
+use super::history::{Message, Role};
+use super::layout::{self, Segment};
+use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+
+const DIALECT: Dialect = Dialect::OpenaiChat;
+
+pub(super) fn read(json: &Value) -> Message {
+    let unknown = |role| layout::read_whole(DIALECT, role, json, Content::Other);
+    let Some(map) = json.as_object() else { return unknown(Role::Other(String::new())) };
+    let Some(role) = map.get("role").and_then(Value::as_str).map(Role::named) else {
+        return unknown(Role::Other(String::new()));
+    };
+    if role == Role::Tool && !holds_answers(map) {
+        let result = read_result(map).map_or(Content::Other, Content::Result);
+        return layout::read_whole(DIALECT, role, json, result);
+    }
+    let mut frame = map.clone();
+    let (mut parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+        approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &["text"]))
+    });
+    if let Some(emptied) = emptied {
+        frame.insert("content".to_owned(), emptied);
+    }
+    if role == Role::Assistant {
+        read_spoken(map, &mut frame, &mut parts);
+    }
+    Message::framed(DIALECT, role, frame, parts)
+}
+
+/// Answers of approvers, which belong to no single call. What a tool gave is never searched for them.
+fn holds_answers(map: &Map<String, Value>) -> bool {
+    let blocks = map.get("content").and_then(Value::as_array);
+    !map.contains_key("tool_call_id")
+        && !map.contains_key("name")
+        && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_response))
+}
+
+/// What a model's message says beside its content.
+fn read_spoken(map: &Map<String, Value>, frame: &mut Map<String, Value>, parts: &mut Vec<Part>) {
+    if let Some(Value::String(refusal)) = map.get("refusal").filter(|refusal| **refusal != "") {
+        parts.push(Part::read(DIALECT, Slot::Refusal, refusal.clone().into(), Content::Other));
+        frame.insert("refusal".to_owned(), String::new().into());
+    }
+    if let Some(Value::Array(calls)) = map.get("tool_calls") {
+        for call in calls {
+            let content = read_call(call).map_or(Content::Other, Content::Call);
+            parts.push(Part::read(DIALECT, Slot::ToolCalls, call.clone(), content));
+        }
+        frame.insert("tool_calls".to_owned(), Value::Array(Vec::new()));
+    }
+    if let Some(call @ Value::Object(function)) = map.get("function_call") {
+        let content = read_function(String::new(), function).map_or(Content::Other, Content::Call);
+        parts.push(Part::read(DIALECT, Slot::FunctionCall, call.clone(), content));
+        frame.insert("function_call".to_owned(), Value::Null);
+    }
+}
+
+fn read_call(call: &Value) -> Option<CallPart> {
+    let map = call.as_object()?;
+    let id = blocks::text_or_empty(map, "id")?;
+    match (map.get("function"), map.get("custom")) {
+        (Some(function), None) => read_function(id, function.as_object()?),
+        (None, Some(custom)) => Some(CallPart {
+            id,
+            name: custom.get("name")?.as_str()?.to_owned(),
+            // Free text, even where it looks like JSON.
+            input: custom.get("input")?.as_str()?.into(),
+        }),
+        _ => None,
+    }
+}
+
+fn read_function(id: String, function: &Map<String, Value>) -> Option<CallPart> {
+    let name = function.get("name")?.as_str()?.to_owned();
+    let input = match function.get("arguments") {
+        Some(Value::String(text)) => blocks::arguments_of(text),
+        // Some servers send the arguments themselves; none at all are no object, which no tool takes.
+        other => other.cloned().unwrap_or_default(),
+    };
+    Some(CallPart { id, name, input })
+}
+
+fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+    Some(ResultPart {
+        call_id: blocks::text_or_empty(map, "tool_call_id")?,
+        name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        output: blocks::read_output(DIALECT, map.get("content"), &["text"]),
+        settled: Settled::Output,
+    })
+}
+
+pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
+    // The results must follow one message with all the calls.
+    let joins = |last: &Segment, next: &Segment| {
+        last.frame.is_none()
+            && next.frame.is_none()
+            && (&last.role, &next.role) == (&Role::Assistant, &Role::Assistant)
+    };
+    let mut written = Vec::new();
+    for segment in layout::segments(DIALECT, messages, joins) {
+        let mut draft = Draft::new(&segment);
+        for part in &segment.parts {
+            draft.add(part, &mut written);
+        }
+        draft.finish(&mut written);
+    }
+    written
+}
+
+/// A message on its way.
+struct Draft<'a> {
+    role: &'a str,
+    frame: Option<Map<String, Value>>,
+    said: Vec<&'a Part>,
+    calls: Vec<Value>,
+    function_call: Option<Value>,
+    refusal: Option<Value>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(segment: &'a Segment) -> Self {
+        Self {
+            role: layout::fresh_role(&segment.role),
+            frame: segment.frame.map(|frame| frame.json.clone()),
+            said: Vec::new(),
+            calls: Vec::new(),
+            function_call: None,
+            refusal: None,
+        }
+    }
+
+    fn add(&mut self, part: &'a Part, written: &mut Vec<Value>) {
+        let own = part.own(DIALECT);
+        match (part.content(), own.map(|source| (source.slot, &source.json))) {
+            (_, Some((Slot::Whole, json))) => {
+                self.finish(written);
+                written.push(json.clone());
+            }
+            (Content::Result(result), _) => {
+                self.finish(written);
+                written.push(write_result(result));
+            }
+            (_, Some((Slot::FunctionCall, json))) => self.function_call = Some(json.clone()),
+            (_, Some((Slot::Refusal, json))) => {
+                if self.is_closed() {
+                    self.finish(written);
+                }
+                self.refusal = Some(json.clone());
+            }
+            (_, Some((Slot::ToolCalls, json))) => self.calls.push(json.clone()),
+            (Content::Call(call), _) => self.calls.push(write_call(call)),
+            _ => {
+                if self.is_closed() {
+                    self.finish(written);
+                }
+                self.said.push(part);
+            }
+        }
+    }
+
+    /// The content and a refusal stand before the calls, so what is said after those is another message.
+    fn is_closed(&self) -> bool {
+        self.refusal.is_some() || !self.calls.is_empty() || self.function_call.is_some()
+    }
+
+    fn finish(&mut self, written: &mut Vec<Value>) {
+        let spoken = !self.said.is_empty() || self.is_closed();
+        if self.frame.is_none() && !spoken {
+            return;
+        }
+        let fresh = || Map::from_iter([("role".to_owned(), self.role.into())]);
+        let was_read = self.frame.is_some();
+        let mut map = self.frame.take().unwrap_or_else(fresh);
+        let content = layout::said(map.get("content"), &self.said, true, write_block);
+        // A model's message without text says so.
+        if let Some(content) = content.or((!was_read).then_some(Value::Null)) {
+            map.insert("content".to_owned(), content);
+        }
+        self.said.clear();
+        if let Some(refusal) = self.refusal.take() {
+            map.insert("refusal".to_owned(), refusal);
+        }
+        if !self.calls.is_empty() {
+            map.insert("tool_calls".to_owned(), std::mem::take(&mut self.calls).into());
+        }
+        if let Some(call) = self.function_call.take() {
+            map.insert("function_call".to_owned(), call);
+        }
+        written.push(map.into());
+    }
+}
+
+fn write_block(part: &Part) -> Value {
+    match (part.own(DIALECT), part.as_text()) {
+        (None, Some(text)) => blocks::text_block(text),
+        _ => blocks::write_unspoken(DIALECT, part),
+    }
+}
+
+fn write_call(call: &CallPart) -> Value {
+    object([
+        ("id", Some(call.id.clone().into())),
+        ("type", Some("function".into())),
+        (
+            "function",
+            Some(object([
+                ("name", Some(call.name.clone().into())),
+                ("arguments", Some(call.input.to_string().into())),
+            ])),
+        ),
+    ])
+}
+
+fn write_result(result: &ResultPart) -> Value {
+    object([
+        ("role", Some("tool".into())),
+        ("tool_call_id", Some(result.call_id.clone().into())),
+        ("content", Some(blocks::write_output(&result.output, write_block))),
+    ])
+}

@@ -1,0 +1,223 @@
+//! OpenAI Responses: a list of items, in which calls and results stand beside the messages.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, RequestPart, ResponsePart, object};
+use super::blocks;
+use super::dialect::Dialect;
+use super::history::{Message, Role};
+use super::layout::{self, Segment};
+use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+
+const DIALECT: Dialect = Dialect::OpenaiResponses;
+const TEXTS: [&str; 3] = ["input_text", "output_text", "text"];
+
+const CALL: &str = "function_call";
+const RESULT: &str = "function_call_output";
+/// Tools that take free text.
+const CUSTOM_CALL: &str = "custom_tool_call";
+const CUSTOM_RESULT: &str = "custom_tool_call_output";
+
+/// The provider's own approvals, of calls that it runs itself on an MCP server: no call of the host stands behind them.
+const HOSTED_REQUEST: &str = "mcp_approval_request";
+const HOSTED_RESPONSE: &str = "mcp_approval_response";
+
+pub(super) fn read(json: &Value) -> Message {
+    let whole = |role, content| layout::read_whole(DIALECT, role, json, content);
+    let Some(map) = json.as_object() else { return whole(Role::Other(String::new()), Content::Other) };
+    let role = map.get("role").and_then(Value::as_str).map(Role::named);
+    let kind = match (map.get("type"), role) {
+        (None, Some(role)) => return read_message(map, role),
+        (Some(kind), Some(role)) if kind == "message" => return read_message(map, role),
+        (Some(Value::String(kind)), _) => kind.as_str(),
+        _ => "",
+    };
+    let (role, content) = match kind {
+        CALL => (Role::Assistant, read_call(map).map(Content::Call)),
+        CUSTOM_CALL => (Role::Assistant, read_custom_call(map).map(Content::Call)),
+        RESULT | CUSTOM_RESULT => (Role::Tool, read_result(map).map(Content::Result)),
+        HOSTED_REQUEST => (Role::Assistant, read_hosted_request(map).map(Content::Request)),
+        HOSTED_RESPONSE => (Role::Tool, read_hosted_response(map).map(Content::Response)),
+        kind => {
+            let role = approval::role_of_item(kind).unwrap_or_else(|| role_of_unknown(kind));
+            let content = approval::read(json, &role);
+            (role, content)
+        }
+    };
+    whole(role, content.unwrap_or(Content::Other))
+}
+
+/// Whose turn an item belongs to that is kept as it stands: the provider's own tools, reasoning, and what may come.
+fn role_of_unknown(kind: &str) -> Role {
+    match kind {
+        "" | "item_reference" => Role::Other(String::new()),
+        kind if kind.ends_with("_output") => Role::Tool,
+        _ => Role::Assistant,
+    }
+}
+
+fn read_message(map: &Map<String, Value>, role: Role) -> Message {
+    let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+        approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &TEXTS))
+    });
+    let mut frame = map.clone();
+    if let Some(emptied) = emptied {
+        frame.insert("content".to_owned(), emptied);
+    }
+    Message::framed(DIALECT, role, frame, parts)
+}
+
+fn read_call(map: &Map<String, Value>) -> Option<CallPart> {
+    Some(CallPart {
+        id: blocks::text_or_empty(map, "call_id")?,
+        name: map.get("name")?.as_str()?.to_owned(),
+        input: match map.get("arguments") {
+            Some(Value::String(text)) => blocks::arguments_of(text),
+            other => other.cloned().unwrap_or_default(),
+        },
+    })
+}
+
+fn read_custom_call(map: &Map<String, Value>) -> Option<CallPart> {
+    Some(CallPart {
+        id: blocks::text_or_empty(map, "call_id")?,
+        name: map.get("name")?.as_str()?.to_owned(),
+        // Free text, even where it looks like JSON.
+        input: map.get("input")?.as_str()?.into(),
+    })
+}
+
+fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+    Some(ResultPart {
+        call_id: blocks::text_or_empty(map, "call_id")?,
+        name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        output: blocks::read_output(DIALECT, map.get("output"), &TEXTS),
+        settled: Settled::Output,
+    })
+}
+
+fn read_hosted_request(map: &Map<String, Value>) -> Option<RequestPart> {
+    let id = map.get("id")?.as_str()?;
+    Some(RequestPart {
+        approval_id: id.to_owned(),
+        tool_call_id: id.to_owned(),
+        tool_name: Some(map.get("name")?.as_str()?.to_owned()),
+        input: Some(blocks::arguments_of(map.get("arguments")?.as_str()?)),
+        ..RequestPart::default()
+    })
+}
+
+fn read_hosted_response(map: &Map<String, Value>) -> Option<ResponsePart> {
+    Some(ResponsePart {
+        approval_id: map.get("approval_request_id")?.as_str()?.to_owned(),
+        approved: map.get("approve")?.as_bool()?,
+        reason: map.get("reason").and_then(Value::as_str).map(str::to_owned),
+        ..ResponsePart::default()
+    })
+}
+
+/// Whether a request is one of the provider's own.
+pub(super) fn is_hosted(request: &Part) -> bool {
+    request.own(DIALECT).is_some_and(|source| {
+        [HOSTED_REQUEST, HOSTED_RESPONSE]
+            .map(Value::from)
+            .contains(source.json.get("type").unwrap_or(&Value::Null))
+    })
+}
+
+/// The answer to such a request, in the provider's own form.
+pub(super) fn hosted_response(response: ResponsePart) -> Part {
+    let json = object([
+        ("type", Some(HOSTED_RESPONSE.into())),
+        ("approval_request_id", Some(response.approval_id.clone().into())),
+        ("approve", Some(response.approved.into())),
+        ("reason", response.reason.clone().map(Value::from)),
+    ]);
+    Part::read(DIALECT, Slot::Whole, json, Content::Response(response))
+}
+
+/// The ids of calls of custom tools, whose results are of their own kind.
+fn custom_calls<'a>(messages: &[&'a Message]) -> BTreeSet<&'a str> {
+    let parts = messages.iter().flat_map(|message| message.parts.iter());
+    let custom = parts.filter(|part| part.own(DIALECT).is_some_and(|own| own.json.get("input").is_some()));
+    custom
+        .filter_map(|part| match part.content() {
+            Content::Call(call) => Some(call.id.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
+    let custom = custom_calls(messages);
+    let mut items = Vec::new();
+    for segment in layout::segments(DIALECT, messages, |_, _| false) {
+        let mut said = Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
+        for part in &segment.parts {
+            let within =
+                said.frame.is_some() && part.own(DIALECT).is_some_and(|own| own.slot == Slot::Content);
+            match write_item(part, &custom).filter(|_| !within) {
+                Some(item) => {
+                    finish(&mut said, &mut items);
+                    items.push(item);
+                }
+                None => said.parts.push(part),
+            }
+            // What a model says is one text a message, unless it was read otherwise.
+            if said.frame.is_none() && said.role == Role::Assistant {
+                finish(&mut said, &mut items);
+            }
+        }
+        finish(&mut said, &mut items);
+    }
+    items
+}
+
+fn finish(said: &mut Segment, items: &mut Vec<Value>) {
+    if said.frame.is_some() || !said.parts.is_empty() {
+        let role = layout::fresh_role(&said.role);
+        items.push(said.write(DIALECT, (role, "content"), true, |part| write_block(role, part)));
+    }
+    said.frame = None;
+    said.parts.clear();
+}
+
+/// The part as an item of its own, where it is one.
+fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
+    let fresh = part.own(DIALECT).is_none();
+    if let Some(item) = layout::whole(DIALECT, part) {
+        return Some(item.clone());
+    }
+    match part.content() {
+        Content::Call(call) if fresh => Some(object([
+            ("type", Some(CALL.into())),
+            ("call_id", Some(call.id.clone().into())),
+            ("name", Some(call.name.clone().into())),
+            ("arguments", Some(call.input.to_string().into())),
+        ])),
+        Content::Result(result) if fresh => {
+            let kind = if custom.contains(result.call_id.as_str()) { CUSTOM_RESULT } else { RESULT };
+            Some(object([
+                ("type", Some(kind.into())),
+                ("call_id", Some(result.call_id.clone().into())),
+                ("output", Some(blocks::write_output(&result.output, |part| write_block("tool", part)))),
+            ]))
+        }
+        Content::Text(_) | Content::Other => None,
+        _ => Some(blocks::write_unspoken(DIALECT, part)),
+    }
+}
+
+fn write_block(role: &str, part: &Part) -> Value {
+    match (part.own(DIALECT), part.as_text()) {
+        (None, Some(text)) if role == "assistant" => object([
+            ("type", Some("output_text".into())),
+            ("text", Some(text.into())),
+            ("annotations", Some(Value::Array(Vec::new()))),
+        ]),
+        (None, Some(text)) => object([("type", Some("input_text".into())), ("text", Some(text.into()))]),
+        _ => blocks::write_unspoken(DIALECT, part),
+    }
+}

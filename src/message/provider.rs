@@ -1,0 +1,226 @@
+//! A history as its provider accepts it: nothing that only we understand, and exactly one result for each call.
+
+use super::answer::denied_output;
+use super::approval::ResponsePart;
+use super::blocks;
+use super::dialect::Dialect;
+use super::gemini::is_nameless;
+use super::history::{History, Message, Role};
+use super::matching::{Matched, match_up};
+use super::occurrence::Place;
+use super::openai_responses::is_hosted;
+use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use crate::json::Digest;
+
+impl History {
+    /// The history to send to a model; keep the original, which says more. What differs:
+    ///
+    /// - Approval parts are left out, but for the provider's own (hosted MCP calls of OpenAI Responses).
+    /// - Parts that only another dialect understands are left out, and messages of roles that only another one has; of
+    ///   results also what the dialect has no room for there (OpenAI Chat and Gemini: all but texts).
+    /// - Each call has exactly one result, in the message after its round. Of several the first is kept; a result without a
+    ///   call is left out; a call that was denied is given the denial, and one that has not run is given an error that says so.
+    /// - OpenAI Chat: what is said in a round stands before its calls. Anthropic: ids that repeat, or that have characters it
+    ///   refuses, are exchanged for others. Gemini: what a system message says comes first.
+    pub fn for_provider(&self, dialect: Dialect) -> History {
+        let mut sent = History { messages: self.rounds_settled(dialect), root: self.root.clone() };
+        match dialect {
+            Dialect::Anthropic => accept_ids(&mut sent.messages),
+            Dialect::Gemini => {
+                // A message that stood among the contents is not accepted there.
+                for message in sent.messages.iter_mut().filter(|message| message.role.instructs()) {
+                    message.frame.take_if(|frame| !frame.at_root);
+                }
+                sent.messages.sort_by_key(|message| !message.role.instructs());
+            }
+            _ => {}
+        }
+        sent
+    }
+
+    fn rounds_settled(&self, dialect: Dialect) -> Vec<Message> {
+        let matched = match_up(&self.messages);
+        let mut settled = Vec::new();
+        let mut index = 0;
+        while let Some(message) = self.messages.get(index) {
+            if message.role != Role::Assistant {
+                settled.extend(accepted(dialect, message, false));
+                index += 1;
+                continue;
+            }
+            let round: Vec<&Message> = self
+                .messages
+                .iter()
+                .skip(index)
+                .take_while(|message| message.role == Role::Assistant)
+                .collect();
+            let after = index + round.len();
+            let first = matched.partition_point(|call| call.place.message < index);
+            let calls: Vec<&Matched> =
+                matched.iter().skip(first).take_while(|call| call.place.message < after).collect();
+            settled.extend(spoken(dialect, &round));
+            index = after;
+            if calls.is_empty() {
+                continue;
+            }
+            match self.messages.get(after).filter(|next| next.own_frame(dialect).is_some()) {
+                Some(next) if self.holds_just(after, next, &calls) => {
+                    settled.extend(accepted(dialect, next, true));
+                    index += 1;
+                }
+                _ => {
+                    let results = calls.iter().filter_map(|call| self.result_of(dialect, call)).collect();
+                    settled.push(Message::new(Role::Tool, results));
+                }
+            }
+        }
+        settled
+    }
+
+    /// Whether the results in this message are those of the calls, in their order.
+    fn holds_just(&self, index: usize, message: &Message, calls: &[&Matched]) -> bool {
+        let results =
+            message.parts.iter().enumerate().filter(|(_, part)| matches!(part.content(), Content::Result(_)));
+        let held: Vec<usize> = results.map(|(part, _)| part).collect();
+        held.len() == calls.len()
+            && held.iter().zip(calls).all(|(part, call)| {
+                call.result.is_some_and(|place| place.message == index && place.part == *part)
+            })
+    }
+
+    /// The call's result, or what stands for it.
+    fn result_of(&self, dialect: Dialect, matched: &Matched) -> Option<Part> {
+        let called = self.part(matched.place)?;
+        let result = match matched.result.and_then(|place| self.part(place)) {
+            Some(result) => accepted_part(dialect, result, true)?,
+            None => self.pending(called, matched)?,
+        };
+        // A call without an id is answered by place, not by the id that we gave it.
+        match result.content() {
+            Content::Result(said)
+                if dialect == Dialect::Gemini && is_nameless(called) && result.own(dialect).is_none() =>
+            {
+                Some(Part::result(ResultPart { call_id: String::new(), ..said.clone() }))
+            }
+            _ => Some(result),
+        }
+    }
+
+    /// What stands for the result of a call that has none.
+    fn pending(&self, called: &Part, matched: &Matched) -> Option<Part> {
+        let Content::Call(call) = called.content() else { return None };
+        let answers: Vec<&ResponsePart> = matched
+            .responses
+            .iter()
+            .filter_map(|place| match self.part(*place)?.content() {
+                Content::Response(response) => Some(response),
+                _ => None,
+            })
+            .collect();
+        let denial = answers.iter().find(|answer| !answer.approved);
+        let (output, settled) = match (denial, answers.first(), matched.request) {
+            (Some(denial), _, _) => (denied_output(denial.reason.as_deref()), Settled::Denied),
+            (None, Some(_), _) => {
+                (said("Not run yet: this call was approved and has no result so far."), Settled::Error)
+            }
+            (None, None, Some(_)) => {
+                (said("Not run yet: this call waits for a person's approval."), Settled::Error)
+            }
+            (None, None, None) => (said("Not run: this call has no result."), Settled::Error),
+        };
+        Some(Part::result(ResultPart { call_id: call.id.clone(), name: call.name.clone(), output, settled }))
+    }
+}
+
+fn said(text: &str) -> Output {
+    Output::Text(text.to_owned())
+}
+
+/// What the model said in a round. Where the provider wants the results right after the calls, that is one message.
+fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
+    let mut messages: Vec<Message> =
+        round.iter().filter_map(|message| accepted(dialect, message, false)).collect();
+    let calls = messages.iter().any(Message::has_calls);
+    if calls && messages.len() > 1 && dialect != Dialect::OpenaiResponses {
+        let parts = messages.into_iter().flat_map(|message| message.parts).collect();
+        messages = vec![Message::new(Role::Assistant, parts)];
+    }
+    if dialect == Dialect::OpenaiChat {
+        for message in messages.iter_mut().filter(|message| message.own_frame(dialect).is_none()) {
+            message.parts.sort_by_key(|part| matches!(part.content(), Content::Call(_)));
+        }
+    }
+    messages
+}
+
+/// What the provider accepts of a message; nothing where nothing is left.
+fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<Message> {
+    let own = message.own_frame(dialect);
+    if own.is_none() && matches!(&message.role, Role::Other(name) if !name.is_empty()) {
+        return None;
+    }
+    // Without its answers, it would be the result of no call.
+    if own.is_some() && dialect == Dialect::OpenaiChat && message.role == Role::Tool {
+        return None;
+    }
+    let parts: Vec<Part> =
+        message.parts.iter().filter_map(|part| accepted_part(dialect, part, with_results)).collect();
+    let said_nothing = own.is_some() && message.parts.is_empty();
+    let frame = own.cloned();
+    (said_nothing || !parts.is_empty()).then(|| Message { role: message.role.clone(), parts, frame })
+}
+
+fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Part> {
+    match part.content() {
+        Content::Text(_) | Content::Call(_) => Some(part.clone()),
+        Content::Request(_) | Content::Response(_) => {
+            (dialect == Dialect::OpenaiResponses && is_hosted(part)).then(|| part.clone())
+        }
+        Content::Other => part.own(dialect).filter(|own| !blocks::is_ours(&own.json)).map(|_| part.clone()),
+        Content::Result(_) if !with_results => None,
+        Content::Result(result) => {
+            let Output::Parts(parts) = &result.output else { return Some(part.clone()) };
+            let texts_only = match dialect {
+                Dialect::OpenaiChat => part.own(dialect).is_none(),
+                Dialect::Gemini => true,
+                Dialect::AiSdk => result.settled != Settled::Output,
+                Dialect::OpenaiResponses | Dialect::Anthropic => false,
+            };
+            let accepted =
+                |part: &&Part| part.as_text().is_some() || !(texts_only || part.foreign_to(dialect));
+            if parts.iter().all(|part| accepted(&part)) {
+                return Some(part.clone());
+            }
+            let output = Output::Parts(parts.iter().filter(accepted).cloned().collect());
+            Some(Part::result(ResultPart { output, ..result.clone() }))
+        }
+    }
+}
+
+/// Exchanges ids that Anthropic refuses: each must stand for one call, and has letters, digits, `_` and `-` only.
+fn accept_ids(messages: &mut [Message]) {
+    for matched in match_up(messages) {
+        let part =
+            |messages: &[Message], place: Place| messages.get(place.message)?.parts.get(place.part).cloned();
+        let Some(call) = part(messages, matched.place) else { continue };
+        let Content::Call(call) = call.content() else { continue };
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if matched.repeat == 0 && !call.id.is_empty() && call.id.chars().all(allowed) {
+            continue;
+        }
+        let id = format!("call_{}_{}", Digest::of(call.id.as_bytes()).short(), matched.repeat);
+        let renamed = Content::Call(CallPart { id: id.clone(), ..call.clone() });
+        put(messages, matched.place, renamed);
+        let Some(place) = matched.result else { continue };
+        let Some(result) = part(messages, place) else { continue };
+        let Content::Result(result) = result.content() else { continue };
+        put(messages, place, Content::Result(ResultPart { call_id: id, ..result.clone() }));
+    }
+}
+
+fn put(messages: &mut [Message], place: Place, content: Content) {
+    if let Some(part) = messages.get_mut(place.message).and_then(|message| message.parts.get_mut(place.part))
+    {
+        *part = content.into();
+    }
+}

@@ -1,0 +1,335 @@
+//! The mapping between the canonical history and the providers' dialects.
+
+#[path = "dialects/answers.rs"]
+mod answers;
+#[path = "dialects/generated.rs"]
+pub mod generated;
+#[path = "providers/mod.rs"]
+mod providers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callgate::json;
+use callgate::message::{
+    AnswerError, Content, Dialect, History, Message, Output, Part, Place, Role, Settled, Settlement,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Every history of the corpus: its dialect, its file's name, and itself.
+pub fn corpus() -> Vec<(Dialect, String, Value)> {
+    let mut found = Vec::new();
+    for dialect in Dialect::ALL {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects").join(dialect.name());
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            found.push((dialect, name, json::parse(&fs::read_to_string(path).unwrap()).unwrap()));
+        }
+    }
+    assert!(found.len() > 25, "the corpus was not found");
+    found
+}
+
+/// What a history says, as one list: how a dialect cuts it into messages does not matter.
+fn said(history: &History) -> Vec<String> {
+    let mut said = Vec::new();
+    for message in history.messages() {
+        let role = match message.role() {
+            Role::Developer => "system",
+            Role::Tool => "user",
+            other => other.name(),
+        };
+        for part in message.parts() {
+            said.push(match part.content() {
+                Content::Text(text) if text.is_empty() => continue,
+                Content::Text(text) => format!("{role}: {text}"),
+                Content::Call(call) => {
+                    format!("call {} {} {}", call.id, call.name, json::canonical(&call.input))
+                }
+                Content::Result(result) => format!("result {} {}", result.call_id, result.output.text()),
+                Content::Request(request) => format!("request {request:?}"),
+                Content::Response(response) => format!("response {response:?}"),
+                Content::Other => continue,
+            });
+        }
+    }
+    said
+}
+
+/// The parts that only one dialect understands, in order.
+fn unknown(history: &History) -> Vec<String> {
+    let parts = history.messages().iter().flat_map(Message::parts);
+    let unknown = parts.filter(|part| *part.content() == Content::Other);
+    unknown.map(|part| part.source().map(|(dialect, json)| format!("{dialect}: {json}")).unwrap()).collect()
+}
+
+/// Every call with its result, which the provider must find: exactly one for each, and none without a call.
+fn assert_settled(sent: &History, dialect: Dialect) {
+    let read = History::read(dialect, &sent.write(dialect)).unwrap();
+    for history in [sent, &read] {
+        let calls = history.occurrences();
+        let results = history.messages().iter().flat_map(Message::parts);
+        let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
+        let shown = || serde_json::to_string_pretty(&sent.write(dialect)).unwrap();
+        assert!(
+            calls.iter().all(|call| call.result.is_some()),
+            "{dialect}: a call has no result\n{}",
+            shown()
+        );
+        assert_eq!(results, calls.len(), "{dialect}: not one result a call\n{}", shown());
+        assert_eq!(history.messages().iter().flat_map(Message::parts).filter(is_approval).count(), 0);
+    }
+}
+
+/// Asserts what the providers demand beyond their types: the results of a round stand right after its calls.
+fn assert_in_order(dialect: Dialect, document: &Value) {
+    let messages = document
+        .as_array()
+        .or(["messages", "contents"].iter().find_map(|list| document[*list].as_array()))
+        .unwrap();
+    let said = if dialect == Dialect::Gemini { "parts" } else { "content" };
+    let of = |message: &Value, list: &str, id: &dyn Fn(&Value) -> Option<String>| -> Vec<String> {
+        message[list].as_array().into_iter().flatten().filter_map(id).collect()
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let typed = |kind: &'static str, id: &'static str| {
+        move |block: &Value| (block["type"] == kind).then(|| text(&block[id])).flatten()
+    };
+    match dialect {
+        Dialect::OpenaiResponses => {
+            let ids = |kinds: [&str; 2]| {
+                let items = messages.iter().filter(|item| kinds.iter().any(|kind| item["type"] == *kind));
+                let mut ids: Vec<String> = items.map(|item| item["call_id"].to_string()).collect();
+                ids.sort();
+                ids
+            };
+            let results = ids(["function_call_output", "custom_tool_call_output"]);
+            assert_eq!(ids(["function_call", "custom_tool_call"]), results, "{document:#}");
+        }
+        Dialect::OpenaiChat => {
+            let mut expected: Vec<String> = Vec::new();
+            for message in messages {
+                if message["role"] == "tool" {
+                    assert_eq!(
+                        text(&message["tool_call_id"]),
+                        (!expected.is_empty()).then(|| expected.remove(0)),
+                        "{document:#}"
+                    );
+                } else {
+                    assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+                    expected = of(message, "tool_calls", &|call| text(&call["id"]));
+                }
+            }
+            assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+        }
+        Dialect::Anthropic | Dialect::Gemini | Dialect::AiSdk => {
+            let mut expected: Vec<String> = Vec::new();
+            let mut all: Vec<String> = Vec::new();
+            let mut last = Value::Null;
+            for message in messages {
+                let (calls, results) = match dialect {
+                    Dialect::Anthropic => (
+                        of(message, said, &typed("tool_use", "id")),
+                        of(message, said, &typed("tool_result", "tool_use_id")),
+                    ),
+                    Dialect::AiSdk => (
+                        of(message, said, &typed("tool-call", "toolCallId")),
+                        of(message, said, &typed("tool-result", "toolCallId")),
+                    ),
+                    _ => (
+                        of(message, said, &|part| text(&part["functionCall"]["id"])),
+                        of(message, said, &|part| text(&part["functionResponse"]["id"])),
+                    ),
+                };
+                assert_eq!(results, expected, "{dialect}\n{document:#}");
+                let first = &message[said][0];
+                let result_first = first["type"] == "tool_result"
+                    || first["type"] == "tool-result"
+                    || !first["functionResponse"].is_null();
+                assert!(
+                    results.is_empty() || result_first,
+                    "{dialect}: something stands before the results\n{document:#}"
+                );
+                all.extend(calls.iter().cloned());
+                expected = calls;
+                if dialect != Dialect::AiSdk && message["role"] != "system" {
+                    assert_ne!(
+                        message["role"], last,
+                        "{dialect}: the speakers do not take turns\n{document:#}"
+                    );
+                }
+                last = message["role"].clone();
+            }
+            assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+            let unique: std::collections::BTreeSet<&String> = all.iter().collect();
+            assert!(dialect != Dialect::Anthropic || unique.len() == all.len(), "ids repeat\n{document:#}");
+        }
+    }
+}
+
+/// An approval part that is not the provider's own.
+fn is_approval(part: &&Part) -> bool {
+    let hosted = part
+        .source()
+        .is_some_and(|(_, json)| json["type"].as_str().is_some_and(|kind| kind.starts_with("mcp_approval")));
+    matches!(part.content(), Content::Request(_) | Content::Response(_)) && !hosted
+}
+
+#[test]
+fn a_history_written_in_its_own_dialect_is_equal_as_json() {
+    for (dialect, name, document) in corpus() {
+        let written = History::read(dialect, &document).unwrap().write(dialect);
+        assert!(json::equal(&written, &document), "{dialect}/{name}\n{written:#}");
+        assert_eq!(written.to_string(), document.to_string(), "{dialect}/{name}: members or numbers changed");
+    }
+}
+
+#[test]
+fn a_history_says_the_same_in_every_other_dialect() {
+    for (from, name, document) in corpus() {
+        let history = History::read(from, &document).unwrap();
+        for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
+            let written = history.write(to);
+            let read = History::read(to, &written).unwrap();
+            assert_eq!(said(&read), said(&history), "{from}/{name} in {to}\n{written:#}");
+            if name != "strange" {
+                assert_eq!(unknown(&read), unknown(&history), "{from}/{name} in {to}\n{written:#}");
+                let back = History::read(from, &read.write(from)).unwrap();
+                assert_eq!(
+                    (said(&back), unknown(&back)),
+                    (said(&history), unknown(&history)),
+                    "{from}/{name} by {to}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn translations_are_as_recorded() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.bind(|| {
+        for (from, name, document) in corpus() {
+            let history = History::read(from, &document).unwrap();
+            let mut shown = String::new();
+            for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
+                let written = serde_json::to_string_pretty(&history.write(to)).unwrap();
+                shown.push_str(&format!("{to}:\n{written}\n\n"));
+            }
+            insta::assert_snapshot!(format!("dialects__{from}__{name}"), shown);
+        }
+    });
+}
+
+#[test]
+fn what_is_sent_has_exactly_one_result_for_each_call() {
+    for (from, _, document) in corpus() {
+        let history = History::read(from, &document).unwrap();
+        for to in Dialect::ALL {
+            assert_settled(&history.for_provider(to), to);
+            if to != from {
+                assert_in_order(to, &history.for_provider(to).write(to));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_settled_history_is_sent_as_it_is() {
+    for (dialect, name, document) in corpus() {
+        if ["parallel-calls", "built-in-tools", "server-tools", "images-and-refusals", "a-request"]
+            .contains(&name.as_str())
+        {
+            let sent = History::read(dialect, &document).unwrap().for_provider(dialect).write(dialect);
+            assert_eq!(sent.to_string(), document.to_string(), "{dialect}/{name}");
+        }
+    }
+}
+
+#[test]
+fn a_document_that_is_no_history_is_told_so() {
+    for (document, expected) in [
+        (json!(5), "this is a number"),
+        (json!("text"), "this is a string"),
+        (json!({"model": "m"}), "this is an object without the list `messages`"),
+        (json!({"messages": {}}), "this is an object without the list `messages`"),
+    ] {
+        let error = History::read(Dialect::OpenaiChat, &document).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut deep = json!([]);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    let error = History::read(Dialect::Gemini, &deep).unwrap_err().to_string();
+    assert!(error.contains("deeper than 128 levels"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i5_a_generated_history_says_the_same_in_every_dialect(history in generated::history(), detour in 0..5usize) {
+        for dialect in Dialect::ALL {
+            let written = history.write(dialect);
+            let read = History::read(dialect, &written).unwrap();
+            prop_assert_eq!(said(&read), said(&history), "{}\n{:#}", dialect, written);
+            prop_assert_eq!(unknown(&read), unknown(&history), "{}\n{:#}", dialect, written);
+            prop_assert!(json::equal(&read.write(dialect), &written), "{}\n{:#}", dialect, written);
+            let other = Dialect::ALL[detour];
+            let twice = History::read(other, &read.write(other)).unwrap();
+            prop_assert_eq!(said(&twice), said(&history), "{} then {}\n{:#}", dialect, other, written);
+        }
+    }
+
+    #[test]
+    fn i5_what_is_sent_settles_every_call_once(history in generated::history()) {
+        for dialect in Dialect::ALL {
+            assert_settled(&history.for_provider(dialect), dialect);
+            assert_in_order(dialect, &history.for_provider(dialect).write(dialect));
+            let read = History::read(dialect, &history.write(dialect)).unwrap();
+            assert_settled(&read.for_provider(dialect), dialect);
+        }
+    }
+
+    #[test]
+    fn i5_results_appended_are_each_their_own_call_s(history in generated::history()) {
+        let mut history = history;
+        let open: Vec<(Place, String)> =
+            history.calls_without_result().iter().map(|call| (call.place, call.digest.to_string())).collect();
+        let settled = |(place, digest): &(Place, String)| Settlement {
+            place: *place, output: Output::Text(digest.clone()), settled: Settled::Output,
+        };
+        let before = history.occurrences().len();
+        if let Err(error) = history.append_results(open.iter().map(settled).collect()) {
+            // Only where two calls of one id leave no place that is the one's and not the other's.
+            prop_assert!(matches!(error, AnswerError::SharedId { .. }), "{}", error);
+            return Ok(());
+        }
+        prop_assert!(history.calls_without_result().is_empty());
+        prop_assert_eq!(history.occurrences().len(), before);
+        let given: Vec<String> = open.into_iter().map(|(_, digest)| digest).collect();
+        let calls = history.occurrences();
+        let own = calls.iter().filter(|call| call.result.is_some_and(|result| given.contains(&result.output.text())));
+        for call in own {
+            prop_assert_eq!(call.result.unwrap().output.text(), call.digest.to_string());
+        }
+    }
+
+    #[test]
+    fn no_document_makes_reading_panic_or_lose(document in generated::document(), dialect in 0..5usize, to in 0..5usize) {
+        let (dialect, to) = (Dialect::ALL[dialect], Dialect::ALL[to]);
+        if let Ok(history) = History::read(dialect, &document) {
+            prop_assert!(json::equal(&history.write(dialect), &document), "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));
+            let _ = History::read(to, &history.write(to));
+            assert_settled(&history.for_provider(to), to);
+            history.find_approval_requests();
+        }
+    }
+}
