@@ -1,6 +1,9 @@
 //! Stores for tests: one over another, of which single answers are altered.
 
-use callgate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreFuture, Take};
+use callgate::host::{
+    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
+    Take, Write,
+};
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
 
@@ -71,5 +74,14 @@ impl<A: Alteration> StateStore for Altered<A> {
     }
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         self.by.answer(self.inner.cache_clear(space))
+    }
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
+        self.by.answer(self.inner.record(key))
+    }
+    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+        self.by.answer(self.inner.write_record(now, write))
+    }
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+        self.by.answer(self.inner.records(space, after, limit))
     }
 }

@@ -1,9 +1,11 @@
 //! What the embedding program supplies: the tools, a clock, a store, and eyes.
 
 mod clock;
+mod record;
 mod store;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
+pub use record::{Page, Record, RecordKey, Write};
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };

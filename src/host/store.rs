@@ -1,4 +1,5 @@
-//! What outlives a call and a session: how much of each limit is taken, and what caches hold.
+//! What outlives a call and a session: how much of each limit is taken, what caches hold, and what is known of calls that
+//! wait for a person.
 //!
 //! Nothing of this lies in compiled policies, so it survives every reload; and a host can put it where several processes
 //! share it.
@@ -9,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::BoxFuture;
+use super::record::{Page, Record, RecordKey, Write};
 use crate::call::Amount;
 
 /// What a store answers, in time.
@@ -169,4 +171,23 @@ pub trait StateStore: Send + Sync {
 
     /// Drops every entry of a space.
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()>;
+
+    /// The record of this key, if there is one.
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>>;
+
+    /// Writes a record if what stands there has the version that it is to be written over; says whether it did. Of several who
+    /// write over the same version one succeeds. What was written is there for whoever asks from then on, in all processes
+    /// that share the store, also after a crash if the store outlives one.
+    ///
+    /// # Errors
+    /// When it is not known whether it was written, or there is no room: a record is only forgotten after its time.
+    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool>;
+
+    /// Up to `limit` records of a space whose keys come after `after`, in the order of their keys.
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page>;
+
+    /// Whether other processes see what this one writes, and it outlives this one.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }

@@ -8,8 +8,12 @@ use tokio::sync::Notify;
 
 use super::cache::{self, Caches};
 use super::limits::Micros;
+use super::records::Records;
 use super::tracked::Limits;
-use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreFuture, Take};
+use crate::host::{
+    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
+    Take, Write,
+};
 
 /// The state of policies in memory, for one process. It is empty when made, and every engine that is given it shares it.
 ///
@@ -18,13 +22,15 @@ use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, Refusal, StateStore
 ///
 /// Memory is bounded. A key leaves when it is as good as new; while [`LIMITS`](Self::LIMITS) of them are in use, taking of a
 /// further one is an error, for forgetting one would admit what its limit forbids. Caches keep 1,024 spaces, the ones used
-/// last, and no entry larger than 1 MiB of JSON.
+/// last, and no entry larger than 1 MiB of JSON. Of records there are at most 100,000; while all of them are in use, a further
+/// one is an error.
 ///
 /// A clock that steps back leaves taken what was taken, as if it had been taken just then, so that nobody waits longer than
 /// the limit's own period. A step of up to a second can't be told from callers that come out of order, so it is waited out.
 pub struct MemoryStore {
     limits: Mutex<Limits>,
     caches: Mutex<Caches>,
+    records: Mutex<Records>,
     freed: Notify,
 }
 
@@ -38,6 +44,7 @@ impl MemoryStore {
         Self {
             limits: Mutex::new(Limits::new(limits)),
             caches: Mutex::new(Caches::default()),
+            records: Mutex::new(Records::default()),
             freed: Notify::new(),
         }
     }
@@ -49,6 +56,10 @@ impl MemoryStore {
 
     fn caches(&self) -> MutexGuard<'_, Caches> {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept_records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,6 +123,18 @@ impl StateStore for MemoryStore {
             self.caches().clear(space);
             Ok(())
         })
+    }
+
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
+        Box::pin(async move { Ok(self.kept_records().get(key)) })
+    }
+
+    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+        Box::pin(async move { self.kept_records().write(now, write) })
+    }
+
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+        Box::pin(async move { Ok(self.kept_records().page(space, after, limit)) })
     }
 }
 

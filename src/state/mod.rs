@@ -4,6 +4,7 @@
 mod cache;
 mod limits;
 mod memory;
+mod records;
 mod tracked;
 
 pub use memory::MemoryStore;

@@ -1,0 +1,44 @@
+//! What a store keeps for those who come back: records that are exchanged whole, and only by who knows what stands there.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Where a record lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RecordKey<'a> {
+    /// What kind of record it is.
+    pub space: &'a str,
+    /// Its name among those of its kind.
+    pub key: &'a str,
+}
+
+/// A record, as it stands in a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// What it says.
+    pub value: Value,
+    /// Changes with each write. A record that was forgotten and is written anew has none of the versions that it had.
+    pub version: u64,
+}
+
+/// A record to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// Where.
+    pub key: RecordKey<'a>,
+    /// What it says from now on.
+    pub value: &'a Value,
+    /// The version of what must stand there for it to be written; nothing, where nothing may stand there.
+    pub over: Option<u64>,
+    /// From when on the store may forget it; never, where nothing stands here.
+    pub forget_at: Option<Timestamp>,
+}
+
+/// A page of the records of one space, in the order of their keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Keys with what they hold.
+    pub records: Vec<(String, Record)>,
+    /// Whether there are more after the last of them.
+    pub more: bool,
+}
