@@ -24,6 +24,7 @@ pub mod script;
 pub mod detect;
 pub mod schema;
 pub mod tools;
+pub mod approval;
 pub mod authoring;
 pub mod matcher;
 pub mod middleware;

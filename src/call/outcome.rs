@@ -206,6 +206,44 @@ pub struct ApprovalRequest {
     pub expires_at: Option<String>,
     /// Digest of the final arguments, which are what an approval is bound to.
     pub input_digest: String,
+    /// The MCP server that has the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// How often the same was asked before in the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u64>,
+    /// The seal over all of it, with what Callgate must know again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_token: Option<String>,
+}
+
+/// By what a call may run that waited for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved {
+    /// The request that was answered; for a grant, the one it was given with.
+    pub approval_id: String,
+    /// Who answered, as far as that was verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+    /// Whether it is an answer to an earlier call that stands for this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remembered: bool,
+    /// Whether the person changed the arguments.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+    /// What keeps the answer from being used twice.
+    pub used_once_by: UsedOnceBy,
+}
+
+/// What keeps an answer from being used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UsedOnceBy {
+    /// A store that outlives the process, and that others share.
+    Store,
+    /// This process's memory, and the history.
+    History,
 }
 
 /// What an `audit` policy chose to record of a call.
@@ -241,6 +279,12 @@ pub struct Outcome {
     pub policies: Vec<PolicyTrace>,
     /// The question to a person, where the call waits for one.
     pub approval: Option<ApprovalRequest>,
+    /// By what it may run, where it waited for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Approved>,
+    /// The call was settled before; this tells how, and nothing was run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
     /// What `audit` policies recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audit: Vec<AuditEntry>,

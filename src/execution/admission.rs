@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::guard::{before, guarded};
 use super::services::Services;
 use crate::call::{Reason, SessionState, Verdict, reason_code};
-use crate::host::{Allowance, StateStore, StoreError, Take};
+use crate::host::{Allowance, StateStore, StoreError, Take, before, guarded};
 use crate::kernel::{Decision, Effect, Kernel, Layers, Pending, effect_of, is_used_up};
 use crate::middleware::{Counted, Limit, Measure, OnExceed, Rule};
 use crate::policy::{Mode, Policy};

@@ -4,7 +4,6 @@
 
 mod admission;
 mod flights;
-mod guard;
 mod nest;
 mod scripted;
 mod services;

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::Execute;
 use super::admission::Permits;
 use super::flights::{Flight, landed};
-use super::guard::{before, guarded};
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, ToolExecutor};
-use crate::host::{ToolAnswer, ToolError};
+use crate::host::{
+    BoxFuture, CacheEntry, CacheSpace, Lookup, ToolAnswer, ToolError, ToolExecutor, before, guarded,
+};
 use crate::kernel::{Decision, Effect, Ended, Execution, PolicyRef, Trace, Wrapper};
 use crate::middleware::{Cache, Kind, Retry, Timeout};
 use crate::policy::Policy;

@@ -1,14 +1,9 @@
 //! What all calls of an engine share while they are executed.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::flights::Flights;
-use super::guard::{before, guarded};
-use crate::host::{Clock, StateStore, StoreError, StoreFuture};
-
-/// A store that takes longer than this does not answer.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
+use crate::host::{Clock, StateStore, StoreError, StoreFuture, in_time};
 
 /// The store, calls under way, and chance.
 pub(crate) struct Services {
@@ -23,18 +18,13 @@ impl Services {
         Self { store, flights: Flights::default(), chance: Mutex::new(chance) }
     }
 
-    /// What a store answers, in time. A panic is an error, too.
+    /// What a store answers, in time.
     pub(super) async fn ask<'q, T: 'q>(
         &self,
         clock: &dyn Clock,
         question: impl FnOnce() -> StoreFuture<'q, T>,
     ) -> Result<T, StoreError> {
-        let in_time = before(async { question().await }, || clock.sleep(STORE_PATIENCE));
-        match guarded(in_time).await {
-            Ok(Some(answer)) => answer,
-            Err(_) => Err(StoreError("the store panicked".to_owned())),
-            Ok(None) => Err(StoreError(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
-        }
+        in_time(clock, question).await
     }
 
     /// A number from 0 to 1.

@@ -1,11 +1,14 @@
 //! What the embedding program supplies: the tools, a clock, a store, and eyes.
 
 mod clock;
+mod guard;
 mod record;
 mod store;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
+pub(crate) use guard::{before, guarded};
 pub use record::{Page, Record, RecordKey, Write};
+pub(crate) use store::in_time;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };

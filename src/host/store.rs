@@ -9,8 +9,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::BoxFuture;
+use super::guard::{before, guarded};
 use super::record::{Page, Record, RecordKey, Write};
+use super::{BoxFuture, Clock};
 use crate::call::Amount;
 
 /// What a store answers, in time.
@@ -189,5 +190,21 @@ pub trait StateStore: Send + Sync {
     /// Whether other processes see what this one writes, and it outlives this one.
     fn is_shared(&self) -> bool {
         false
+    }
+}
+
+/// A store that takes longer than this does not answer.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a store answers, in time. A panic is an error, too.
+pub(crate) async fn in_time<'q, T: 'q>(
+    clock: &dyn Clock,
+    question: impl FnOnce() -> StoreFuture<'q, T>,
+) -> Result<T, StoreError> {
+    let answer = before(async { question().await }, || clock.sleep(STORE_PATIENCE));
+    match guarded(answer).await {
+        Ok(Some(answer)) => answer,
+        Err(_) => Err(StoreError("the store panicked".to_owned())),
+        Ok(None) => Err(StoreError(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
     }
 }

@@ -7,7 +7,7 @@ mod canonical;
 mod decimal;
 mod strict;
 
-pub use canonical::{Digest, canonical, digest};
+pub use canonical::{Digest, NoDigest, canonical, digest};
 pub use decimal::Decimal;
 pub use strict::parse;
 

@@ -42,6 +42,8 @@ impl Kernel<'_> {
             },
             policies: Vec::new(),
             approval: None,
+            approved: None,
+            replayed: false,
             audit: Vec::new(),
             dry: false,
             attempts: None,
@@ -102,6 +104,8 @@ impl Settling<'_> {
             reason: Reason { code, message, ..self.reason },
             policies: self.trace.named(self.subject.layers),
             approval,
+            approved: None,
+            replayed: false,
             audit,
             dry: self.dry,
             attempts: (self.attempts > 1).then_some(self.attempts),
@@ -149,6 +153,9 @@ impl Settling<'_> {
                 .and_then(|after| now.checked_add(after).ok())
                 .map(|time| time.to_string()),
             input_digest: json::digest(view.input).to_string(),
+            server: call.server.clone(),
+            repeats: None,
+            approval_token: None,
         }
     }
 

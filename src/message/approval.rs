@@ -5,6 +5,7 @@
 //! must not be forgeable by saying it. No other provider accepts it; [`History::for_provider`](super::History::for_provider)
 //! takes it out.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::history::Role;
@@ -33,7 +34,11 @@ pub struct RequestPart {
     pub expires_at: Option<String>,
     /// Digest of the final arguments.
     pub input_digest: Option<String>,
-    /// The seal over all of it.
+    /// The MCP server that has the tool.
+    pub server: Option<String>,
+    /// How often the same was asked before in the session.
+    pub repeats: Option<u64>,
+    /// The seal over all of it, with what Callgate must know again.
     pub approval_token: Option<String>,
 }
 
@@ -48,7 +53,9 @@ impl From<&ApprovalRequest> for RequestPart {
             policies: request.policies.clone(),
             expires_at: request.expires_at.clone(),
             input_digest: Some(request.input_digest.clone()),
-            approval_token: None,
+            server: request.server.clone(),
+            repeats: request.repeats,
+            approval_token: request.approval_token.clone(),
         }
     }
 }
@@ -76,6 +83,67 @@ pub struct ResponsePart {
     pub output: Option<Value>,
     /// Whether the run ends.
     pub cancel: bool,
+    /// Who answered, where a host has verified that.
+    pub answered_by: Option<Approver>,
+    /// When, in RFC 3339.
+    pub answered_at: Option<String>,
+    /// The seal over the answer and who gave it.
+    pub answer_seal: Option<String>,
+}
+
+/// Who answers: a principal that a host has verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approver {
+    /// Their name.
+    pub principal: String,
+    /// What they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+}
+
+impl Approver {
+    /// A principal without roles.
+    pub fn new(principal: impl Into<String>) -> Self {
+        Self { principal: principal.into(), roles: Vec::new() }
+    }
+
+    /// The same with one more role.
+    #[must_use]
+    pub fn with_role(mut self, role: impl Into<String>) -> Self {
+        self.roles.push(role.into());
+        self
+    }
+}
+
+impl ResponsePart {
+    /// The part as every dialect has it.
+    pub fn to_json(&self) -> Value {
+        write_response(self)
+    }
+
+    /// Reads such a part; nothing where it is none, or a known member is of the wrong type.
+    pub fn of_json(json: &Value) -> Option<Self> {
+        match read(json, &Role::Tool)? {
+            Content::Response(response) => Some(response),
+            _ => None,
+        }
+    }
+}
+
+impl RequestPart {
+    /// The part as every dialect has it.
+    pub fn to_json(&self) -> Value {
+        write_request(self)
+    }
+
+    /// Reads such a part; nothing where it is none, or a known member is of the wrong type.
+    pub fn of_json(json: &Value) -> Option<Self> {
+        match read(json, &Role::Assistant)? {
+            Content::Request(request) => Some(request),
+            _ => None,
+        }
+    }
 }
 
 impl From<ResponsePart> for Part {
@@ -140,6 +208,11 @@ fn read_request(map: &Map<String, Value>) -> Option<RequestPart> {
         policies,
         expires_at: text(map, "expiresAt")?,
         input_digest: text(map, "inputDigest")?,
+        server: text(map, "server")?,
+        repeats: match map.get("repeats") {
+            None | Some(Value::Null) => None,
+            Some(repeats) => Some(repeats.as_u64()?),
+        },
         approval_token: text(map, "approvalToken")?,
     })
 }
@@ -156,6 +229,12 @@ fn read_response(map: &Map<String, Value>) -> Option<ResponsePart> {
             None => false,
             Some(cancel) => cancel.as_bool()?,
         },
+        answered_by: match map.get("answeredBy") {
+            None | Some(Value::Null) => None,
+            Some(by) => Some(Approver::deserialize(by).ok()?),
+        },
+        answered_at: text(map, "answeredAt")?,
+        answer_seal: text(map, "answerSeal")?,
     })
 }
 
@@ -183,6 +262,8 @@ fn write_request(request: &RequestPart) -> Value {
         ("policies", policies),
         ("expiresAt", request.expires_at.clone().map(Value::from)),
         ("inputDigest", request.input_digest.clone().map(Value::from)),
+        ("server", request.server.clone().map(Value::from)),
+        ("repeats", request.repeats.map(Value::from)),
         ("approvalToken", request.approval_token.clone().map(Value::from)),
     ])
 }
@@ -197,6 +278,9 @@ fn write_response(response: &ResponsePart) -> Value {
         ("editedInput", response.edited_input.clone()),
         ("output", response.output.clone()),
         ("cancel", response.cancel.then(|| true.into())),
+        ("answeredBy", response.answered_by.as_ref().and_then(|by| serde_json::to_value(by).ok())),
+        ("answeredAt", response.answered_at.clone().map(Value::from)),
+        ("answerSeal", response.answer_seal.clone().map(Value::from)),
     ])
 }
 

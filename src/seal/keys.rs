@@ -11,18 +11,18 @@ use crate::json::canonical;
 pub enum Purpose {
     /// A question to a person.
     Approval,
+    /// A person's answer.
+    Answer,
     /// What a session has seen.
     Session,
-    /// What happened around a script.
-    Journal,
 }
 
 impl Purpose {
     fn name(self) -> &'static str {
         match self {
             Self::Approval => "approval",
+            Self::Answer => "answer",
             Self::Session => "session",
-            Self::Journal => "journal",
         }
     }
 }

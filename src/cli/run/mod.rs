@@ -221,6 +221,8 @@ fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
         },
         policies: Vec::new(),
         approval: None,
+        approved: None,
+        replayed: false,
         audit: Vec::new(),
         dry: false,
         attempts: None,

@@ -7,10 +7,10 @@ use std::task::Poll;
 
 /// A future panicked.
 #[derive(Debug)]
-pub(super) struct Panicked;
+pub(crate) struct Panicked;
 
 /// Awaits a future; a panic in it is an error.
-pub(super) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
+pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     // A future that panicked is never polled again.
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
@@ -23,7 +23,7 @@ pub(super) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Pan
 
 /// Awaits a future, no longer than until `deadline` ends. What is ready counts before the deadline does, and the deadline
 /// is first looked at when the future has to be waited for.
-pub(super) async fn before<T, D: Future<Output = ()>>(
+pub(crate) async fn before<T, D: Future<Output = ()>>(
     future: impl Future<Output = T>,
     deadline: impl FnOnce() -> D,
 ) -> Option<T> {

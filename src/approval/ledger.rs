@@ -1,0 +1,310 @@
+//! The ledger of calls and grants, in a store's records: whoever changes an entry has seen what stood there, so of several who
+//! take a call up one runs it.
+
+use std::sync::Arc;
+
+use jiff::{Timestamp, ToSpan};
+use serde_json::json;
+
+use super::entry::{Entry, Refused, Stage};
+use super::grant::Grant;
+use super::question::{Question, QuestionError};
+use crate::call::{ApprovalRequest, Outcome, UsedOnceBy};
+use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time};
+use crate::json;
+use crate::message::ResponsePart;
+use crate::seal::Keys;
+
+/// The space of calls.
+const CALLS: &str = "calls";
+/// The space of grants.
+const GRANTS: &str = "grants";
+/// How often a change is tried again when others were quicker.
+const TRIES: usize = 64;
+/// Entries on a page.
+const PAGE: usize = 256;
+
+/// A call's name among all calls of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name {
+    /// The conversation, or what stands for it.
+    pub conversation: String,
+    /// The call's id; of a repeated id the later ones have a number.
+    pub occurrence: String,
+}
+
+impl Name {
+    fn key(&self) -> String {
+        json::canonical(&json!([self.conversation, self.occurrence]))
+    }
+
+    fn of_key(key: &str) -> Option<Self> {
+        let value = json::parse(key).ok()?;
+        let text = |index: usize| value.get(index).and_then(serde_json::Value::as_str).map(str::to_owned);
+        Some(Self { conversation: text(0)?, occurrence: text(1)? })
+    }
+}
+
+/// Why the ledger did not do what it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// The store does not answer.
+    #[error("the store does not answer: {0}")]
+    Store(#[from] StoreError),
+    /// What stands there is not ours.
+    #[error("what the store has under `{0}` can't be read")]
+    Corrupt(String),
+    /// A question that stands there is not sealed by us.
+    #[error("what the store has under `{0}` was changed: {1}")]
+    Unproven(String, QuestionError),
+    /// There is no such call or grant.
+    #[error("the store has nothing under `{0}`")]
+    Unknown(String),
+    /// An answer was not taken.
+    #[error("{0}")]
+    Refused(#[from] Refused),
+    /// Others kept changing it.
+    #[error("`{0}` kept being changed by others")]
+    Contended(String),
+}
+
+/// What came of claiming a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// It is this one's to run.
+    Won,
+    /// Someone else was first; this is how far it is.
+    Lost(Box<Entry>),
+}
+
+/// An entry with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// Its name.
+    pub name: Name,
+    /// What is known.
+    pub entry: Entry,
+}
+
+/// The calls and grants of a store.
+#[derive(Clone)]
+pub struct Ledger<'l> {
+    store: Arc<dyn StateStore>,
+    clock: &'l dyn Clock,
+}
+
+impl std::fmt::Debug for Ledger<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger").finish_non_exhaustive()
+    }
+}
+
+impl<'l> Ledger<'l> {
+    /// The ledger of a store.
+    pub fn new(store: Arc<dyn StateStore>, clock: &'l dyn Clock) -> Self {
+        Self { store, clock }
+    }
+
+    /// What keeps an answer from being used twice.
+    pub fn used_once_by(&self) -> UsedOnceBy {
+        if self.store.is_shared() { UsedOnceBy::Store } else { UsedOnceBy::History }
+    }
+
+    /// What is known of a call.
+    pub async fn find(&self, name: &Name) -> Result<Option<Entry>, LedgerError> {
+        Ok(self.read(name).await?.map(|(entry, _)| entry))
+    }
+
+    /// Notes what is asked about a call. The same question that stands there already stays, with its answers; the request that
+    /// stands there then is given back. A call that is over or runs is not asked about: its entry is the error.
+    pub async fn ask(
+        &self,
+        name: &Name,
+        fresh: &Entry,
+        question: &Question,
+        request: &ApprovalRequest,
+        keys: Option<&Keys>,
+    ) -> Result<Result<ApprovalRequest, Box<Entry>>, LedgerError> {
+        self.change(name, |standing| {
+            let mut entry = standing.unwrap_or_else(|| fresh.clone());
+            if entry.stage != Stage::Waiting || entry.call != fresh.call {
+                return Ok((None, Err(Box::new(entry))));
+            }
+            let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
+            if let (Some(known), Some(standing)) = (&entry.request, standing)
+                && standing.asks_the_same(question)
+            {
+                return Ok((None, Ok(known.clone())));
+            }
+            entry.ask(request.clone());
+            Ok((Some(entry), Ok(request.clone())))
+        })
+        .await
+    }
+
+    /// Takes in an answer.
+    pub async fn answer(&self, name: &Name, response: &ResponsePart) -> Result<Entry, LedgerError> {
+        self.change(name, |standing| {
+            let mut entry = standing.ok_or_else(|| LedgerError::Unknown(name.occurrence.clone()))?;
+            entry.answer(response)?;
+            Ok((Some(entry.clone()), entry))
+        })
+        .await
+    }
+
+    /// Claims a call, to run it. `fresh` is what is known of a call that is not there yet. What stands there must be asked under
+    /// the same token, for otherwise it was answered in another way meanwhile.
+    pub async fn claim(&self, name: &Name, fresh: &Entry, answers: usize) -> Result<Claim, LedgerError> {
+        let at = self.clock.now();
+        self.change(name, |standing| {
+            let mut entry = standing.unwrap_or_else(|| fresh.clone());
+            let same = entry.call == fresh.call && entry.request == fresh.request;
+            // An answer that came since may be a denial.
+            if entry.stage != Stage::Waiting || !same || entry.answers().len() != answers {
+                return Ok((None, Claim::Lost(Box::new(entry))));
+            }
+            entry.stage = Stage::Claimed { at };
+            Ok((Some(entry), Claim::Won))
+        })
+        .await
+    }
+
+    /// Notes how a call ended. One that is over stays as it is.
+    pub async fn settle(&self, name: &Name, fresh: &Entry, outcome: &Outcome) -> Result<(), LedgerError> {
+        let at = self.clock.now();
+        self.change(name, |standing| {
+            let mut entry = standing.unwrap_or_else(|| fresh.clone());
+            if let Stage::Settled { .. } = entry.stage {
+                return Ok((None, ()));
+            }
+            entry.stage = Stage::Settled { at, outcome: Box::new(outcome.clone()) };
+            Ok((Some(entry), ()))
+        })
+        .await
+    }
+
+    /// Whether observers are to be told now, which is once: of the question, or of what was decided.
+    pub async fn tell_once(&self, name: &Name, decision: bool) -> Result<bool, LedgerError> {
+        self.change(name, |standing| {
+            let Some(mut entry) = standing else { return Ok((None, true)) };
+            let told = if decision { &mut entry.decision_told } else { &mut entry.request_told };
+            if std::mem::replace(told, true) {
+                return Ok((None, false));
+            }
+            Ok((Some(entry), true))
+        })
+        .await
+    }
+
+    /// All calls, in the order of their names.
+    pub async fn list(&self) -> Result<Vec<Listed>, LedgerError> {
+        let mut listed = Vec::new();
+        for (key, record) in self.all(CALLS).await? {
+            let name = Name::of_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
+            listed.push(Listed { entry: entry_of(&name, record)?, name });
+        }
+        Ok(listed)
+    }
+
+    /// The grant of this name, if there is one.
+    pub async fn grant(&self, name: &str) -> Result<Option<Grant>, LedgerError> {
+        let found = self.get(RecordKey { space: GRANTS, key: name }).await?;
+        found.map(|record| grant_of(name, record)).transpose()
+    }
+
+    /// Keeps a grant, in the place of one of the same name.
+    pub async fn keep_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
+        let value = serde_json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
+        for _ in 0..TRIES {
+            let key = RecordKey { space: GRANTS, key: name };
+            let over = self.get(key).await?.map(|record| record.version);
+            if self.write(Write { key, value: &value, over, forget_at: Some(grant.until) }).await? {
+                return Ok(());
+            }
+        }
+        Err(LedgerError::Contended(name.to_owned()))
+    }
+
+    /// Takes a grant back. Errors: there is none.
+    pub async fn revoke(&self, name: &str) -> Result<Grant, LedgerError> {
+        let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::Unknown(name.to_owned()))?;
+        grant.revoked = true;
+        self.keep_grant(name, &grant).await?;
+        Ok(grant)
+    }
+
+    /// All grants with their names.
+    pub async fn grants(&self) -> Result<Vec<(String, Grant)>, LedgerError> {
+        let all = self.all(GRANTS).await?;
+        all.into_iter().map(|(name, record)| Ok((name.clone(), grant_of(&name, record)?))).collect()
+    }
+
+    /// Changes an entry, by one who has seen what stands there.
+    async fn change<T>(
+        &self,
+        name: &Name,
+        mut change: impl FnMut(Option<Entry>) -> Result<(Option<Entry>, T), LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let key = name.key();
+        for _ in 0..TRIES {
+            let (standing, over) = match self.read(name).await? {
+                Some((entry, version)) => (Some(entry), Some(version)),
+                None => (None, None),
+            };
+            let (changed, answer) = change(standing)?;
+            let Some(changed) = changed else { return Ok(answer) };
+            let value =
+                serde_json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
+            let forget_at = forget_at(&changed);
+            let key = RecordKey { space: CALLS, key: &key };
+            if self.write(Write { key, value: &value, over, forget_at }).await? {
+                return Ok(answer);
+            }
+        }
+        Err(LedgerError::Contended(name.occurrence.clone()))
+    }
+
+    async fn read(&self, name: &Name) -> Result<Option<(Entry, u64)>, LedgerError> {
+        let key = name.key();
+        let Some(record) = self.get(RecordKey { space: CALLS, key: &key }).await? else { return Ok(None) };
+        let version = record.version;
+        Ok(Some((entry_of(name, record)?, version)))
+    }
+
+    async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
+        in_time(self.clock, || self.store.record(key)).await
+    }
+
+    async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
+        in_time(self.clock, || self.store.write_record(self.clock.now(), write)).await
+    }
+
+    async fn all(&self, space: &str) -> Result<Vec<(String, Record)>, StoreError> {
+        let mut all: Vec<(String, Record)> = Vec::new();
+        loop {
+            let after = all.last().map(|(key, _)| key.clone());
+            let page = in_time(self.clock, || self.store.records(space, after.as_deref(), PAGE)).await?;
+            let more = page.more && !page.records.is_empty();
+            all.extend(page.records);
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+/// Long after the question has lapsed, so that a clock which runs ahead for a while does not make its answer new. What never
+/// lapses is never forgotten.
+fn forget_at(entry: &Entry) -> Option<Timestamp> {
+    let expires: Timestamp = entry.request.as_ref()?.expires_at.as_deref()?.parse().ok()?;
+    expires.checked_add((24 * 90).hours()).ok()
+}
+
+fn entry_of(name: &Name, record: Record) -> Result<Entry, LedgerError> {
+    let entry: Option<Entry> = serde_json::from_value(record.value).ok();
+    entry.filter(Entry::is_known).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
+}
+
+fn grant_of(name: &str, record: Record) -> Result<Grant, LedgerError> {
+    serde_json::from_value(record.value).map_err(|_| LedgerError::Corrupt(name.to_owned()))
+}

@@ -1,0 +1,236 @@
+//! A question to a person, with all that Callgate must know again when the answer comes: sealed into the request's token.
+
+use data_encoding::BASE64URL_NOPAD;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::permit::{Asker, Permit};
+use crate::call::ApprovalRequest;
+use crate::json::{self, Digest};
+use crate::message::RequestPart;
+use crate::seal::{Keys, Purpose, SealError};
+
+/// Bytes that a token may have: a script's journal is in it.
+const MAX_TOKEN: usize = 1 << 20;
+/// Stands for the seal where there are no keys.
+const UNSEALED: &str = "unsealed";
+
+/// A question: what people are shown, and what it is bound to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// What is shown; without its token.
+    pub request: ApprovalRequest,
+    /// The conversation in which it is asked.
+    pub conversation: String,
+    /// The tenant for whom, as the host named it.
+    pub tenant: Value,
+    /// The principal for whom the agent acts.
+    pub requester: Option<String>,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// The digest of the call as the model asked for it: its tool, its server and its arguments.
+    pub call: Digest,
+    /// Who asks.
+    pub askers: Vec<Asker>,
+    /// What people have said yes to already for this call.
+    pub held: Vec<Permit>,
+    /// The arguments that a person gave the call in place of the model's.
+    pub edited: Option<Value>,
+    /// What happened so far in scripts around the call.
+    pub journals: Vec<KeptJournal>,
+}
+
+/// What happened so far in a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptJournal {
+    /// The layer of its policy.
+    pub layer: u32,
+    /// Its policy.
+    pub policy: String,
+    /// The journal.
+    pub journal: Value,
+}
+
+/// What of a question only the token has.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    version: u64,
+    conversation: String,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    tenant: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requester: Option<String>,
+    asked_at: Timestamp,
+    call: Digest,
+    askers: Vec<Asker>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    held: Vec<Permit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    journals: Vec<KeptJournal>,
+}
+
+const VERSION: u64 = 1;
+
+/// Why a request counts for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuestionError {
+    /// It has no token.
+    #[error("the request has no token")]
+    NoToken,
+    /// It is not of the form of our requests.
+    #[error("the request is none of ours: {0}")]
+    Malformed(&'static str),
+    /// The seal is not over this.
+    #[error("{0}")]
+    Seal(SealError),
+    /// There are keys, and it was made without any.
+    #[error("the request is not sealed")]
+    Unsealed,
+    /// It is larger than a token may be.
+    #[error("what a script around the call did so far is too large to be kept")]
+    TooLarge,
+}
+
+impl Question {
+    /// The digest of a call as the model asks for it.
+    pub fn digest_of_call(tool: &str, server: Option<&str>, input: &Value) -> Digest {
+        json::digest(&json!([tool, server, input]))
+    }
+
+    /// When the question lapses.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
+    }
+
+    /// Whether the same is asked: of the same call, by the same policies, about the same.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        let about = |question: &Self| {
+            let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
+            (question.call, askers, question.held.clone(), question.journals.clone())
+        };
+        self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
+    }
+
+    /// The request with its token, as it goes to people. Errors: [`QuestionError::TooLarge`].
+    pub fn sealed(&self, keys: Option<&Keys>) -> Result<ApprovalRequest, QuestionError> {
+        let claims = Claims {
+            version: VERSION,
+            conversation: self.conversation.clone(),
+            tenant: self.tenant.clone(),
+            requester: self.requester.clone(),
+            asked_at: self.asked_at,
+            call: self.call,
+            askers: self.askers.clone(),
+            held: self.held.clone(),
+            edited: self.edited.clone(),
+            journals: self.journals.clone(),
+        };
+        let claims = serde_json::to_value(&claims).map_err(|_| QuestionError::TooLarge)?;
+        let seal = match keys {
+            Some(keys) => keys.seal(Purpose::Approval, &content(&self.request, &claims)?),
+            None => UNSEALED.to_owned(),
+        };
+        let token = format!("{}.{seal}", BASE64URL_NOPAD.encode(json::canonical(&claims).as_bytes()));
+        if token.len() > MAX_TOKEN {
+            return Err(QuestionError::TooLarge);
+        }
+        Ok(ApprovalRequest { approval_token: Some(token), ..self.request.clone() })
+    }
+
+    /// The question behind a request that came back. With keys, one that was not sealed with any of them, or of which
+    /// anything was changed since, is an error.
+    pub fn open(request: &RequestPart, keys: Option<&Keys>) -> Result<Self, QuestionError> {
+        let token = request.approval_token.as_deref().ok_or(QuestionError::NoToken)?;
+        let malformed = QuestionError::Malformed;
+        if token.len() > MAX_TOKEN {
+            return Err(malformed("its token is too large"));
+        }
+        let (claims, seal) = token.split_once('.').ok_or(malformed("its token has no seal"))?;
+        let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
+        let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
+        let claims = claims.and_then(|text| json::parse(&text).ok());
+        let claims = claims.ok_or(malformed("its token can't be read"))?;
+        let shown = shown(request)?;
+        match keys {
+            Some(_) if seal == UNSEALED => return Err(QuestionError::Unsealed),
+            Some(keys) => keys
+                .verify(Purpose::Approval, &content(&shown, &claims)?, seal)
+                .map_err(QuestionError::Seal)?,
+            None => {}
+        }
+        let claims: Claims =
+            serde_json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
+        if claims.version != VERSION {
+            return Err(malformed("its token is of another version"));
+        }
+        let Claims {
+            version: _,
+            conversation,
+            tenant,
+            requester,
+            asked_at,
+            call,
+            askers,
+            held,
+            edited,
+            journals,
+        } = claims;
+        Ok(Self {
+            request: shown,
+            conversation,
+            tenant,
+            requester,
+            asked_at,
+            call,
+            askers,
+            held,
+            edited,
+            journals,
+        })
+    }
+}
+
+/// What a seal is over: all that people are shown, and all that the token has.
+fn content(request: &ApprovalRequest, claims: &Value) -> Result<Value, QuestionError> {
+    let shown = serde_json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });
+    Ok(json!([shown.map_err(|_| QuestionError::TooLarge)?, claims]))
+}
+
+/// What a request shows.
+fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
+    let missing = QuestionError::Malformed("it does not say all that ours say");
+    let RequestPart {
+        approval_id,
+        tool_call_id,
+        tool_name: Some(tool_name),
+        input: Some(input),
+        message,
+        policies,
+        expires_at,
+        input_digest: Some(input_digest),
+        server,
+        repeats,
+        approval_token: _,
+    } = request.clone()
+    else {
+        return Err(missing);
+    };
+    Ok(ApprovalRequest {
+        approval_id,
+        tool_call_id,
+        tool_name,
+        input,
+        message,
+        policies,
+        expires_at,
+        input_digest,
+        server,
+        repeats,
+        approval_token: None,
+    })
+}

@@ -1,0 +1,204 @@
+//! What the answers to a question come to. The rules, in the order of their strength:
+//!
+//! - An answer that does not count (a wrong token, a name that is not sealed, someone who may not answer, a change of what may
+//!   not be changed) is as if it had not been given.
+//! - The first answer of an approver counts. Answers without a name may be several people's: of those, a denial counts.
+//! - One who cancels ends it; one denial closes it; as many approvals of the same arguments as every policy demands open it.
+
+use serde_json::Value;
+
+use super::answer::verify_answer;
+use super::edit::{allowed_by_all, edited};
+use super::permit::Asker;
+use super::question::Question;
+use crate::json::{self, Digest};
+use crate::message::{Approver, ResponsePart};
+use crate::path::{Path, Step};
+use crate::seal::Keys;
+
+/// What the answers to a question come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It needs further answers.
+    Open {
+        /// Who approved so far.
+        by: Vec<String>,
+    },
+    /// The call may run.
+    Approved {
+        /// Who approved, as far as they are named.
+        by: Vec<String>,
+        /// The arguments as they gave them back, where they changed any.
+        edited: Option<Value>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// A person's result stands for the tool's.
+    Answered {
+        /// Who answered.
+        by: Vec<String>,
+        /// The result.
+        output: Value,
+    },
+    /// The call must not run.
+    Denied {
+        /// Who denied it.
+        by: Vec<String>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The run ends.
+    Cancelled {
+        /// Who ended it.
+        by: Vec<String>,
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+/// An answer that does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// The question that it names.
+    pub approval_id: String,
+    /// Why it does not count.
+    pub why: String,
+}
+
+/// What these answers to a question come to, in the order in which they came; and those that do not count. `token` is the
+/// question's own. `accepts` is asked about a token in an answer that is not the question's: a host may know it as one of its
+/// own.
+pub fn tally(
+    question: &Question,
+    token: &str,
+    answers: &[ResponsePart],
+    keys: Option<&Keys>,
+    accepts: &dyn Fn(&ResponsePart) -> bool,
+) -> (Standing, Vec<Ignored>) {
+    let mut heard: Vec<Heard<'_>> = Vec::new();
+    let mut ignored = Vec::new();
+    let edits = allowed_edits(question);
+    for answer in answers {
+        match Heard::of(question, token, answer, &edits, keys, accepts) {
+            Ok(answer) => heard.push(answer),
+            Err(why) => {
+                ignored.push(Ignored { approval_id: answer.approval_id.clone(), why });
+            }
+        }
+    }
+    (standing(question, &first_of_each(heard)), ignored)
+}
+
+/// The arguments that who answers may change.
+pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
+    let paths = |asker: &Asker| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
+    allowed_by_all(&question.askers.iter().map(paths).collect::<Vec<_>>())
+}
+
+/// An answer that counts.
+struct Heard<'a> {
+    by: Option<&'a Approver>,
+    answer: &'a ResponsePart,
+}
+
+impl<'a> Heard<'a> {
+    fn of(
+        question: &Question,
+        token: &str,
+        answer: &'a ResponsePart,
+        edits: &[Vec<Step>],
+        keys: Option<&Keys>,
+        accepts: &dyn Fn(&ResponsePart) -> bool,
+    ) -> Result<Self, String> {
+        if answer.approval_id != question.request.approval_id {
+            return Err("it answers another question".to_owned());
+        }
+        // By their digests, so that the time this takes says nothing of where they differ.
+        let repeats = |given: &String| Digest::of(given.as_bytes()) == Digest::of(token.as_bytes());
+        if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
+            return Err("its token is not the question's".to_owned());
+        }
+        let by = verify_answer(question, answer, keys).map_err(|error| error.to_string())?;
+        if !question.askers.iter().any(|asker| asker.accepts(by, question.requester.as_deref())) {
+            return Err(refusal(question, by));
+        }
+        let changes = answer.edited_input.as_ref().filter(|_| answer.approved && !answer.cancel);
+        if let Some(given) = changes {
+            let shown = &question.request.input;
+            let edits: Vec<&[Step]> = edits.iter().map(Vec::as_slice).collect();
+            edited(shown, shown, given, &edits).map_err(|refused| refused.to_string())?;
+        }
+        Ok(Self { by, answer })
+    }
+
+    /// Approvals of the same have the same.
+    fn what(&self) -> Digest {
+        let once = |value: &Option<Value>| value.as_ref().map(|value| vec![value.clone()]);
+        json::digest(&serde_json::json!([once(&self.answer.edited_input), once(&self.answer.output)]))
+    }
+}
+
+fn refusal(question: &Question, by: Option<&Approver>) -> String {
+    match by {
+        None => "it does not say, in a way that can be checked, who answered".to_owned(),
+        Some(by) if question.requester.as_deref() == Some(by.principal.as_str()) => {
+            format!("`{}` can't answer for themselves", by.principal)
+        }
+        Some(by) => {
+            let mut may: Vec<&str> =
+                question.askers.iter().flat_map(|asker| &asker.approvers).map(String::as_str).collect();
+            may.sort_unstable();
+            may.dedup();
+            format!("`{}` is none of those who may answer: {}", by.principal, may.join(", "))
+        }
+    }
+}
+
+/// The first answer of everyone; of those without a name the first denial, or else the first.
+fn first_of_each(heard: Vec<Heard<'_>>) -> Vec<Heard<'_>> {
+    let mut first: Vec<Heard<'_>> = Vec::new();
+    for answer in heard {
+        let same = |other: &Heard<'_>| other.by.map(|by| &by.principal) == answer.by.map(|by| &by.principal);
+        match first.iter_mut().find(|other| same(other)) {
+            None => first.push(answer),
+            Some(earlier) if answer.by.is_none() && earlier.answer.approved && !answer.answer.approved => {
+                *earlier = answer;
+            }
+            Some(_) => {}
+        }
+    }
+    first
+}
+
+fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
+    let name = |heard: &Heard<'_>| heard.by.map(|by| by.principal.clone());
+    let one = |heard: &Heard<'_>| (name(heard).into_iter().collect(), heard.answer.reason.clone());
+    if let Some(cancels) = heard.iter().find(|heard| heard.answer.cancel) {
+        let (by, reason) = one(cancels);
+        return Standing::Cancelled { by, reason };
+    }
+    if let Some(denies) = heard.iter().find(|heard| !heard.answer.approved) {
+        let (by, reason) = one(denies);
+        return Standing::Denied { by, reason };
+    }
+    for first in heard {
+        let same: Vec<&Heard<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
+        let enough = |asker: &Asker| {
+            let accepted = same.iter().filter(|heard| asker.accepts(heard.by, question.requester.as_deref()));
+            u32::try_from(accepted.count()).is_ok_and(|count| count >= asker.quorum.max(1))
+        };
+        if question.askers.is_empty() || !question.askers.iter().all(enough) {
+            continue;
+        }
+        let by = same.iter().filter_map(|heard| name(heard)).collect();
+        return match &first.answer.output {
+            Some(output) => Standing::Answered { by, output: output.clone() },
+            None => Standing::Approved {
+                by,
+                edited: first.answer.edited_input.clone(),
+                reason: first.answer.reason.clone(),
+            },
+        };
+    }
+    Standing::Open { by: heard.iter().filter_map(name).collect() }
+}
