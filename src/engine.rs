@@ -11,10 +11,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::call::{SessionState, ToolCall};
-use crate::execution::Services;
+use crate::execution::{AcceptsAnswer, Services};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Layers};
+use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
+use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, ToolSet};
@@ -108,6 +110,8 @@ impl Engine {
             observers: Vec::new(),
             store: None,
             seed: None,
+            keys: None,
+            accepts_answer: None,
         }
     }
 
@@ -136,6 +140,8 @@ pub struct EngineBuilder {
     observers: Vec<Box<dyn Observer>>,
     store: Option<Arc<dyn StateStore>>,
     seed: Option<u64>,
+    keys: Option<Keys>,
+    accepts_answer: Option<Box<AcceptsAnswer>>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -181,11 +187,31 @@ impl EngineBuilder {
         self
     }
 
+    /// The server's keys: with them questions to people, their answers and what sessions have seen are sealed, and what is not
+    /// sealed with one of them counts for nothing when it comes back.
+    #[must_use]
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Judges tokens in people's answers that are not the question's own, such as one-time tokens of the host's: an answer counts
+    /// only if this says so.
+    #[must_use]
+    pub fn accepting_answers(
+        mut self,
+        accepts: impl Fn(&ResponsePart) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.accepts_answer = Some(Box::new(accepts));
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed } = self;
+        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
-        let services = Services::new(store, seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed));
+        let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
         let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services };
         Engine { shared: Arc::new(shared), story }

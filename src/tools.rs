@@ -26,6 +26,13 @@ pub struct ToolDescriptor {
     /// The MCP server that has it; a tool without one is found for calls of every server.
     #[serde(default)]
     pub server: Option<String>,
+    /// The host's word that a call must run at most once: the store says that it began before it begins, and where nobody knows
+    /// how it ended it is not run again.
+    #[serde(default)]
+    pub once: bool,
+    /// The host's word that a call may run twice without harm.
+    #[serde(default)]
+    pub idempotent: bool,
 }
 
 /// Why a text is no list of tools.
@@ -65,6 +72,10 @@ pub struct Tool {
     pub annotations: Option<Value>,
     /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
+    /// It runs at most once.
+    pub once: bool,
+    /// It may run twice without harm.
+    pub idempotent: bool,
 }
 
 /// The known tools.
@@ -79,7 +90,8 @@ impl ToolSet {
         let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
         for descriptor in descriptors {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
-            let tool = Tool { annotations: descriptor.annotations, schema };
+            let ToolDescriptor { annotations, once, idempotent, .. } = descriptor;
+            let tool = Tool { annotations, schema, once, idempotent };
             tools.entry(descriptor.name).or_default().insert(descriptor.server, tool);
         }
         Self { tools }

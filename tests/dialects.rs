@@ -53,7 +53,7 @@ fn said(history: &History) -> Vec<String> {
                 Content::Result(result) => format!("result {} {}", result.call_id, result.output.text()),
                 Content::Request(request) => format!("request {request:?}"),
                 Content::Response(response) => format!("response {response:?}"),
-                Content::Other => continue,
+                Content::State(_) | Content::Other => continue,
             });
         }
     }

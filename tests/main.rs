@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod altered_stores;
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod around_journal;
 #[cfg(test)]
 mod around_scripts;

@@ -16,7 +16,7 @@ fn a_seal_is_worth_something_for_its_content_and_purpose_only() {
     assert_eq!(keys.verify(Purpose::Approval, &content, &seal), Ok(()));
     let same = json!(["approval_c1", "c1", { "to": "ana", "amount": 2.5e2 }]);
     assert_eq!(keys.verify(Purpose::Approval, &same, &seal), Ok(()), "equal JSON");
-    for purpose in [Purpose::Session, Purpose::Journal] {
+    for purpose in [Purpose::Session, Purpose::Answer] {
         assert_eq!(keys.verify(purpose, &content, &seal), Err(SealError::Broken));
     }
     // What joined texts would confuse.
@@ -72,7 +72,7 @@ fn a_key_file_is_made_once_and_must_be_the_owners_alone() {
     let content = json!([1, 2, 3]);
     let seals: Vec<String> = std::thread::scope(|scope| {
         let makers: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| Keys::from_file_or_new(&path).unwrap().seal(Purpose::Journal, &content)))
+            .map(|_| scope.spawn(|| Keys::from_file_or_new(&path).unwrap().seal(Purpose::Answer, &content)))
             .collect();
         makers.into_iter().map(|maker| maker.join().unwrap()).collect()
     });

@@ -116,7 +116,8 @@ impl<'l> Ledger<'l> {
     }
 
     /// Notes what is asked about a call. The same question that stands there already stays, with its answers; the request that
-    /// stands there then is given back. A call that is over or runs is not asked about: its entry is the error.
+    /// stands there then is given back. A call that is over or that someone else runs is not asked about: its entry is the error. `claimed` says
+    /// that it is the caller who runs it, and stops for a further question.
     pub async fn ask(
         &self,
         name: &Name,
@@ -124,18 +125,25 @@ impl<'l> Ledger<'l> {
         question: &Question,
         request: &ApprovalRequest,
         keys: Option<&Keys>,
+        claimed: bool,
     ) -> Result<Result<ApprovalRequest, Box<Entry>>, LedgerError> {
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
-            if entry.stage != Stage::Waiting || entry.call != fresh.call {
+            let free = match entry.stage {
+                Stage::Waiting => true,
+                Stage::Claimed { .. } => claimed,
+                Stage::Settled { .. } => false,
+            };
+            if !free || entry.call != fresh.call {
                 return Ok((None, Err(Box::new(entry))));
             }
             let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
-            if let (Some(known), Some(standing)) = (&entry.request, standing)
+            if let (Some(known), Some(standing), Stage::Waiting) = (&entry.request, standing, &entry.stage)
                 && standing.asks_the_same(question)
             {
                 return Ok((None, Ok(known.clone())));
             }
+            entry.stage = Stage::Waiting;
             entry.ask(request.clone());
             Ok((Some(entry), Ok(request.clone())))
         })
@@ -165,6 +173,19 @@ impl<'l> Ledger<'l> {
             }
             entry.stage = Stage::Claimed { at };
             Ok((Some(entry), Claim::Won))
+        })
+        .await
+    }
+
+    /// Claims a call anew that someone claimed and never came back to. Only for calls that may run twice.
+    pub async fn reclaim(&self, name: &Name, since: Timestamp) -> Result<bool, LedgerError> {
+        let at = self.clock.now();
+        self.change(name, |standing| match standing {
+            Some(mut entry) if entry.stage == (Stage::Claimed { at: since }) => {
+                entry.stage = Stage::Claimed { at };
+                Ok((Some(entry), true))
+            }
+            _ => Ok((None, false)),
         })
         .await
     }
@@ -255,13 +276,24 @@ impl<'l> Ledger<'l> {
             let Some(changed) = changed else { return Ok(answer) };
             let value =
                 serde_json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
-            let forget_at = forget_at(&changed);
+            let forget_at = self.forget_at(&changed);
             let key = RecordKey { space: CALLS, key: &key };
             if self.write(Write { key, value: &value, over, forget_at }).await? {
                 return Ok(answer);
             }
         }
         Err(LedgerError::Contended(name.occurrence.clone()))
+    }
+
+    /// Long after the question has lapsed, so that a clock which runs ahead for a while does not make its answer new. What never
+    /// lapses is never forgotten where it is shared; a process's own memory has no room for that.
+    fn forget_at(&self, entry: &Entry) -> Option<Timestamp> {
+        let expires = entry.request.as_ref().and_then(|request| request.expires_at.as_deref());
+        let lapses = match expires.and_then(|text| text.parse::<Timestamp>().ok()) {
+            None if self.store.is_shared() => return None,
+            lapses => lapses.unwrap_or_else(|| self.clock.now()),
+        };
+        lapses.checked_add((24 * 90).hours()).ok()
     }
 
     async fn read(&self, name: &Name) -> Result<Option<(Entry, u64)>, LedgerError> {
@@ -291,13 +323,6 @@ impl<'l> Ledger<'l> {
             }
         }
     }
-}
-
-/// Long after the question has lapsed, so that a clock which runs ahead for a while does not make its answer new. What never
-/// lapses is never forgotten.
-fn forget_at(entry: &Entry) -> Option<Timestamp> {
-    let expires: Timestamp = entry.request.as_ref()?.expires_at.as_deref()?.parse().ok()?;
-    expires.checked_add((24 * 90).hours()).ok()
 }
 
 fn entry_of(name: &Name, record: Record) -> Result<Entry, LedgerError> {

@@ -9,6 +9,7 @@ use super::permit::{Asker, Permit};
 use crate::call::ApprovalRequest;
 use crate::json::{self, Digest};
 use crate::message::RequestPart;
+use crate::path::Step;
 use crate::seal::{Keys, Purpose, SealError};
 
 /// Bytes that a token may have: a script's journal is in it.
@@ -105,6 +106,11 @@ impl Question {
     /// When the question lapses.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
+    }
+
+    /// The places of the arguments that who answers may change.
+    pub fn editable(&self) -> Vec<Vec<Step>> {
+        super::tally::allowed_edits(self)
     }
 
     /// Whether the same is asked: of the same call, by the same policies, about the same.

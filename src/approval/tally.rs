@@ -59,6 +59,8 @@ pub enum Standing {
 /// An answer that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
+    /// Its place among the answers.
+    pub place: usize,
     /// The question that it names.
     pub approval_id: String,
     /// Why it does not count.
@@ -78,11 +80,11 @@ pub fn tally(
     let mut heard: Vec<Heard<'_>> = Vec::new();
     let mut ignored = Vec::new();
     let edits = allowed_edits(question);
-    for answer in answers {
+    for (place, answer) in answers.iter().enumerate() {
         match Heard::of(question, token, answer, &edits, keys, accepts) {
             Ok(answer) => heard.push(answer),
             Err(why) => {
-                ignored.push(Ignored { approval_id: answer.approval_id.clone(), why });
+                ignored.push(Ignored { place, approval_id: answer.approval_id.clone(), why });
             }
         }
     }

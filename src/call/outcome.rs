@@ -117,6 +117,22 @@ pub mod reason_code {
     pub const SESSION_HALTED: &str = "session_halted";
     /// An `approval` policy matched.
     pub const APPROVAL_REQUIRED: &str = "approval_required";
+    /// A person has said yes.
+    pub const APPROVED: &str = "approved";
+    /// A person has said no.
+    pub const APPROVAL_DENIED: &str = "approval_denied";
+    /// The question to a person has lapsed.
+    pub const APPROVAL_EXPIRED: &str = "approval_expired";
+    /// What is said to be a question of ours is none, and no policy asks one.
+    pub const APPROVAL_INVALID: &str = "approval_invalid";
+    /// The same was asked too often in one session.
+    pub const ASKED_TOO_OFTEN: &str = "asked_too_often";
+    /// Another call of the round waits for a person, and they are asked one at a time.
+    pub const ASK_AGAIN: &str = "ask_again";
+    /// A person ended the run.
+    pub const CANCELLED: &str = "cancelled";
+    /// It is not known whether the call ran: whoever began it never said how it ended.
+    pub const UNFINISHED: &str = "unfinished";
     /// A restricting policy could not be decided, and so counts as matching.
     pub const UNDECIDED: &str = "undecided";
     /// The arguments are no JSON object.
@@ -234,6 +250,31 @@ pub struct Approved {
     pub edited: bool,
     /// What keeps the answer from being used twice.
     pub used_once_by: UsedOnceBy,
+}
+
+/// What people have decided about a call that waited for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalDecision {
+    /// The request that was answered.
+    pub approval_id: String,
+    /// The call that waited.
+    pub tool_call_id: String,
+    /// Its tool.
+    pub tool_name: String,
+    /// The policies that asked.
+    pub policies: Vec<String>,
+    /// Whether the call may run, as far as people are asked.
+    pub approved: bool,
+    /// Why: [`reason_code::APPROVED`], [`reason_code::APPROVAL_DENIED`], [`reason_code::APPROVAL_EXPIRED`],
+    /// [`reason_code::CANCELLED`], [`reason_code::ANSWERED`].
+    pub code: String,
+    /// What they said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who, as far as that was verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
 }
 
 /// What keeps an answer from being used twice.

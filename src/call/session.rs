@@ -1,7 +1,8 @@
 //! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Amount;
@@ -24,6 +25,8 @@ pub struct SessionState {
     invitations: Vec<((String, String), u64)>,
     /// How often each call id has come, for ids repeat.
     occurrences: HashMap<String, u64>,
+    /// How often each question was put to people, by what is asked.
+    questions: HashMap<String, u64>,
 }
 
 impl Default for SessionState {
@@ -36,6 +39,7 @@ impl Default for SessionState {
             worked: HashMap::new(),
             invitations: Vec::new(),
             occurrences: HashMap::new(),
+            questions: HashMap::new(),
         }
     }
 }
@@ -184,4 +188,169 @@ impl SessionState {
             None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
         }
     }
+
+    /// Counts a question to people; says how often it was put before. Of more than a few hundred different ones none is new.
+    pub fn note_question(&mut self, question: &str) -> u64 {
+        const QUESTIONS: usize = 512;
+        if self.questions.len() >= QUESTIONS && !self.questions.contains_key(question) {
+            return u64::MAX;
+        }
+        let count = self.questions.entry(question.to_owned()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// A call with this id has come at least so often, as a history shows.
+    pub fn note_occurrences(&mut self, id: &str, count: u64) {
+        let known = self.occurrences.entry(id.to_owned()).or_default();
+        *known = count.max(*known);
+    }
+
+    /// What the session has seen is not known for certain: tests that read it are undecided from now on, and what is counted by
+    /// run counts as used up.
+    pub fn distrust(&mut self) {
+        for part in SEEN {
+            self.unsettle(part);
+        }
+    }
+
+    /// Whether what the session has seen is not known for certain.
+    pub fn is_distrusted(&self) -> bool {
+        SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
+    }
+
+    /// Begins a run of its own: what stopped an earlier one does not stop this one.
+    pub fn begin_anew(&mut self) {
+        self.halted = None;
+    }
+
+    /// What the session has seen, to be kept. What the host says of the run is not in it.
+    pub fn to_json(&self) -> Value {
+        let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
+        let taken: BTreeMap<&String, u64> =
+            self.taken.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
+        let sorted = |counts: &HashMap<String, u64>| -> Value {
+            counts
+                .iter()
+                .collect::<BTreeMap<_, _>>()
+                .into_iter()
+                .map(|(k, v)| (k.clone(), json!(v)))
+                .collect()
+        };
+        let worked: BTreeMap<_, _> = self.worked.iter().collect();
+        json!({
+            "version": VERSION,
+            "labels": part("labels"),
+            "facts": part("facts"),
+            "calls": part("calls"),
+            "unsettled": self.unsettled,
+            "halted": self.halted,
+            "taken": taken,
+            "worked": worked,
+            "invitations": self.invitations,
+            "occurrences": sorted(&self.occurrences),
+            "questions": sorted(&self.questions),
+        })
+    }
+
+    /// Reads what was kept; nothing where it is not of that form.
+    pub fn of_json(kept: Value) -> Option<Self> {
+        let Kept {
+            version,
+            labels,
+            facts,
+            calls,
+            unsettled,
+            halted,
+            taken,
+            worked,
+            invitations,
+            occurrences,
+            questions,
+        } = Kept::deserialize(kept).ok()?;
+        let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
+        (version == VERSION).then(|| Self {
+            document: json!({ "labels": labels, "facts": facts, "calls": calls }),
+            unsettled,
+            halted,
+            taken: taken.collect(),
+            worked,
+            invitations,
+            occurrences,
+            questions,
+        })
+    }
+
+    /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
+    /// becomes more permissive; of two facts of one place the other's stays.
+    pub fn unite(&mut self, other: &Self) {
+        let text = |name: &str| other.document.get(name);
+        for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        {
+            self.add_label(label);
+        }
+        if let (Some(Value::Object(known)), Some(Value::Object(facts))) =
+            (self.document.get_mut("facts"), text("facts"))
+        {
+            for (name, fact) in facts {
+                match (known.get_mut(name), fact) {
+                    (Some(Value::Object(known)), Value::Object(keyed)) => known.extend(keyed.clone()),
+                    _ => drop(known.insert(name.clone(), fact.clone())),
+                }
+            }
+        }
+        if let (Some(Value::Object(known)), Some(Value::Object(calls))) =
+            (self.document.get_mut("calls"), text("calls"))
+        {
+            for (tool, count) in calls {
+                let most = known.get(tool).and_then(Value::as_u64).max(count.as_u64());
+                known.insert(tool.clone(), most.into());
+            }
+        }
+        other.unsettled.iter().for_each(|part| self.unsettle(part));
+        self.halted = self.halted.take().or_else(|| other.halted.clone());
+        for (limit, amount) in &other.taken {
+            let known = self.taken.entry(limit.clone()).or_default();
+            *known = (*known).max(*amount);
+        }
+        for (tool, inputs) in &other.worked {
+            inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
+        }
+        for (invitation, count) in &other.invitations {
+            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
+                Some((_, known)) => *known = (*known).max(*count),
+                None => self.invitations.push((invitation.clone(), *count)),
+            }
+        }
+        for (counts, others) in
+            [(&mut self.occurrences, &other.occurrences), (&mut self.questions, &other.questions)]
+        {
+            for (key, count) in others {
+                let known = counts.entry(key.clone()).or_default();
+                *known = (*known).max(*count);
+            }
+        }
+    }
+}
+
+/// The parts of the document that Callgate keeps.
+const SEEN: [&str; 3] = ["labels", "facts", "calls"];
+
+const VERSION: u64 = 1;
+
+/// What a session has seen, as it is kept.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    version: u64,
+    labels: Vec<String>,
+    facts: Map<String, Value>,
+    calls: BTreeMap<String, u64>,
+    unsettled: Vec<String>,
+    halted: Option<String>,
+    taken: BTreeMap<String, u64>,
+    worked: HashMap<String, Vec<Value>>,
+    invitations: Vec<((String, String), u64)>,
+    occurrences: HashMap<String, u64>,
+    questions: HashMap<String, u64>,
 }

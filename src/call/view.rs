@@ -94,6 +94,14 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Its value.
+    pub fn to_value(self) -> Value {
+        match self {
+            Self::Json(value) => value.clone(),
+            Self::Text(text) => text.into(),
+        }
+    }
+
     /// Its JSON value, where it has one in memory.
     pub fn as_json(self) -> Option<&'a Value> {
         match self {

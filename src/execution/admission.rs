@@ -15,22 +15,22 @@ use crate::policy::{Mode, Policy};
 
 /// What a call holds of limits while it runs. Slots are given back when it is dropped, however the call ends.
 #[derive(Default)]
-pub(super) struct Permits {
+pub(super) struct Taken {
     /// What was taken: a call that is gated again does not take it twice.
-    taken: Vec<Pending>,
+    pending: Vec<Pending>,
     slots: Vec<Slot>,
 }
 
-impl Permits {
+impl Taken {
     /// What was taken.
     pub(super) fn held(&self) -> &[Pending] {
-        &self.taken
+        &self.pending
     }
 
     /// The tool ran: what was taken for that is used up, and a further run takes anew. Slots stand for the call as a whole.
     pub(super) fn use_up(&mut self) {
-        let Self { taken, slots } = self;
-        taken.retain(|pending| slots.iter().any(|slot| slot.key == pending.measure.key));
+        let Self { pending, slots } = self;
+        pending.retain(|taken| slots.iter().any(|slot| slot.key == taken.measure.key));
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn admit(
     kernel: &Kernel<'_>,
     services: &Services,
     decision: &mut Decision<'_>,
-    permits: &mut Permits,
+    taken: &mut Taken,
     state: &mut SessionState,
 ) {
     let limits = decision.take_limits();
@@ -59,9 +59,9 @@ pub(super) async fn admit(
         return;
     }
     let layers = decision.layers().clone();
-    let fresh = limits.into_iter().filter(|pending| !permits.taken.contains(pending));
+    let fresh = limits.into_iter().filter(|pending| !taken.pending.contains(pending));
     let claims: Vec<Claim<'_>> = fresh.filter_map(|pending| Claim::of(pending, &layers)).collect();
-    let mut admission = Admission { kernel, services, permits, state };
+    let mut admission = Admission { kernel, services, taken, state };
     if guarded(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| effect_of(claim.limit.on_exceed)).max();
@@ -106,7 +106,7 @@ enum Problem {
 struct Admission<'a> {
     kernel: &'a Kernel<'a>,
     services: &'a Services,
-    permits: &'a mut Permits,
+    taken: &'a mut Taken,
     state: &'a mut SessionState,
 }
 
@@ -208,9 +208,9 @@ impl Admission<'_> {
                 self.state.take(&measure.key, measure.cost);
             }
             if let (true, Some(take)) = (claim.is_slot(), claim.take()) {
-                self.permits.slots.push(Slot { store: Arc::clone(&self.services.store), key: take.key });
+                self.taken.slots.push(Slot { store: Arc::clone(&self.services.store), key: take.key });
             }
-            self.permits.taken.push(claim.pending.clone());
+            self.taken.pending.push(claim.pending.clone());
         }
     }
 

@@ -3,19 +3,26 @@
 //! The kernel decides and settles without ever waiting; all waiting is done here.
 
 mod admission;
+mod asking;
 mod flights;
 mod nest;
 mod scripted;
 mod services;
+mod turn;
 
-pub(crate) use services::Services;
+pub(crate) use asking::{requester, tenant};
+pub(crate) use services::{AcceptsAnswer, Services};
+pub(crate) use turn::Turn;
 
 use std::time::Instant;
 
-use crate::call::{Outcome, SessionState};
+use serde_json::{Map, Value};
+
+use crate::approval::{Entry, LedgerError};
+use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::ToolExecutor;
-use crate::kernel::{Decision, Effect, Ended, Kernel};
-use admission::Permits;
+use crate::kernel::{Decision, Effect, Ended, Held, Kernel, PolicyRef};
+use admission::Taken;
 use nest::Nest;
 
 /// What the execution of calls of one session needs.
@@ -30,30 +37,111 @@ pub(crate) struct Execute<'e, E> {
     pub(crate) session: &'e str,
 }
 
+/// Why a call was not brought to an outcome here.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// Someone else has taken it up, or its question was answered otherwise meanwhile; this is how far it is.
+    Elsewhere(Box<Entry>),
+    /// The ledger can't be asked.
+    Ledger(LedgerError),
+}
+
 impl<E: ToolExecutor> Execute<'_, E> {
-    /// Brings a decided call to its outcome.
-    pub(crate) async fn run(
+    /// Brings a decided call to its outcome. A call that runs at most once is claimed in the ledger before it runs, and settled
+    /// there. Errors: it could not be claimed; nothing ran then.
+    pub(crate) async fn run<'c>(
         &self,
-        mut decision: Decision<'_>,
+        call: &'c ToolCall,
+        decision: Decision<'c>,
+        turn: &Turn,
         state: &mut SessionState,
         started: Instant,
-    ) -> Outcome {
-        let mut permits = Permits::default();
-        admission::admit(self.kernel, self.services, &mut decision, &mut permits, state).await;
-        match decision.effect() {
-            Effect::Run => match Nest::new(self, &mut permits, state).run(&mut decision).await {
+    ) -> Result<Outcome, Stopped> {
+        let held = Held { limits: &[], permits: &turn.permits };
+        let (mut decision, remembered) = self.lift_remembered(call, decision, held, state).await;
+        let mut taken = Taken::default();
+        admission::admit(self.kernel, self.services, &mut decision, &mut taken, state).await;
+        let runs = decision.effect() == Effect::Run;
+        if runs && turn.is_claimed() {
+            self.claim(call, turn).await?;
+        }
+        let mut outcome = match decision.effect() {
+            Effect::Run => match Nest::new(self, turn, &mut taken, state).run(&mut decision).await {
                 Ok(execution) => self.kernel.settle(decision, execution, state, started),
-                Err((inner, records)) => self.kernel.refuse(*inner, records, state, started),
+                Err((inner, records)) => {
+                    let on_its_way = OnItsWay { records, claimed: turn.is_claimed() };
+                    self.refuse_on_its_way(call, *inner, turn, on_its_way, state, started).await
+                }
             },
             Effect::Answer => match decision.answer() {
                 Some((by, output)) => {
                     self.kernel.settle(decision, Ended::Answered(by, output).into(), state, started)
                 }
-                None => self.kernel.refuse(decision, Vec::new(), state, started),
+                None => self.refuse(call, decision, turn, state, started).await,
             },
             Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
-                self.kernel.refuse(decision, Vec::new(), state, started)
+                self.refuse(call, decision, turn, state, started).await
             }
+        };
+        if runs && outcome.outcome != OutcomeKind::Suspended {
+            outcome.approved = turn.approved.clone().or(remembered);
+        }
+        Ok(outcome)
+    }
+
+    /// The outcome of a call that a person answered in the tool's place.
+    pub(crate) async fn give(
+        &self,
+        call: &ToolCall,
+        decision: Decision<'_>,
+        turn: &Turn,
+        output: Value,
+        state: &mut SessionState,
+        started: Instant,
+    ) -> Result<Outcome, Stopped> {
+        self.claim(call, turn).await?;
+        let by = turn.approved.as_ref().map(|approved| approved.by.clone()).unwrap_or_default();
+        let mut outcome = self.kernel.settle(decision, Ended::Given(output, by).into(), state, started);
+        outcome.approved = turn.approved.clone();
+        Ok(outcome)
+    }
+
+    /// The outcome of a call that does not run; one that waits for a person is asked about.
+    pub(crate) async fn refuse(
+        &self,
+        call: &ToolCall,
+        decision: Decision<'_>,
+        turn: &Turn,
+        state: &mut SessionState,
+        started: Instant,
+    ) -> Outcome {
+        self.refuse_on_its_way(call, decision, turn, OnItsWay::default(), state, started).await
+    }
+
+    async fn refuse_on_its_way(
+        &self,
+        call: &ToolCall,
+        mut decision: Decision<'_>,
+        turn: &Turn,
+        on_its_way: OnItsWay,
+        state: &mut SessionState,
+        started: Instant,
+    ) -> Outcome {
+        let OnItsWay { records, claimed } = on_its_way;
+        let asked = self.prepare(&mut decision, turn, state);
+        let outcome = self.kernel.refuse(decision, &turn.approval_id(), records, state, started);
+        match asked {
+            Some(asked) if outcome.outcome == OutcomeKind::Suspended => {
+                self.ask(call, outcome, asked, turn, claimed).await
+            }
+            _ => outcome,
         }
     }
+}
+
+/// What was done already for a call that policies around its execution stop before its tool is called.
+#[derive(Default)]
+struct OnItsWay {
+    records: Vec<(PolicyRef, Map<String, Value>)>,
+    claimed: bool,
 }

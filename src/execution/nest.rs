@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::Execute;
-use super::admission::Permits;
+use super::admission::Taken;
 use super::flights::{Flight, landed};
+use super::turn::Turn;
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{
     BoxFuture, CacheEntry, CacheSpace, Lookup, ToolAnswer, ToolError, ToolExecutor, before, guarded,
@@ -25,7 +26,8 @@ type Records = Vec<(PolicyRef, Map<String, Value>)>;
 /// One call under execution.
 pub(super) struct Nest<'n, E> {
     pub(super) execute: &'n Execute<'n, E>,
-    pub(super) permits: &'n mut Permits,
+    pub(super) turn: &'n Turn,
+    pub(super) taken: &'n mut Taken,
     pub(super) state: &'n mut SessionState,
     pub(super) trace: Trace,
     /// The tool was called this often.
@@ -43,12 +45,14 @@ pub(super) struct Nest<'n, E> {
 impl<'n, E: ToolExecutor> Nest<'n, E> {
     pub(super) fn new(
         execute: &'n Execute<'n, E>,
-        permits: &'n mut Permits,
+        turn: &'n Turn,
+        taken: &'n mut Taken,
         state: &'n mut SessionState,
     ) -> Self {
         Self {
             execute,
-            permits,
+            turn,
+            taken,
             state,
             trace: Trace::default(),
             attempts: 0,
@@ -77,9 +81,16 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         if self.outstanding {
             self.forget(&self.execute.kernel.invalidated_by(&call)).await;
         }
+        let unknown = self.outstanding && self.turn.is_claimed();
         let Self { trace, attempts, input, records, state, .. } = self;
         decision.put_trace(trace);
         let ended = match nested {
+            // Of a call that must run at most once, it is not known that it did not.
+            Ok(Ended::Failed(error, by)) if unknown => {
+                let code = error.kind.unwrap_or_else(|| reason_code::UNFINISHED.to_owned());
+                let reason = Reason { policy: None, code, message: error.message };
+                Ended::Broken(by, reason, OutcomeKind::Indeterminate)
+            }
             Ok(ended) => ended,
             // What a refused call has not done, this one did already: it is settled like any that ran.
             Err(mut refused) if attempts > 0 => {

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::admission;
 use super::nest::{Nest, Nested, space_name};
+use crate::approval::KeptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
-use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
+use crate::kernel::{Decision, Effect as Decided, Ended, Held, PolicyRef, Wrapper};
 use crate::middleware::Around;
 use crate::policy::Policy;
 use crate::script::{Answer, Effect, Journal, Passed, Replay, ScriptFailure, Thrown};
@@ -56,15 +57,25 @@ impl<E: ToolExecutor> Nest<'_, E> {
         let Wrapper { policy: by, order } = wrapper;
         let script = Script { by, order, policy, around, call, inner };
         let annotations = self.execute.kernel.annotations(call);
-        let running = match around.script.begin(call, annotations, self.state) {
-            Ok(running) => running,
+        // Where the script stopped for a person, it goes on from there. A journal of another call or script is none of its own.
+        let kept = self.turn.journals(by, policy);
+        let resumed = kept.filter_map(|kept| around.script.resume(call, annotations, kept).ok()).next();
+        let begun = match resumed {
+            Some(resumed) => Ok(resumed),
+            None => around.script.begin(call, annotations, self.state).map(|running| {
+                let journal = Journal::new(&running);
+                (running, journal)
+            }),
+        };
+        let (running, mut journal) = match begun {
+            Ok(begun) => begun,
             Err(failure) => {
                 self.trace.amend(by, Verdict::Deny);
                 return Ok(script.failed(&failure, &[]));
             }
         };
-        let mut journal = Journal::new(&running);
-        let mut origins: Vec<Origin> = Vec::new();
+        // A person is only asked before the tool was called, so nothing that is kept came from it.
+        let mut origins: Vec<Origin> = (0..journal.len()).map(|_| Origin::Aside).collect();
         loop {
             let effect = match around.script.replay(&running, &journal) {
                 Replay::Effect(effect) => effect,
@@ -86,12 +97,14 @@ impl<E: ToolExecutor> Nest<'_, E> {
                         options: options.as_ref(),
                         first: origins.iter().all(Origin::is_aside),
                     };
-                    match self.next(script, asked).await? {
+                    match self.next(script, asked).await.map_err(|stopped| script.kept(stopped, &journal))? {
                         Ok(answered) => answered,
                         Err(broken) => return Ok(broken),
                     }
                 }
-                Effect::Approve { message } => self.approve(script, message)?,
+                Effect::Approve { message } => self
+                    .approve(script, message, journal.len())
+                    .map_err(|stopped| script.kept(stopped, &journal))?,
                 Effect::Now => aside(json!(self.execute.kernel.clock.now().as_millisecond())),
                 Effect::Random => aside(json!(self.execute.services.chance())),
                 Effect::CacheGet { key } => aside(self.kept(script, key).await),
@@ -123,11 +136,12 @@ impl<E: ToolExecutor> Nest<'_, E> {
             return Ok(answered(self.wrapped(&call, script.inner).await?));
         }
         if self.attempts > 0 {
-            self.permits.use_up();
+            self.taken.use_up();
         }
         let super::Execute { kernel, services, .. } = self.execute;
-        let mut decision = kernel.decide_holding(&call, self.state, self.permits.held());
-        admission::admit(kernel, services, &mut decision, self.permits, self.state).await;
+        let decision = kernel.decide_holding(&call, self.state, self.held());
+        let (mut decision, _) = self.execute.lift_remembered(&call, decision, self.held(), self.state).await;
+        admission::admit(kernel, services, &mut decision, self.taken, self.state).await;
         match decision.effect() {
             Decided::Run => {
                 let wrappers: Vec<Wrapper> = decision
@@ -167,16 +181,28 @@ impl<E: ToolExecutor> Nest<'_, E> {
         Box::new(decision)
     }
 
-    /// The script asks a person.
+    /// What the call holds already.
+    fn held(&self) -> Held<'_> {
+        Held { limits: self.taken.held(), permits: &self.turn.permits }
+    }
+
+    /// The script asks a person. `position` tells its questions of one call apart.
     fn approve(
         &self,
         script: Script<'_>,
         question: &str,
+        position: usize,
     ) -> Result<(Answer, Origin), Box<Decision<'static>>> {
+        let kernel = self.execute.kernel;
+        let input = crate::json::digest(&script.call.input).to_string();
+        let about = crate::json::digest(&json!(["approve", input, position, question]));
+        if kernel.said_yes(&self.turn.permits, script.by, about) {
+            return Ok(aside(Value::Bool(true)));
+        }
         if self.attempts > 0 {
             return Ok(too_late());
         }
-        let mut decision = self.execute.kernel.decide_holding(script.call, self.state, self.permits.held());
+        let mut decision = kernel.decide_holding(script.call, self.state, self.held());
         // It said what it says already.
         decision.take_trace();
         let reason = Reason {
@@ -184,7 +210,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
             code: reason_code::APPROVAL_REQUIRED.to_owned(),
             message: question.to_owned(),
         };
-        decision.ask(script.by, reason, question.to_owned());
+        decision.ask(script.by, reason, question.to_owned(), about);
         let mut decision = self.refused(decision);
         decision.amend(script.by, Verdict::Suspend);
         Err(decision)
@@ -267,6 +293,27 @@ impl Asked<'_> {
 }
 
 impl Script<'_> {
+    /// A call that was stopped for a person, with what happened so far in the script. What is too large to be kept stops it for
+    /// good.
+    fn kept(self, mut stopped: Box<Decision<'static>>, journal: &Journal<'_>) -> Box<Decision<'static>> {
+        if stopped.effect() == Decided::Suspend {
+            match serde_json::to_value(journal) {
+                Ok(journal) => stopped.keep_journal(KeptJournal {
+                    layer: self.by.layer(),
+                    policy: self.policy.id.clone(),
+                    journal,
+                }),
+                Err(error) => {
+                    let message =
+                        format!("the script of `{}` can't wait for a person: {error}", self.policy.id);
+                    let (policy, code) = (Some(self.policy.id.clone()), reason_code::SCRIPT_ERROR.to_owned());
+                    stopped.refuse(Decided::Deny, Reason { policy, code, message }, None);
+                }
+            }
+        }
+        stopped
+    }
+
     /// The script ended with an error: one that it passes on, or its own.
     fn threw(self, thrown: Thrown, mut origins: Vec<Origin>) -> Nested {
         let Thrown { message, kind, from } = thrown;
@@ -326,6 +373,7 @@ fn answered(ended: Ended) -> Result<(Answer, Origin), Ended> {
         Ended::Ran(ToolAnswer { output, dry }) => (value(output), Origin::Ran { dry }),
         Ended::Cached(by, output, age) => (value(output), Origin::Cached(by, age)),
         Ended::Answered(by, output) => (value(output), Origin::Answered(by)),
+        Ended::Given(output, _) => (value(output), Origin::Aside),
         Ended::Failed(error, by) => {
             let answer = Answer::Error { message: error.message.clone(), kind: error.kind.clone() };
             (answer, Origin::Failed(error, by))

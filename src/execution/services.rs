@@ -3,19 +3,39 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::flights::Flights;
+use crate::approval::Ledger;
 use crate::host::{Clock, StateStore, StoreError, StoreFuture, in_time};
+use crate::message::ResponsePart;
+use crate::seal::Keys;
 
-/// The store, calls under way, and chance.
+/// Judges one-time tokens of a host's own in answers: says whether this answer may count.
+pub(crate) type AcceptsAnswer = dyn Fn(&ResponsePart) -> bool + Send + Sync;
+
+/// The store, the keys, calls under way, and chance.
 pub(crate) struct Services {
-    pub(super) store: Arc<dyn StateStore>,
+    pub(crate) store: Arc<dyn StateStore>,
+    /// What questions and session state are sealed with, if anything.
+    pub(crate) keys: Option<Keys>,
+    /// Judges tokens in answers that are not the question's.
+    pub(crate) accepts_answer: Option<Box<AcceptsAnswer>>,
     pub(super) flights: Flights,
     chance: Mutex<fastrand::Rng>,
 }
 
 impl Services {
     /// Services over a store.
-    pub(crate) fn new(store: Arc<dyn StateStore>, chance: fastrand::Rng) -> Self {
-        Self { store, flights: Flights::default(), chance: Mutex::new(chance) }
+    pub(crate) fn new(
+        store: Arc<dyn StateStore>,
+        keys: Option<Keys>,
+        accepts_answer: Option<Box<AcceptsAnswer>>,
+        chance: fastrand::Rng,
+    ) -> Self {
+        Self { store, keys, accepts_answer, flights: Flights::default(), chance: Mutex::new(chance) }
+    }
+
+    /// The ledger of the store.
+    pub(crate) fn ledger<'l>(&self, clock: &'l dyn Clock) -> Ledger<'l> {
+        Ledger::new(Arc::clone(&self.store), clock)
     }
 
     /// What a store answers, in time.

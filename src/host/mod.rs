@@ -18,7 +18,7 @@ use std::future::Future;
 use serde_json::Value;
 
 pub use crate::call::Amount;
-use crate::call::{Outcome, ToolCall};
+use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, ToolCall};
 
 /// Why a tool gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,4 +71,14 @@ pub trait ToolExecutor: Sync {
 pub trait Observer: Send + Sync {
     /// A call came to an outcome.
     fn on_outcome(&self, outcome: &Outcome);
+
+    /// A person is asked about a call: once for each question, however often its session is taken up.
+    fn on_request(&self, _request: &ApprovalRequest) {}
+
+    /// People approved a call, changed or answered it; once for each question, and before the call runs. Where the store
+    /// does not outlive the process, once for each history that has the answer and not yet the result.
+    fn on_approved(&self, _decision: &ApprovalDecision) {}
+
+    /// People denied a call, ended its run, or let the question lapse; as often as [`Self::on_approved`].
+    fn on_denied(&self, _decision: &ApprovalDecision) {}
 }

@@ -128,7 +128,7 @@ impl Settling<'_> {
         let Decision { approvals, question, .. } = decision;
         let question = question.as_deref();
         let asking = || {
-            let own = question.map(|(reference, _)| reference);
+            let own = question.map(|own| &own.policy);
             approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
         };
         let lifetimes = asking().filter_map(|policy| match &policy.kind {
@@ -137,12 +137,12 @@ impl Settling<'_> {
         });
         // Where only `defaults.unmatched` asks, there is no question but the reason.
         let message = match (approvals.as_slice(), question) {
-            (_, Some((_, question))) => self.hidden(&shown.text(question), view),
+            (_, Some(own)) => self.hidden(&shown.text(&own.text), view),
             ([], None) => reason.to_owned(),
             _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
         };
         ApprovalRequest {
-            approval_id: format!("approval_{}", self.occurrence),
+            approval_id: self.approval_id.to_owned(),
             tool_call_id: call.id.clone(),
             tool_name: call.tool.clone(),
             input: shown.input.clone().into_owned(),

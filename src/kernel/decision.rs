@@ -9,7 +9,9 @@ use smallvec::SmallVec;
 use super::limits::Pending;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrap::Wrapper;
+use crate::approval::KeptJournal;
 use crate::call::{PolicyTrace, Reason, ToolCall, Verdict, reason_code};
+use crate::json::Digest;
 use crate::middleware::Kind;
 
 /// What is to become of a call, in order of strictness.
@@ -29,6 +31,16 @@ pub enum Effect {
     Halt,
 }
 
+/// A script's question to a person.
+#[derive(Clone, Debug)]
+pub(super) struct OwnQuestion {
+    /// The script's policy.
+    pub(super) policy: PolicyRef,
+    pub(super) text: String,
+    /// What a yes would be for.
+    pub(super) about: Digest,
+}
+
 /// The decision on one call. It borrows the call's arguments unless a policy changed them, and names policies only when
 /// asked, so that a call which nothing stops costs no allocation.
 #[derive(Debug)]
@@ -37,14 +49,18 @@ pub struct Decision<'c> {
     pub(super) effect: Effect,
     pub(super) reason: Option<Reason>,
     pub(super) permitted_by: Option<PolicyRef>,
+    pub(super) approved: bool,
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
+    pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
     /// The limits to take of before the call runs.
     pub(super) limits: Vec<Pending>,
     /// What wraps the execution, the outermost first.
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
-    /// A question that is no policy's standing one, with the policy that asks it.
-    pub(super) question: Option<Box<(PolicyRef, String)>>,
+    /// A question that is no policy's standing one.
+    pub(super) question: Option<Box<OwnQuestion>>,
+    /// What happened so far in scripts around the call, the innermost first, where one of them stopped it for a person.
+    pub(super) journals: Vec<KeptJournal>,
     pub(super) retry_after: Option<Duration>,
     pub(super) input: Cow<'c, Value>,
     pub(super) trace: Trace,
@@ -59,11 +75,14 @@ impl<'c> Decision<'c> {
             effect,
             reason: Some(Reason { policy: None, code: code.to_owned(), message: message.to_owned() }),
             permitted_by: None,
+            approved: false,
             approvals: SmallVec::new(),
+            unmatched: SmallVec::new(),
             answer: None,
             limits: Vec::new(),
             wrappers: SmallVec::new(),
             question: None,
+            journals: Vec::new(),
             retry_after: None,
             input: Cow::Borrowed(&call.input),
             trace: Trace::default(),
@@ -148,9 +167,19 @@ impl<'c> Decision<'c> {
     }
 
     /// A person is asked, for a policy, what is no policy's standing question.
-    pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, question: String) {
+    pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, text: String, about: Digest) {
         self.refuse(Effect::Suspend, reason, None);
-        self.question = Some(Box::new((policy, question)));
+        self.question = Some(Box::new(OwnQuestion { policy, text, about }));
+    }
+
+    /// Keeps what happened so far in a script around the call.
+    pub(crate) fn keep_journal(&mut self, journal: KeptJournal) {
+        self.journals.push(journal);
+    }
+
+    /// What happened so far in scripts around the call.
+    pub(crate) fn take_journals(&mut self) -> Vec<KeptJournal> {
+        std::mem::take(&mut self.journals)
     }
 
     /// The same decision with a call and arguments of its own.
@@ -161,11 +190,14 @@ impl<'c> Decision<'c> {
             effect: self.effect,
             reason: self.reason,
             permitted_by: self.permitted_by,
+            approved: self.approved,
             approvals: self.approvals,
+            unmatched: self.unmatched,
             answer: self.answer,
             limits: self.limits,
             wrappers: self.wrappers,
             question: self.question,
+            journals: self.journals,
             retry_after: self.retry_after,
             trace: self.trace,
             layers: self.layers,
@@ -183,6 +215,10 @@ impl<'c> Decision<'c> {
             (Some(policy), _) => {
                 (reason_code::ANSWERED, format!("`{}` answers in the tool's place", policy.id))
             }
+            (None, Some(policy)) if self.approved => {
+                (reason_code::APPROVED, format!("a person has approved it, as `{}` asks for", policy.id))
+            }
+            (None, None) if self.approved => (reason_code::APPROVED, "a person has approved it".to_owned()),
             (None, Some(policy)) => (reason_code::ALLOWED, format!("`{}` permits it", policy.id)),
             (None, None) => (reason_code::UNMATCHED, "no policy is against it".to_owned()),
         };

@@ -21,6 +21,8 @@ pub(crate) enum Ended {
     Failed(ToolError, Option<PolicyRef>),
     /// A policy answered in the tool's place.
     Answered(PolicyRef, Value),
+    /// A person answered in the tool's place; who, as far as they are named.
+    Given(Value, Vec<String>),
     /// A cache answered, with what is so old.
     Cached(PolicyRef, Value, Duration),
     /// A policy around the execution failed, or something else did, whether the tool ran to its end or not.
@@ -77,6 +79,12 @@ impl Ended {
                 let message =
                     format!("`{}` answers in the tool's place", policy.as_deref().unwrap_or_default());
                 let reason = Reason { policy, code: reason_code::ANSWERED.to_owned(), message };
+                Told::new(OutcomeKind::Answered, Some(output), reason)
+            }
+            Self::Given(output, by) => {
+                let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
+                let message = format!("{who} answered in the tool's place");
+                let reason = Reason { policy: None, code: reason_code::ANSWERED.to_owned(), message };
                 Told::new(OutcomeKind::Answered, Some(output), reason)
             }
             Self::Cached(by, output, age) => {

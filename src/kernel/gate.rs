@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Subject;
+use super::asked::Held;
 use super::decision::Effect;
 use super::limits::{self, Pending};
 use super::shown::Shown;
@@ -19,7 +20,12 @@ pub(super) struct Conclusion {
     pub(super) effect: Effect,
     cause: Cause,
     pub(super) permitted_by: Option<PolicyRef>,
+    /// A person's yes is part of why it may run.
+    pub(super) approved: bool,
+    /// The policies that want a person's yes.
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
+    /// The layers that want one because nothing in them permits the call.
+    pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
     pub(super) limits: Vec<Pending>,
 }
@@ -43,7 +49,7 @@ pub(super) fn run(
     subject: &Subject<'_>,
     view: CallView<'_>,
     failure: Option<Reason>,
-    held: &[Pending],
+    held: Held<'_>,
     trace: &mut Trace,
 ) -> Conclusion {
     let failed = failure.is_some();
@@ -69,13 +75,25 @@ pub(super) fn run(
             if let Some(limit) = policy.kind.as_limit() {
                 let measured = limits::measure(reference, policy, limit, &view);
                 let holds = |measure: &Measure| {
-                    held.iter().any(|pending| pending.policy == reference && pending.measure == *measure)
+                    held.limits
+                        .iter()
+                        .any(|pending| pending.policy == reference && pending.measure == *measure)
                 };
                 if measured.as_ref().is_ok_and(holds) {
                     trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
                 } else {
                     conclusion.count(reference, policy, measured, view.session, trace, why.is_some());
                 }
+                continue;
+            }
+            if let Kind::Approval(_) = policy.kind
+                && policy.mode != Mode::Shadow
+                && held.has_yes(layer, Some(policy), view.input)
+            {
+                trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
+                conclusion.approved = true;
+                conclusion.permitted_by.get_or_insert(reference);
+                permitted |= certain;
                 continue;
             }
             let verdict = verdict(policy);
@@ -87,7 +105,15 @@ pub(super) fn run(
             }
         }
         if !permitted && !failed {
-            conclusion.unmatched(chains.defaults().unmatched);
+            match chains.defaults().unmatched {
+                Unmatched::Allow => {}
+                Unmatched::Approval if held.has_yes(layer, None, view.input) => conclusion.approved = true,
+                Unmatched::Approval => {
+                    conclusion.unmatched.push(layer);
+                    conclusion.tighten(Effect::Suspend, Cause::Unmatched);
+                }
+                Unmatched::Deny => conclusion.tighten(Effect::Deny, Cause::Unmatched),
+            }
         }
     }
     conclusion
@@ -123,7 +149,9 @@ impl Conclusion {
             effect,
             cause,
             permitted_by: None,
+            approved: false,
             approvals: SmallVec::new(),
+            unmatched: SmallVec::new(),
             answer: None,
             limits: Vec::new(),
         }
@@ -183,14 +211,6 @@ impl Conclusion {
             }
         }
         false
-    }
-
-    fn unmatched(&mut self, unmatched: Unmatched) {
-        match unmatched {
-            Unmatched::Allow => {}
-            Unmatched::Approval => self.tighten(Effect::Suspend, Cause::Unmatched),
-            Unmatched::Deny => self.tighten(Effect::Deny, Cause::Unmatched),
-        }
     }
 
     /// Of two that are equally strict the first stands.

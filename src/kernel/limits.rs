@@ -39,7 +39,9 @@ pub(super) fn measure(
 /// Whether a limit that counts by run has too little left. Others are for the store to say.
 pub(crate) fn is_used_up(limit: &Limit, measure: &Measure, session: &SessionState) -> bool {
     match limit.rule {
-        Rule::Run(allowed) => session.taken(&measure.key).plus(measure.cost) > allowed,
+        Rule::Run(allowed) => {
+            session.is_distrusted() || session.taken(&measure.key).plus(measure.cost) > allowed
+        }
         Rule::Store(_) | Rule::Conversation(_) => false,
     }
 }

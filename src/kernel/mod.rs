@@ -3,6 +3,7 @@
 //! Policies come in layers (bundle, then prompt, then call). Each layer decides for itself and the strictest wins, so a
 //! lower layer can only tighten.
 
+mod asked;
 mod conclude;
 mod decision;
 mod ended;
@@ -15,6 +16,7 @@ mod suggest;
 mod trace;
 mod wrap;
 
+pub(crate) use asked::Held;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
@@ -58,15 +60,15 @@ impl<'k> Kernel<'k> {
     ///
     /// Whatever goes wrong in here, a panic included, denies.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        self.decide_holding(call, session, &[])
+        self.decide_holding(call, session, Held::default())
     }
 
-    /// The same for a call that was made of another one, and holds what that one took of limits.
+    /// The same for a call that holds something already: what it took of limits, and what people have said yes to.
     pub(crate) fn decide_holding<'c>(
         &self,
         call: &'c ToolCall,
         session: &SessionState,
-        held: &[Pending],
+        held: Held<'_>,
     ) -> Decision<'c> {
         guarded(call, || self.decide_unguarded(call, session, held))
     }
@@ -75,7 +77,7 @@ impl<'k> Kernel<'k> {
         &self,
         call: &'c ToolCall,
         session: &SessionState,
-        held: &[Pending],
+        held: Held<'_>,
     ) -> Decision<'c> {
         if let Some(message) = session.halted() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
@@ -105,11 +107,14 @@ impl<'k> Kernel<'k> {
             effect: conclusion.effect,
             reason,
             permitted_by: conclusion.permitted_by,
+            approved: conclusion.approved,
             approvals: conclusion.approvals,
+            unmatched: conclusion.unmatched,
             answer: conclusion.answer,
             limits: conclusion.limits,
             wrappers,
             question: None,
+            journals: Vec::new(),
             retry_after: None,
             input: normalised.input,
             trace,

@@ -28,8 +28,8 @@ pub(super) struct Settling<'a> {
     pub(super) reason: Reason,
     /// No tool stood behind the call: there is nothing to form or to learn from its output.
     pub(super) dry: bool,
-    /// The call's id, with a number where the session has seen it before.
-    pub(super) occurrence: String,
+    /// What a question about it is called.
+    pub(super) approval_id: &'a str,
     /// How often the tool was called.
     pub(super) attempts: u32,
     /// What policies around the execution recorded.
@@ -39,31 +39,36 @@ pub(super) struct Settling<'a> {
 }
 
 impl Kernel<'_> {
-    /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session.
+    /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session; of a
+    /// suspended one the question to a person has this id, and is not sealed yet.
     ///
     /// A panic in here denies.
     pub(crate) fn refuse(
         &self,
         decision: Decision<'_>,
+        approval_id: &str,
         records: Vec<(PolicyRef, Map<String, Value>)>,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
-        catch_unwind(AssertUnwindSafe(|| self.refuse_unguarded(decision, records, session, started)))
-            .unwrap_or_else(|_| {
-                // Wherever it broke off, a halt holds for the rest of the session.
-                if halts {
-                    session.halt(UNDECIDABLE);
-                }
-                self.broken(&call, kind, UNDECIDABLE, started)
-            })
+        catch_unwind(AssertUnwindSafe(|| {
+            self.refuse_unguarded(decision, approval_id, records, session, started)
+        }))
+        .unwrap_or_else(|_| {
+            // Wherever it broke off, a halt holds for the rest of the session.
+            if halts {
+                session.halt(UNDECIDABLE);
+            }
+            self.broken(&call, kind, UNDECIDABLE, started)
+        })
     }
 
     fn refuse_unguarded(
         &self,
         mut decision: Decision<'_>,
+        approval_id: &str,
         records: Vec<(PolicyRef, Map<String, Value>)>,
         session: &mut SessionState,
         started: Instant,
@@ -86,7 +91,7 @@ impl Kernel<'_> {
             error: None,
             reason,
             dry: false,
-            occurrence: session.name_occurrence(&decision.call.id),
+            approval_id,
             attempts: 0,
             records,
             thrown: false,
@@ -135,7 +140,7 @@ impl Kernel<'_> {
             error: failed.then(|| reason.message.clone()),
             reason,
             dry,
-            occurrence: session.name_occurrence(&decision.call.id),
+            approval_id: "",
             attempts,
             records,
             thrown,

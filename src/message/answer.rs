@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ai_sdk::DENIED;
-use super::approval::{RequestPart, ResponsePart};
+use super::approval::{RequestPart, ResponsePart, StatePart};
 use super::history::{History, Message, Role};
 use super::matching::{Matched, match_up};
 use super::occurrence::Place;
@@ -250,5 +250,30 @@ impl History {
             Content::Response(response) if response.approval_id == request.approval_id => Some(response),
             _ => None,
         })
+    }
+}
+
+impl History {
+    /// Puts a question about a call: in the model's message that made it, or, where it was asked about before, at the end, so
+    /// that earlier answers are none to it. Errors: there is no call at this place.
+    pub fn put_approval_request(&mut self, place: Place, request: RequestPart) -> Result<(), AnswerError> {
+        let asked = match_up(&self.messages).into_iter().find(|matched| matched.place == place);
+        let asked = asked.ok_or(AnswerError::NoCall { place })?.request.is_some();
+        match self.messages.get_mut(place.message) {
+            Some(message) if !asked => message.push(request.into()),
+            _ => self.push(Message::new(Role::Assistant, vec![request.into()])),
+        }
+        Ok(())
+    }
+
+    /// Keeps what the session has seen, in the place of what was kept before.
+    pub fn keep_state(&mut self, state: StatePart) {
+        self.messages.retain_mut(|message| {
+            let before = message.parts.len();
+            message.parts.retain(|part| !matches!(part.content(), Content::State(_)));
+            // A message that held nothing else says nothing any more.
+            before == message.parts.len() || !message.parts.is_empty()
+        });
+        self.push(Message::new(Role::Tool, vec![state.into()]));
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn read(json: &Value) -> Message {
         return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let settles = |block: &Value| {
-        approval::is_response(block) || block.get("type").and_then(Value::as_str) == Some("tool_result")
+        approval::is_beside_results(block) || block.get("type").and_then(Value::as_str) == Some("tool_result")
     };
     let role = layout::role_of_user(named, map.get("content"), settles);
     let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {

@@ -1,4 +1,5 @@
-//! The approval parts, which look the same in every dialect.
+//! The parts of Callgate's own, which look the same in every dialect: the question to a person, the answer, and what the
+//! session has seen.
 //!
 //! Only the AI SDK has them as its own. Elsewhere the same JSON stands as a member of a message's contents (in OpenAI
 //! Responses: as an item). It is never put into text, which users, tools and web pages can write: an answer
@@ -14,6 +15,7 @@ use crate::call::ApprovalRequest;
 
 const REQUEST: &str = "tool-approval-request";
 const RESPONSE: &str = "tool-approval-response";
+const STATE: &str = "callgate-session-state";
 
 /// The question put to a person, as a history has it: of Callgate's own requests everything, of others' what they say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,6 +59,21 @@ impl From<&ApprovalRequest> for RequestPart {
             repeats: request.repeats,
             approval_token: request.approval_token.clone(),
         }
+    }
+}
+
+/// What a session has seen, kept in its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatePart {
+    /// What it has seen.
+    pub state: Value,
+    /// The seal over that, and over which calls it is of.
+    pub seal: String,
+}
+
+impl From<StatePart> for Part {
+    fn from(state: StatePart) -> Self {
+        Content::State(state).into()
     }
 }
 
@@ -160,20 +177,21 @@ pub(super) fn read(block: &Value, role: &Role) -> Option<Content> {
     match (map.get("type")?.as_str()?, role) {
         (REQUEST, Role::Assistant) => read_request(map).map(Content::Request),
         (RESPONSE, Role::Tool) => read_response(map).map(Content::Response),
+        (STATE, Role::Tool) => read_state(map).map(Content::State),
         _ => None,
     }
 }
 
-/// Whether a block says that it is an answer.
-pub(super) fn is_response(block: &Value) -> bool {
-    block.get("type").and_then(Value::as_str) == Some(RESPONSE)
+/// Whether a block says that it is an answer, or what a session has seen.
+pub(super) fn is_beside_results(block: &Value) -> bool {
+    matches!(block.get("type").and_then(Value::as_str), Some(RESPONSE | STATE))
 }
 
 /// Whether an item says that it is an approval part, and whose role it then has.
 pub(super) fn role_of_item(kind: &str) -> Option<Role> {
     match kind {
         REQUEST => Some(Role::Assistant),
-        RESPONSE => Some(Role::Tool),
+        RESPONSE | STATE => Some(Role::Tool),
         _ => None,
     }
 }
@@ -183,6 +201,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
     let fresh = match part.content() {
         Content::Request(request) => write_request(request),
         Content::Response(response) => write_response(response),
+        Content::State(state) => write_state(state),
         _ => return None,
     };
     // What another dialect read in this form may say more than the canonical fields.
@@ -236,6 +255,18 @@ fn read_response(map: &Map<String, Value>) -> Option<ResponsePart> {
         answered_at: text(map, "answeredAt")?,
         answer_seal: text(map, "answerSeal")?,
     })
+}
+
+fn read_state(map: &Map<String, Value>) -> Option<StatePart> {
+    Some(StatePart { state: map.get("state")?.clone(), seal: text(map, "seal")?? })
+}
+
+fn write_state(state: &StatePart) -> Value {
+    object([
+        ("type", Some(STATE.into())),
+        ("state", Some(state.state.clone())),
+        ("seal", Some(state.seal.clone().into())),
+    ])
 }
 
 /// A text member that may be missing or null; of another type, the whole is not understood.

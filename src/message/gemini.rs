@@ -25,7 +25,7 @@ pub(super) fn read(json: &Value) -> Message {
         Some(Value::String(name)) => Role::named(name),
         Some(_) => return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other),
     };
-    let settles = |block: &Value| approval::is_response(block) || either(block, RESULT).is_some();
+    let settles = |block: &Value| approval::is_beside_results(block) || either(block, RESULT).is_some();
     let role = layout::role_of_user(named, map.get("parts"), settles);
     let (parts, emptied) = blocks::read_said(DIALECT, map.get("parts"), |block| {
         read_block(block, &role).unwrap_or(Content::Other)

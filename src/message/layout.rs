@@ -16,7 +16,7 @@ pub(super) struct Segment<'a> {
 
 impl Segment<'_> {
     pub(super) fn has_response(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part.content(), Content::Response(_)))
+        self.parts.iter().any(|part| matches!(part.content(), Content::Response(_) | Content::State(_)))
     }
 
     /// The segment's one part, where that is a whole message of this dialect.
@@ -117,7 +117,7 @@ pub(super) fn fresh_role(role: &Role) -> &str {
 /// Who says this part, whatever message it stands in.
 fn role_of(part: &Part, message: &Role) -> Role {
     match part.content() {
-        Content::Result(_) | Content::Response(_) => Role::Tool,
+        Content::Result(_) | Content::Response(_) | Content::State(_) => Role::Tool,
         Content::Call(_) | Content::Request(_) => Role::Assistant,
         // A tool's message says nothing but results, and must not be read as one.
         Content::Text(_) | Content::Other if *message == Role::Tool => Role::User,

@@ -49,7 +49,7 @@ pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -
                 Content::Result(result) => matcher.add_result(place, result),
                 Content::Request(request) => matcher.add_request(place, request),
                 Content::Response(response) => matcher.add_response(place, response),
-                Content::Text(_) | Content::Other => {}
+                Content::Text(_) | Content::State(_) | Content::Other => {}
             }
         }
     }

@@ -21,7 +21,7 @@ mod part;
 mod provider;
 
 pub use answer::{AnswerError, Settlement, approval_response, approval_response_message, denied_output};
-pub use approval::{Approver, RequestPart, ResponsePart};
+pub use approval::{Approver, RequestPart, ResponsePart, StatePart};
 pub use dialect::{Dialect, DialectError};
 pub use history::{History, Message, Role};
 pub use occurrence::{Occurrence, Place};

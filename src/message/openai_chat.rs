@@ -39,7 +39,7 @@ fn holds_answers(map: &Map<String, Value>) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
     !map.contains_key("tool_call_id")
         && !map.contains_key("name")
-        && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_response))
+        && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_beside_results))
 }
 
 /// What a model's message says beside its content.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::approval::{RequestPart, ResponsePart};
+use super::approval::{RequestPart, ResponsePart, StatePart};
 use super::dialect::Dialect;
 use crate::call::ToolCall;
 
@@ -29,6 +29,8 @@ pub enum Content {
     Request(RequestPart),
     /// The person's answer.
     Response(ResponsePart),
+    /// What the session has seen.
+    State(StatePart),
     /// Anything else (images, reasoning, a provider's own tools), as it stood: see [`Part::source`].
     Other,
 }

@@ -173,7 +173,7 @@ fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<M
 fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Part> {
     match part.content() {
         Content::Text(_) | Content::Call(_) => Some(part.clone()),
-        Content::Request(_) | Content::Response(_) => {
+        Content::Request(_) | Content::Response(_) | Content::State(_) => {
             (dialect == Dialect::OpenaiResponses && is_hosted(part)).then(|| part.clone())
         }
         Content::Other => part.own(dialect).filter(|own| !blocks::is_ours(&own.json)).map(|_| part.clone()),

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::validate::read_schema;
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY};
-use crate::path::Path;
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
+use crate::path::{Path, Step};
+use crate::schema::ArgumentSchema;
 use crate::source::Node;
 use crate::template::Template;
 
@@ -41,10 +43,63 @@ static RECORD: Record = Record {
         Field::optional("quorum", Shape::Integer(1, 100), "How many approvals it takes. Without it: 1."),
         Field::optional(
             "edits",
-            Shape::List(&Shape::Text("a JSONPath below `$.input`")),
-            "Which arguments the approver may change. Without it: none.",
+            Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
+            "Which arguments the approver may change. Without it: none. They must fit the tool's own schema, and go through \
+             normalise and gate again.",
         ),
         Field::optional("remember", Shape::Record(&REMEMBER), "Lets an approval stand for later calls, too."),
+        Field::optional(
+            "present",
+            Shape::Word(&[
+                ("all", "every call of a round that needs an approval asks for it"),
+                (
+                    "first",
+                    "of one round one call asks; the others are not run, and the model may ask for them again",
+                ),
+            ]),
+            "How the questions of one round are put. Without it: `all`.",
+        ),
+        Field::optional("card", Shape::Record(&CARD), "The wording of the card that people are shown."),
+    ],
+};
+
+static EDITS: Record = Record {
+    name: "edits",
+    doc: "Which arguments the approver may change, and into what.",
+    fields: &[
+        Field::required(
+            "fields",
+            Shape::List(&Shape::Text("a JSONPath below `$.input`")),
+            "Which arguments the approver may change.",
+        ),
+        Field::optional(
+            "schema",
+            Shape::Any,
+            "What the changed arguments must fit: `tool` for the tool's own schema, a JSON Schema written here, or \
+             `{ file: x.json }` beside the rules file. Without it: the tool's own schema, where it is known.",
+        ),
+    ],
+};
+
+static CARD: Record = Record {
+    name: "card",
+    doc: "The wording of the card that people are shown.",
+    fields: &[
+        Field::optional(
+            "title",
+            Shape::Text("a template"),
+            "What stands above it. Without it: `Approve TOOL?`.",
+        ),
+        Field::optional(
+            "approve",
+            Shape::Text("a text"),
+            "What the button that approves says. Without it: `Approve`.",
+        ),
+        Field::optional(
+            "deny",
+            Shape::Text("a text"),
+            "What the button that denies says. Without it: `Deny`.",
+        ),
     ],
 };
 
@@ -81,9 +136,62 @@ pub struct Approval {
     /// How many approvals it takes.
     pub quorum: u32,
     /// Which arguments the approver may change.
-    pub edits: Vec<Path>,
+    pub edits: Edits,
     /// Whether the approval stands for later calls.
     pub remember: Option<Remember>,
+    /// Whether of one round only one call asks.
+    pub one_at_a_time: bool,
+    /// The wording of the card.
+    pub card: CardTemplates,
+}
+
+/// Which arguments the approver may change.
+#[derive(Debug, Default)]
+pub struct Edits {
+    /// Where they stand; each path leads to one place.
+    pub paths: Vec<Path>,
+    /// What all arguments must then fit, beside the tool's own schema.
+    pub schema: Option<ArgumentSchema>,
+    /// The tool's own schema must be known.
+    pub needs_tool_schema: bool,
+}
+
+/// The wording of a card; what is missing has words of its own.
+#[derive(Debug, Default)]
+pub struct CardTemplates {
+    /// What stands above it.
+    pub title: Option<Template>,
+    /// What the button that approves says.
+    pub approve: Option<String>,
+    /// What the button that denies says.
+    pub deny: Option<String>,
+}
+
+impl Edits {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let fields = node.get("fields").unwrap_or(node);
+        let paths = reader.input_paths(fields);
+        for (path, item) in paths.iter().zip(fields.items().unwrap_or_default()) {
+            let plain = |step: &Step| !matches!(step, Step::Index(index) if *index < 0);
+            if !path.steps().is_some_and(|steps| !steps.is_empty() && steps.iter().all(plain)) {
+                reader.report(
+                    Diagnostic::new(&INVALID_PATH, item.span, "this does not name one argument")
+                        .help("name each argument that may be changed, as in `$.input.note`"),
+                );
+            }
+        }
+        let Some(schema) = node.get("schema") else { return Some(Self { paths, ..Self::default() }) };
+        let schema = read_schema(schema, reader)?;
+        Some(Self { paths, needs_tool_schema: schema.is_none(), schema })
+    }
+}
+
+impl CardTemplates {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
+        let text = |name: &str| node.get(name).and_then(Node::as_str).map(str::to_owned);
+        let (approve, deny) = (text("approve"), text("deny"));
+        Self { title: node.get("title").and_then(|node| reader.template(node, &[])), approve, deny }
+    }
 }
 
 /// A grant for later calls.
@@ -128,7 +236,8 @@ impl Approval {
         let reported = reader.reported();
         let message = node.get("message").and_then(|node| reader.template(node, &[]));
         let expires = node.get("expires").and_then(|node| reader.duration(node));
-        let edits = node.get("edits").map(|node| reader.input_paths(node)).unwrap_or_default();
+        let edits = node.get("edits").and_then(|node| Edits::read(node, reader)).unwrap_or_default();
+        let card = node.get("card").map(|node| CardTemplates::read(node, reader)).unwrap_or_default();
         let remember = node.get("remember").and_then(|node| Remember::read(node, reader));
         let names = node.get("approvers").and_then(Node::items).unwrap_or_default();
         let approvers = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
@@ -140,6 +249,8 @@ impl Approval {
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
             edits,
             remember,
+            one_at_a_time: node.get("present").and_then(Node::as_str) == Some("first"),
+            card,
         })
     }
 }

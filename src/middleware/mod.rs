@@ -23,7 +23,7 @@ mod transform;
 mod validate;
 
 pub use allow::Allow;
-pub use approval::{Approval, Remember};
+pub use approval::{Approval, CardTemplates, Edits, Remember};
 pub use around::Around;
 pub use audit::Audit;
 pub use cache::Cache;

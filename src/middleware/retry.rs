@@ -109,7 +109,8 @@ impl Retry {
             let annotations = tool.and_then(|tool| tool.annotations.as_ref());
             annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)
         };
-        self.idempotent.unwrap_or_else(|| hint("idempotentHint") || hint("readOnlyHint"))
+        let said = tool.is_some_and(|tool| tool.idempotent);
+        self.idempotent.unwrap_or_else(|| said || hint("idempotentHint") || hint("readOnlyHint"))
     }
 
     /// The pause after an attempt (the first is 1); `random` is from 0 to 1.

@@ -39,7 +39,8 @@ pub struct Validate {
     pub schema: Option<ArgumentSchema>,
 }
 
-fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSchema>> {
+/// Reads a schema: the tool's own is nothing here.
+pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSchema>> {
     match &node.value {
         NodeValue::String(text) if text.text == "tool" => Some(None),
         NodeValue::Mapping(entries) => match entries.as_slice() {

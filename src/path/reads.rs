@@ -15,6 +15,7 @@ pub(super) struct Reads {
 enum SessionRead {
     Everything,
     Labels,
+    Calls,
     Facts,
     Fact(String),
 }
@@ -26,15 +27,16 @@ impl Reads {
         reads
     }
 
-    /// Whether it reads one of these unsettled parts (`labels`, `facts.NAME`).
+    /// Whether it reads one of these unsettled parts (`labels`, `calls`, `facts`, `facts.NAME`).
     pub(super) fn any_of(&self, unsettled: &[String]) -> bool {
         unsettled.iter().any(|part| {
             let fact = part.strip_prefix("facts.");
             self.session.iter().any(|read| match read {
                 SessionRead::Everything => true,
                 SessionRead::Labels => part == "labels",
-                SessionRead::Facts => fact.is_some(),
-                SessionRead::Fact(name) => fact == Some(name),
+                SessionRead::Calls => part == "calls",
+                SessionRead::Facts => fact.is_some() || part == "facts",
+                SessionRead::Fact(name) => fact == Some(name) || part == "facts",
             })
         })
     }
@@ -98,6 +100,7 @@ impl Reads {
         for name in names {
             match name {
                 "labels" => self.session.push(SessionRead::Labels),
+                "calls" => self.session.push(SessionRead::Calls),
                 "facts" => match self::names(segments.get(1)) {
                     Some(names) => {
                         self.session.extend(names.into_iter().map(|name| SessionRead::Fact(name.to_owned())));

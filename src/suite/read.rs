@@ -220,6 +220,8 @@ fn tool(node: &Node) -> Option<ToolDescriptor> {
         input_schema: node.get("input_schema").map(Node::to_json),
         annotations: node.get("annotations").map(Node::to_json),
         server: text("server"),
+        once: node.get("once").and_then(Node::as_bool) == Some(true),
+        idempotent: node.get("idempotent").and_then(Node::as_bool) == Some(true),
     })
 }
 

@@ -235,6 +235,8 @@ static TOOL_RECORD: Record = Record {
         Field::optional("input_schema", Shape::Any, "The JSON Schema of its arguments."),
         Field::optional("annotations", Shape::Any, "What its server says of it (`readOnlyHint`, …)."),
         Field::optional("server", NAME, "The MCP server that has it. Without it: any."),
+        Field::optional("once", Shape::Bool, "Whether a call of it must run at most once."),
+        Field::optional("idempotent", Shape::Bool, "Whether a call of it may run twice without harm."),
     ],
 };
 

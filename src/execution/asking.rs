@@ -1,0 +1,206 @@
+//! A call that waits for a person is asked about: the question is sealed and noted in the ledger. And before an approved call
+//! runs, it is claimed there.
+
+use serde_json::{Value, json};
+
+use super::{Execute, Stopped, Turn};
+use crate::approval::{
+    Asker, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question, QuestionError,
+};
+use crate::call::{
+    ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
+};
+use crate::json;
+use crate::kernel::{Decision, Effect, Held};
+
+/// How often the same may be asked in one session.
+const SAME_QUESTIONS: u64 = 5;
+/// How many names are tried for a question.
+const NAMES: u64 = 256;
+
+/// What a suspended call asks.
+pub(super) struct Asked {
+    askers: Vec<Asker>,
+    journals: Vec<KeptJournal>,
+    tenant: Value,
+    requester: Option<String>,
+    repeats: u64,
+}
+
+impl<E> Execute<'_, E> {
+    /// Claims a call in the ledger.
+    pub(super) async fn claim(&self, call: &ToolCall, turn: &Turn) -> Result<(), Stopped> {
+        let ledger = self.services.ledger(self.kernel.clock);
+        let entry = turn.entry(call);
+        match ledger.claim(&turn.name, &entry, entry.answers().len()).await {
+            Ok(Claim::Won) => Ok(()),
+            Ok(Claim::Lost(entry)) => Err(Stopped::Elsewhere(entry)),
+            Err(error) => Err(Stopped::Ledger(error)),
+        }
+    }
+
+    /// A call that waits for a person, decided anew where an earlier yes stands for it.
+    pub(super) async fn lift_remembered<'c>(
+        &self,
+        call: &'c ToolCall,
+        decision: Decision<'c>,
+        held: Held<'_>,
+        state: &SessionState,
+    ) -> (Decision<'c>, Option<Approved>) {
+        if decision.effect() != Effect::Suspend {
+            return (decision, None);
+        }
+        let (tenant, requester) = (tenant(call), requester(call));
+        let ledger = self.services.ledger(self.kernel.clock);
+        let now = self.kernel.clock.now();
+        let mut permits = held.permits.to_vec();
+        let mut approved: Option<Approved> = None;
+        for Asker { permit, remember, .. } in self.kernel.asked(&decision, state) {
+            let Some(remember) = remember else { continue };
+            let of = Permit { about: remember.about, ..permit.clone() };
+            let key = GrantKey {
+                permit: &of,
+                tool: &call.tool,
+                server: call.server.as_deref(),
+                tenant: &tenant,
+                requester: requester.as_deref(),
+            };
+            // Without the store nothing is remembered, and a person is asked.
+            let Ok(Some(grant)) = ledger.grant(&key.name()).await else { continue };
+            if grant.permit == of && grant.stands(now) {
+                permits.push(permit);
+                let told = approved.get_or_insert_with(|| Approved {
+                    approval_id: grant.approval_id.clone(),
+                    by: Vec::new(),
+                    remembered: true,
+                    edited: false,
+                    used_once_by: ledger.used_once_by(),
+                });
+                told.by.extend(grant.by.into_iter().filter(|by| !told.by.contains(by)).collect::<Vec<_>>());
+            }
+        }
+        if approved.is_none() {
+            return (decision, None);
+        }
+        let held = Held { permits: &permits, ..held };
+        (self.kernel.decide_holding(call, state, held), approved)
+    }
+
+    /// What a suspended call asks. What was asked too often in the session is denied instead.
+    pub(super) fn prepare(
+        &self,
+        decision: &mut Decision<'_>,
+        turn: &Turn,
+        state: &mut SessionState,
+    ) -> Option<Asked> {
+        if decision.effect() != Effect::Suspend {
+            return None;
+        }
+        let askers = self.kernel.asked(decision, state);
+        let call = decision.call();
+        let permits = askers.iter().map(|asker| json!(asker.permit)).collect::<Vec<_>>();
+        let same = json::digest(&json!([call.tool, call.server, permits])).short();
+        let (tenant, requester) = (tenant(call), requester(call));
+        // The question that stands already is not put anew.
+        let asked = turn.entry.as_ref().is_some_and(|entry| entry.request.is_some());
+        let stands = asked && turn.approved.is_none();
+        let repeats = if stands { 0 } else { state.note_question(&same) };
+        if repeats >= SAME_QUESTIONS {
+            let message = format!(
+                "people were asked the same {} times in this session: `{}` is not asked about again",
+                repeats.min(SAME_QUESTIONS),
+                call.tool
+            );
+            let policy = askers.into_iter().find_map(|asker| asker.permit.policy);
+            let code = reason_code::ASKED_TOO_OFTEN.to_owned();
+            decision.refuse(Effect::Deny, Reason { policy, code, message }, None);
+            return None;
+        }
+        Some(Asked { askers, journals: decision.take_journals(), tenant, requester, repeats })
+    }
+
+    /// Puts the question: seals it, and notes it in the ledger, where the same one may stand already. If that can't be done,
+    /// the call is denied.
+    pub(super) async fn ask(
+        &self,
+        call: &ToolCall,
+        outcome: Outcome,
+        asked: Asked,
+        turn: &Turn,
+        claimed: bool,
+    ) -> Outcome {
+        match self.put(call, &outcome, asked, turn, claimed).await {
+            Ok(request) => Outcome { approval: Some(request), ..outcome },
+            Err(error) => {
+                let code = match error {
+                    PutError::Ledger(_) => reason_code::STORE_UNAVAILABLE,
+                    PutError::Question(_) | PutError::NoName => reason_code::INTERNAL_ERROR,
+                };
+                let message = format!("no person can be asked about this call: {error}");
+                let reason = Reason { code: code.to_owned(), message, ..outcome.reason.clone() };
+                Outcome { outcome: OutcomeKind::Denied, approval: None, reason, ..outcome }
+            }
+        }
+    }
+
+    async fn put(
+        &self,
+        call: &ToolCall,
+        outcome: &Outcome,
+        asked: Asked,
+        turn: &Turn,
+        claimed: bool,
+    ) -> Result<ApprovalRequest, PutError> {
+        let Asked { askers, journals, tenant, requester, repeats } = asked;
+        let request = outcome.approval.clone().ok_or(PutError::NoName)?;
+        let known = turn.entry(call);
+        let fresh = Entry::new(&call.id, &call.tool, known.call);
+        let mut question = Question {
+            request,
+            conversation: turn.name.conversation.clone(),
+            tenant,
+            requester,
+            asked_at: self.kernel.clock.now(),
+            call: known.call,
+            askers,
+            held: turn.permits.clone(),
+            edited: turn.edited.clone(),
+            journals,
+        };
+        question.request.repeats = (repeats > 0).then_some(repeats);
+        let keys = self.services.keys.as_ref();
+        let ledger = self.services.ledger(self.kernel.clock);
+        let mut name = turn.name.clone();
+        for number in 2..NAMES {
+            question.request.approval_id = format!("approval_{}", name.occurrence);
+            let request = question.sealed(keys).map_err(PutError::Question)?;
+            let noted = ledger.ask(&name, &fresh, &question, &request, keys, claimed).await;
+            match noted.map_err(PutError::Ledger)? {
+                Ok(request) => return Ok(request),
+                // The name is another call's, or this one's from before the history forgot it.
+                Err(_) => name = Name { occurrence: format!("{}_{number}", turn.name.occurrence), ..name },
+            }
+        }
+        Err(PutError::NoName)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum PutError {
+    #[error("{0}")]
+    Ledger(LedgerError),
+    #[error("{0}")]
+    Question(QuestionError),
+    #[error("every name for the question is taken")]
+    NoName,
+}
+
+/// The tenant for whom the host says the agent acts.
+pub(crate) fn tenant(call: &ToolCall) -> Value {
+    call.context.get("tenant").cloned().unwrap_or_default()
+}
+
+/// The principal for whom the host says the agent acts.
+pub(crate) fn requester(call: &ToolCall) -> Option<String> {
+    call.context.get("principal").and_then(Value::as_str).map(str::to_owned)
+}

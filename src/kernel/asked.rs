@@ -1,0 +1,126 @@
+//! What is asked of people, and what their yes is for.
+
+use serde_json::{Value, json};
+use smallvec::SmallVec;
+
+use super::limits::Pending;
+use super::{Decision, Kernel};
+use crate::approval::{Asker, Permit, Remembered};
+use crate::call::{CallView, SessionState, ToolCall};
+use crate::json::{self, Digest};
+use crate::middleware::{Approval, Kind};
+use crate::policy::Policy;
+use crate::schema::{self, ArgumentSchema};
+
+/// What a call holds already when it is decided.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held<'h> {
+    /// What it took of limits.
+    pub(crate) limits: &'h [Pending],
+    /// What people have said yes to.
+    pub(crate) permits: &'h [Permit],
+}
+
+impl Held<'_> {
+    /// Whether people have said yes to these arguments, as far as this policy is concerned, or `defaults.unmatched`.
+    pub(super) fn has_yes(&self, layer: u32, policy: Option<&Policy>, input: &Value) -> bool {
+        !self.permits.is_empty() && self.permits.contains(&permit(layer, policy, json::digest(input)))
+    }
+}
+
+/// What a yes to a policy is for; without one, to `defaults.unmatched`.
+fn permit(layer: u32, policy: Option<&Policy>, about: Digest) -> Permit {
+    let behaviour =
+        policy.map_or_else(|| Digest::of(b"defaults.unmatched: approval"), |policy| policy.behaviour);
+    Permit { layer, policy: policy.map(|policy| policy.id.clone()), behaviour, about }
+}
+
+impl Kernel<'_> {
+    /// Who asks people about a call that waits for them.
+    pub(crate) fn asked(&self, decision: &Decision<'_>, session: &SessionState) -> Vec<Asker> {
+        let about = json::digest(&decision.input);
+        let view = CallView { input: &decision.input, ..self.view(&decision.call, session) };
+        let mut askers: Vec<Asker> = Vec::new();
+        for reference in &decision.approvals {
+            if let Some(policy) = reference.find(self.layers)
+                && let Kind::Approval(approval) = &policy.kind
+            {
+                let paths = approval.edits.paths.iter();
+                askers.push(Asker {
+                    permit: permit(reference.layer(), Some(policy), about),
+                    approvers: approval.approvers.clone(),
+                    quorum: approval.quorum,
+                    edits: paths.map(|path| path.text().to_owned()).collect(),
+                    remember: remembered(approval, &view),
+                });
+            }
+        }
+        let plain =
+            |permit| Asker { permit, approvers: Vec::new(), quorum: 1, edits: Vec::new(), remember: None };
+        askers.extend(decision.unmatched.iter().map(|layer| plain(permit(*layer, None, about))));
+        if let Some(own) = &decision.question
+            && let Some(policy) = own.policy.find(self.layers)
+        {
+            askers.push(plain(permit(own.policy.layer(), Some(policy), own.about)));
+        }
+        askers
+    }
+
+    /// Whether arguments that a person changed fit the tool's own schema and those of the policies that let them be changed.
+    /// Errors: what does not fit.
+    pub(crate) fn fits_edits(&self, call: &ToolCall, askers: &[Asker]) -> Result<(), String> {
+        let check = |schema: &ArgumentSchema| {
+            schema.check(&call.input).map_err(|violations| schema::summary(&violations))
+        };
+        let own = self.tools.get(call).and_then(|tool| tool.schema.as_ref());
+        match own {
+            Some(Ok(schema)) => check(schema)?,
+            Some(Err(error)) => return Err(format!("the tool's own schema can't be used: {error}")),
+            None => {}
+        }
+        for asker in askers {
+            let layer = self.layers.get(asker.permit.layer as usize);
+            let named = |policy: &&Policy| Some(&policy.id) == asker.permit.policy.as_ref();
+            let policy = layer.and_then(|chains| chains.policies().iter().find(named));
+            let Some(Kind::Approval(approval)) = policy.map(|policy| &policy.kind) else { continue };
+            if let Some(schema) = &approval.edits.schema {
+                check(schema)?;
+            }
+            if approval.edits.needs_tool_schema && own.is_none() {
+                return Err("no schema of this tool is known".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a yes was said to a script's own question.
+    pub(crate) fn said_yes(&self, permits: &[Permit], policy: super::PolicyRef, about: Digest) -> bool {
+        policy.find(self.layers).is_some_and(|of| permits.contains(&permit(policy.layer(), Some(of), about)))
+    }
+
+    /// Whether the policies that ask want their questions put one at a time.
+    pub(crate) fn asks_one_at_a_time(&self, decision: &Decision<'_>) -> bool {
+        decision
+            .approvals
+            .iter()
+            .filter_map(|reference| reference.find(self.layers))
+            .any(|policy| matches!(&policy.kind, Kind::Approval(approval) if approval.one_at_a_time))
+    }
+}
+
+/// For which later calls a yes stands as well. Where a named argument is missing or can't be read, for none.
+fn remembered(approval: &Approval, view: &CallView<'_>) -> Option<Remembered> {
+    let remember = approval.remember.as_ref()?;
+    let about = if remember.fields.is_empty() {
+        json::digest(view.input)
+    } else {
+        let mut values = Vec::new();
+        for path in &remember.fields {
+            let nodes = path.nodes(view).ok().filter(|nodes| !nodes.is_empty())?;
+            let nodes: SmallVec<[Value; 2]> = nodes.iter().map(|node| node.to_value()).collect();
+            values.push(json!([path.text(), nodes.as_slice()]));
+        }
+        json::digest(&Value::from(values))
+    };
+    Some(Remembered { about, seconds: remember.duration.as_secs() })
+}

@@ -1,0 +1,246 @@
+//! One call at a time: its first turn, and every later one in which it is taken up again.
+
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::answered::Said;
+use crate::approval::{Entry, LedgerError, Name, Question, Stage};
+use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::execution::{Execute, Stopped, Turn};
+use crate::host::ToolExecutor;
+use crate::kernel::{Decision, Effect, Ended, Kernel};
+
+/// How long a call is waited for that someone else runs.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
+/// How often it is looked at meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What one call after the other is brought to its outcome with.
+pub(super) struct Desk<'d, E> {
+    pub(super) shared: &'d Shared,
+    pub(super) execute: &'d Execute<'d, E>,
+    pub(super) state: &'d mut SessionState,
+    pub(super) conversation: &'d str,
+    /// Every call is noted in the ledger, not only those that people are asked about.
+    pub(super) recorded: bool,
+}
+
+/// What the ledger knows of a call.
+pub(super) enum Known {
+    /// Nothing.
+    New(Name),
+    /// It had a turn.
+    Earlier(Name),
+    /// The ledger can't be asked.
+    Unknown(Name, LedgerError),
+}
+
+impl<E: ToolExecutor> Desk<'_, E> {
+    /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
+    pub(super) async fn look_up(&mut self, call: &ToolCall, occurrence: String) -> Known {
+        let mut name = self.name(occurrence);
+        if !self.recorded {
+            return Known::New(name);
+        }
+        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let asked = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
+        loop {
+            match ledger.find(&name).await {
+                Ok(None) => return Known::New(name),
+                Ok(Some(entry)) if entry.call == asked => return Known::Earlier(name),
+                Ok(Some(_)) => name.occurrence = self.state.name_occurrence(&call.id),
+                Err(error) => return Known::Unknown(name, error),
+            }
+        }
+    }
+
+    /// A later turn of a call that the ledger knows, or can't be asked about.
+    pub(super) async fn later(&mut self, call: &ToolCall, known: Known, started: Instant) -> Outcome {
+        match known {
+            Known::Unknown(name, error) => {
+                let turn = Turn::first(name, false);
+                let reason = unreachable_store(&error.to_string());
+                self.denied(call, &turn, Effect::Deny, reason, started).await
+            }
+            Known::Earlier(name) | Known::New(name) => {
+                self.take_up(call, &name, Said::default(), started).await.outcome
+            }
+        }
+    }
+
+    /// A call's name among all calls.
+    pub(super) fn name(&self, occurrence: String) -> Name {
+        Name { conversation: self.conversation.to_owned(), occurrence }
+    }
+
+    /// The first turn of a call that was decided.
+    pub(super) async fn first<'c>(
+        &mut self,
+        call: &'c ToolCall,
+        decision: Decision<'c>,
+        name: Name,
+        started: Instant,
+    ) -> Outcome {
+        let tool = self.execute.kernel.tools.get(call);
+        let once = self.recorded || tool.is_some_and(|tool| tool.once);
+        let turn = Turn::first(name, once);
+        match self.execute.run(call, decision, &turn, self.state, started).await {
+            Ok(outcome) => self.over(call, &turn, outcome).await,
+            Err(Stopped::Elsewhere(entry)) => self.elsewhere(call, &turn, *entry, started).await,
+            Err(Stopped::Ledger(error)) => {
+                let reason = unreachable_store(&error.to_string());
+                self.denied(call, &turn, Effect::Deny, reason, started).await
+            }
+        }
+    }
+
+    /// Notes how a call ended, and tells who watches.
+    pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, outcome: Outcome) -> Outcome {
+        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        if outcome.outcome == OutcomeKind::Suspended {
+            if let Some(request) = &outcome.approval {
+                let name = Name { occurrence: occurrence_of(request), ..turn.name.clone() };
+                // A store that does not answer can't say that they know.
+                if ledger.tell_once(&name, false).await.unwrap_or(true) {
+                    self.shared.tell(|observer| observer.on_request(request));
+                }
+            }
+        } else if turn.is_claimed() || turn.entry.is_some() || self.recorded {
+            // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
+            let _ = ledger.settle(&turn.name, &turn.entry(call), &outcome).await;
+        }
+        outcome
+    }
+
+    /// A call that does not run, for a reason that lies outside of the rules.
+    pub(super) async fn denied(
+        &mut self,
+        call: &ToolCall,
+        turn: &Turn,
+        effect: Effect,
+        reason: Reason,
+        started: Instant,
+    ) -> Outcome {
+        let mut decision = self.execute.kernel.decide(call, self.state);
+        decision.refuse(effect, reason, None);
+        let outcome = self.execute.refuse(call, decision, turn, self.state, started).await;
+        self.over(call, turn, outcome).await
+    }
+
+    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows.
+    pub(super) async fn elsewhere(
+        &mut self,
+        call: &ToolCall,
+        turn: &Turn,
+        mut entry: Entry,
+        started: Instant,
+    ) -> Outcome {
+        let clock = &*self.shared.clock;
+        let ledger = self.shared.services.ledger(clock);
+        let mut waited = Duration::ZERO;
+        loop {
+            match entry.stage {
+                Stage::Settled { outcome, .. } => return Outcome { replayed: true, ..*outcome },
+                Stage::Claimed { at } if waited >= OTHERS_PATIENCE => {
+                    let tool = self.execute.kernel.tools.get(call);
+                    if tool.is_some_and(|tool| tool.idempotent)
+                        && ledger.reclaim(&turn.name, at).await == Ok(true)
+                    {
+                        return self.once_more(call, turn, started).await;
+                    }
+                    let message = format!(
+                        "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
+                         taken effect"
+                    );
+                    return self.unfinished(call, message, started);
+                }
+                Stage::Claimed { .. } | Stage::Waiting if waited < OTHERS_PATIENCE => {}
+                Stage::Claimed { .. } | Stage::Waiting => {
+                    let message = "its question was answered otherwise meanwhile; take the session up again";
+                    return self.unfinished(call, message.to_owned(), started);
+                }
+            }
+            clock.sleep(LOOK_AGAIN).await;
+            waited += LOOK_AGAIN;
+            match ledger.find(&turn.name).await {
+                Ok(Some(found)) => entry = found,
+                Ok(None) | Err(_) => {
+                    let message = "it is not known whether it ran: the store does not say".to_owned();
+                    return self.unfinished(call, message, started);
+                }
+            }
+        }
+    }
+
+    /// A call that may run twice, whose first run nobody came back from.
+    async fn once_more(&mut self, call: &ToolCall, turn: &Turn, started: Instant) -> Outcome {
+        let again = Turn { entry: turn.entry.clone(), ..Turn::first(turn.name.clone(), false) };
+        let held = crate::kernel::Held { limits: &[], permits: &turn.permits };
+        let decision = self.execute.kernel.decide_holding(call, self.state, held);
+        match self.execute.run(call, decision, &again, self.state, started).await {
+            Ok(outcome) => self.over(call, turn, outcome).await,
+            Err(_) => self.unfinished(call, "its store does not answer".to_owned(), started),
+        }
+    }
+
+    /// A call of which nobody knows how it ended.
+    pub(super) fn unfinished(&mut self, call: &ToolCall, message: String, started: Instant) -> Outcome {
+        let decision = self.execute.kernel.decide(call, self.state);
+        let reason = Reason { policy: None, code: reason_code::UNFINISHED.to_owned(), message };
+        let ended = Ended::Broken(None, reason, OutcomeKind::Indeterminate);
+        self.execute.kernel.settle(decision, ended.into(), self.state, started)
+    }
+
+    /// A call that goes on waiting under the question that stands.
+    pub(super) fn waiting(&self, call: &ToolCall, request: ApprovalRequest, why: Option<String>) -> Outcome {
+        let message = why.or_else(|| request.message.clone()).unwrap_or_default();
+        let policy = request.policies.first().cloned();
+        let reason = Reason { policy, code: reason_code::APPROVAL_REQUIRED.to_owned(), message };
+        let input = request.input.clone();
+        self.execute.kernel.suspended(call, input, reason, request)
+    }
+}
+
+/// Why a call is not run whose store does not answer.
+pub(super) fn unreachable_store(error: &str) -> Reason {
+    let message = format!("it can't be known whether this call ran already: {error}");
+    Reason { policy: None, code: reason_code::STORE_UNAVAILABLE.to_owned(), message }
+}
+
+/// The name of a question's call.
+pub(super) fn occurrence_of(request: &ApprovalRequest) -> String {
+    let id = request.approval_id.as_str();
+    id.strip_prefix("approval_").unwrap_or(id).to_owned()
+}
+
+impl Kernel<'_> {
+    /// The outcome of a call that goes on waiting.
+    fn suspended(
+        &self,
+        call: &ToolCall,
+        input: serde_json::Value,
+        reason: Reason,
+        request: ApprovalRequest,
+    ) -> Outcome {
+        Outcome {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            session: None,
+            outcome: OutcomeKind::Suspended,
+            input,
+            output: None,
+            error: None,
+            reason,
+            policies: Vec::new(),
+            approval: Some(request),
+            approved: None,
+            replayed: true,
+            audit: Vec::new(),
+            dry: false,
+            attempts: None,
+            retry_after_ms: None,
+            revision: self.revision(),
+            duration_us: 0,
+        }
+    }
+}

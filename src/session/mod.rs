@@ -1,0 +1,297 @@
+//! One agent run: its calls in order, what it has seen, and whole rounds decided before any of their calls runs.
+
+mod answered;
+mod desk;
+mod kept;
+mod resume;
+mod told;
+
+pub use resume::{ResumeError, Round};
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+
+use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::execution::{Execute, Services};
+use crate::host::{Clock, Observer, ToolExecutor};
+use crate::kernel::{Decision, Effect, Kernel, Layers};
+use crate::message::CallPart;
+use crate::policy::Chains;
+use crate::tools::ToolSet;
+use desk::{Desk, Known};
+
+/// What all sessions of an engine share.
+pub(crate) struct Shared {
+    pub(crate) bundle: ArcSwap<Chains>,
+    pub(crate) tools: ToolSet,
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) observers: Vec<Box<dyn Observer>>,
+    pub(crate) services: Services,
+}
+
+impl Shared {
+    /// A kernel over these layers.
+    pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
+        Kernel { layers, tools: &self.tools, clock: &*self.clock }
+    }
+
+    /// Shows an outcome to the observers.
+    fn report(&self, session: Option<&str>, mut outcome: Outcome) -> Outcome {
+        outcome.session = session.map(str::to_owned);
+        // What is only told again they have seen.
+        if outcome.replayed {
+            return outcome;
+        }
+        self.tell(|observer| observer.on_outcome(&outcome));
+        outcome
+    }
+
+    /// Tells every observer. One that panics changes nothing.
+    fn tell(&self, tell: impl Fn(&dyn Observer)) {
+        for observer in &self.observers {
+            let _ = catch_unwind(AssertUnwindSafe(|| tell(&**observer)));
+        }
+    }
+}
+
+/// One agent run.
+///
+/// Each round is decided under one revision of the rules, whatever is reloaded meanwhile.
+pub struct Session {
+    shared: Arc<Shared>,
+    name: Option<String>,
+    state: SessionState,
+    /// The prompt's and the call's policies, in this order.
+    lower_layers: Vec<Arc<Chains>>,
+    unnamed_calls: u64,
+    /// Its own name among all sessions, whatever the host calls it.
+    unique_name: String,
+    /// How calls of a history become calls that policies see.
+    calls: Calls,
+    /// Every call is noted in the ledger.
+    recorded: bool,
+    /// What its history and its store say it has seen was taken in.
+    has_seen: bool,
+}
+
+/// How calls of a history become calls that policies see.
+#[derive(Default)]
+struct Calls {
+    context: Value,
+    read: Option<Box<ReadCall>>,
+}
+
+/// Makes a call of what a history has.
+type ReadCall = dyn Fn(&CallPart) -> ToolCall + Send + Sync;
+
+impl Calls {
+    fn of(&self, part: &CallPart) -> ToolCall {
+        let call = self.read.as_ref().map_or_else(|| part.to_call(), |read| read(part));
+        if call.context.is_null() { call.with_context(self.context.clone()) } else { call }
+    }
+}
+
+/// The name of a call among those of its history: its id, and of a repeated id from the second on its number.
+fn occurrence_name(id: &str, count: u64) -> String {
+    if count > 1 { format!("{id}_{count}") } else { id.to_owned() }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("name", &self.name)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            unique_name: shared.services.unique_name(),
+            shared,
+            name: None,
+            state: SessionState::default(),
+            lower_layers: Vec::new(),
+            unnamed_calls: 0,
+            calls: Calls::default(),
+            recorded: false,
+            has_seen: false,
+        }
+    }
+
+    /// Names the session, for outcomes.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a layer of policies below those that are there: first the prompt's, then the call's. A lower layer can add
+    /// denials, approvals and limits to the layers above it, and lift none of them.
+    #[must_use]
+    pub fn with_layer(mut self, chains: Arc<Chains>) -> Self {
+        self.lower_layers.push(chains);
+        self
+    }
+
+    /// What the session has seen.
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// Lets the host say where the run stands: `conversationId`, `iteration`, and so on.
+    pub fn state_mut(&mut self) -> &mut SessionState {
+        &mut self.state
+    }
+
+    /// What the host vouches for of calls that a history has: principal, roles, tenant, anything.
+    #[must_use]
+    pub fn with_context(mut self, context: Value) -> Self {
+        self.calls.context = context;
+        self
+    }
+
+    /// How a call of a history becomes one that policies see, where that is more than its name and arguments: tools of several
+    /// servers under prefixed names, a context of its own.
+    #[must_use]
+    pub fn reading_calls(mut self, read: impl Fn(&CallPart) -> ToolCall + Send + Sync + 'static) -> Self {
+        self.calls.read = Some(Box::new(read));
+        self
+    }
+
+    /// Notes every call in the store before and after it runs, not only those that people are asked about: a call that the
+    /// store knows as settled is told again, and not run; one of which it is not known how it ended is not run either. For this
+    /// the session needs a name, or a `conversationId`.
+    #[must_use]
+    pub fn recorded(mut self) -> Self {
+        self.recorded = true;
+        self
+    }
+
+    /// What the session's calls are kept under in the store: its `conversationId`, or its name, or a name that no other session
+    /// has.
+    pub fn conversation(&self) -> String {
+        let id = self.state.document().get("conversationId").and_then(Value::as_str);
+        id.or(self.name.as_deref()).unwrap_or(&self.unique_name).to_owned()
+    }
+
+    /// Puts one call through its whole life.
+    ///
+    /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
+    pub async fn execute(&mut self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
+        let started = Instant::now();
+        let call = self.name_call(call);
+        let occurrence = self.state.name_occurrence(&call.id);
+        let (layers, conversation) = (self.layers(), self.conversation());
+        let Self { shared, name, state, unique_name, recorded, .. } = self;
+        let kernel = shared.kernel(&layers);
+        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
+        let mut desk =
+            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
+        let known = desk.look_up(&call, occurrence).await;
+        let outcome = match known {
+            Known::New(of) => {
+                let decision = kernel.decide(&call, desk.state);
+                desk.first(&call, decision, of, started).await
+            }
+            known => desk.later(&call, known, started).await,
+        };
+        shared.report(name.as_deref(), outcome)
+    }
+
+    /// Puts the calls of one round through. All are decided before any runs: if one halts, none runs; if some wait for a
+    /// person, the others run and their results stand. Each is decided once more just before it starts, for what ran
+    /// before it in the round counts; that can only stop it.
+    ///
+    /// Outcomes come in the order of the calls.
+    pub async fn execute_round(
+        &mut self,
+        calls: Vec<ToolCall>,
+        executor: &impl ToolExecutor,
+    ) -> Vec<Outcome> {
+        let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
+        let occurrences = calls.iter().map(|call| self.state.name_occurrence(&call.id)).collect();
+        self.execute_named(calls, occurrences, executor).await
+    }
+
+    async fn execute_named(
+        &mut self,
+        calls: Vec<ToolCall>,
+        occurrences: Vec<String>,
+        executor: &impl ToolExecutor,
+    ) -> Vec<Outcome> {
+        let (layers, conversation) = (self.layers(), self.conversation());
+        let Self { shared, name, state, unique_name, recorded, .. } = self;
+        let kernel = shared.kernel(&layers);
+        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
+        let mut desk =
+            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
+        let mut known = Vec::with_capacity(calls.len());
+        for (call, occurrence) in calls.iter().zip(occurrences) {
+            let found = desk.look_up(call, occurrence).await;
+            let decision = matches!(found, Known::New(_)).then(|| kernel.decide(call, desk.state));
+            known.push((found, decision));
+        }
+        let mut changed = false;
+        let halting = known.iter().filter_map(|(_, decision)| decision.as_ref());
+        if let Some(halting) = halting.into_iter().find(|decision| decision.effect() == Effect::Halt) {
+            desk.state.halt(&halting.reason().message);
+            changed = true;
+        }
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(calls.len());
+        for (call, (known, decision)) in calls.iter().zip(known) {
+            let started = Instant::now();
+            let outcome = match (known, decision) {
+                (Known::New(of), Some(decision)) => {
+                    let overtaken = changed && decision.effect() < Effect::Invalid;
+                    let decision = match overtaken {
+                        true => strictest(decision, kernel.decide(call, desk.state)),
+                        false => decision,
+                    };
+                    // A call that is stopped may count, and what counts may halt.
+                    changed |= decision.is_permitted() || decision.pending().next().is_some();
+                    let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
+                    let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
+                    desk.first(call, decision, of, started).await
+                }
+                (known, _) => desk.later(call, known, started).await,
+            };
+            outcomes.push(shared.report(name.as_deref(), outcome));
+        }
+        outcomes
+    }
+
+    fn layers(&self) -> Layers {
+        std::iter::once(self.shared.bundle.load_full()).chain(self.lower_layers.iter().cloned()).collect()
+    }
+
+    /// Approvals and results need a name for their call.
+    fn name_call(&mut self, mut call: ToolCall) -> ToolCall {
+        if call.id.is_empty() {
+            self.unnamed_calls += 1;
+            call.id = format!("call_{}", self.unnamed_calls);
+        }
+        call
+    }
+}
+
+/// Of two decisions on one call the stricter; of equal ones the later, which knows more.
+fn strictest<'c>(earlier: Decision<'c>, later: Decision<'c>) -> Decision<'c> {
+    if earlier.effect() > later.effect() { earlier } else { later }
+}
+
+/// A call that waits for a person while another one of its round does, where they are asked one at a time.
+fn one_at_a_time<'c>(kernel: &Kernel<'_>, mut decision: Decision<'c>) -> Decision<'c> {
+    if decision.effect() == Effect::Suspend && kernel.asks_one_at_a_time(&decision) {
+        let message =
+            "not run: another call of this turn waits for a person; ask for this one again after it";
+        let code = reason_code::ASK_AGAIN.to_owned();
+        decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
+    }
+    decision
+}
