@@ -55,6 +55,9 @@ fn print(outcome: &Outcome) -> String {
         members.remove(changing);
     }
     members.retain(|_, value| !value.is_null());
+    if let Some(approval) = members.get_mut("approval").and_then(serde_json::Value::as_object_mut) {
+        approval.remove("approvalToken");
+    }
     let policies = members.remove("policies").unwrap();
     let mut printed = format!("{value}\n");
     for policy in policies.as_array().unwrap() {

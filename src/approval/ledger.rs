@@ -63,6 +63,9 @@ pub enum LedgerError {
     /// An answer was not taken.
     #[error("{0}")]
     Refused(#[from] Refused),
+    /// Callgate itself failed.
+    #[error("Callgate failed while it asked the store")]
+    Broken,
     /// Others kept changing it.
     #[error("`{0}` kept being changed by others")]
     Contended(String),

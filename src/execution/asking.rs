@@ -10,6 +10,7 @@ use crate::approval::{
 use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
+use crate::host::guarded;
 use crate::json;
 use crate::kernel::{Decision, Effect, Held};
 
@@ -32,10 +33,11 @@ impl<E> Execute<'_, E> {
     pub(super) async fn claim(&self, call: &ToolCall, turn: &Turn) -> Result<(), Stopped> {
         let ledger = self.services.ledger(self.kernel.clock);
         let entry = turn.entry(call);
-        match ledger.claim(&turn.name, &entry, entry.answers().len()).await {
-            Ok(Claim::Won) => Ok(()),
-            Ok(Claim::Lost(entry)) => Err(Stopped::Elsewhere(entry)),
-            Err(error) => Err(Stopped::Ledger(error)),
+        match guarded(ledger.claim(&turn.name, &entry, entry.answers().len())).await {
+            Ok(Ok(Claim::Won)) => Ok(()),
+            Ok(Ok(Claim::Lost(entry))) => Err(Stopped::Elsewhere(entry)),
+            Ok(Err(error)) => Err(Stopped::Ledger(error)),
+            Err(_) => Err(Stopped::Ledger(LedgerError::Broken)),
         }
     }
 
@@ -50,12 +52,30 @@ impl<E> Execute<'_, E> {
         if decision.effect() != Effect::Suspend {
             return (decision, None);
         }
+        // What fails here remembers nothing, and a person is asked.
+        match guarded(self.remembered(call, &decision, held, state)).await {
+            Ok(Some((permits, approved))) => {
+                let held = Held { permits: &permits, ..held };
+                (self.kernel.decide_holding(call, state, held), Some(approved))
+            }
+            _ => (decision, None),
+        }
+    }
+
+    /// What people have said yes to for later calls that concerns this one, together with what it holds.
+    async fn remembered(
+        &self,
+        call: &ToolCall,
+        decision: &Decision<'_>,
+        held: Held<'_>,
+        state: &SessionState,
+    ) -> Option<(Vec<Permit>, Approved)> {
         let (tenant, requester) = (tenant(call), requester(call));
         let ledger = self.services.ledger(self.kernel.clock);
         let now = self.kernel.clock.now();
         let mut permits = held.permits.to_vec();
         let mut approved: Option<Approved> = None;
-        for Asker { permit, remember, .. } in self.kernel.asked(&decision, state) {
+        for Asker { permit, remember, .. } in self.kernel.asked(decision, state) {
             let Some(remember) = remember else { continue };
             let of = Permit { about: remember.about, ..permit.clone() };
             let key = GrantKey {
@@ -79,11 +99,7 @@ impl<E> Execute<'_, E> {
                 told.by.extend(grant.by.into_iter().filter(|by| !told.by.contains(by)).collect::<Vec<_>>());
             }
         }
-        if approved.is_none() {
-            return (decision, None);
-        }
-        let held = Held { permits: &permits, ..held };
-        (self.kernel.decide_holding(call, state, held), approved)
+        Some((permits, approved?))
     }
 
     /// What a suspended call asks. What was asked too often in the session is denied instead.
@@ -129,10 +145,12 @@ impl<E> Execute<'_, E> {
         turn: &Turn,
         claimed: bool,
     ) -> Outcome {
-        match self.put(call, &outcome, asked, turn, claimed).await {
+        let put = guarded(self.put(call, &outcome, asked, turn, claimed)).await;
+        match put.unwrap_or(Err(PutError::Ledger(LedgerError::Broken))) {
             Ok(request) => Outcome { approval: Some(request), ..outcome },
             Err(error) => {
                 let code = match error {
+                    PutError::Ledger(LedgerError::Broken) => reason_code::INTERNAL_ERROR,
                     PutError::Ledger(_) => reason_code::STORE_UNAVAILABLE,
                     PutError::Question(_) | PutError::NoName => reason_code::INTERNAL_ERROR,
                 };

@@ -17,7 +17,7 @@ use crate::call::{
     ApprovalDecision, ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolCall, reason_code,
 };
 use crate::execution::{Stopped, Turn, requester, tenant};
-use crate::host::ToolExecutor;
+use crate::host::{ToolExecutor, guarded};
 use crate::json;
 use crate::kernel::{Effect, Held};
 use crate::message::{RequestPart, ResponsePart};
@@ -63,7 +63,7 @@ impl Put {
 }
 
 impl<E: ToolExecutor> Desk<'_, E> {
-    /// Takes a call up that waits, or that the ledger knows.
+    /// Takes a call up that waits, or that the ledger knows. If Callgate itself fails, it is not known how far it came.
     pub(super) async fn take_up(
         &mut self,
         call: &ToolCall,
@@ -71,6 +71,16 @@ impl<E: ToolExecutor> Desk<'_, E> {
         said: Said<'_>,
         started: Instant,
     ) -> TakenUp {
+        match guarded(self.look_at(call, name, said, started)).await {
+            Ok(taken_up) => taken_up,
+            Err(_) => {
+                let message = "Callgate failed while it took this call up".to_owned();
+                self.unfinished(call, message, started).into()
+            }
+        }
+    }
+
+    async fn look_at(&mut self, call: &ToolCall, name: &Name, said: Said<'_>, started: Instant) -> TakenUp {
         for _ in 0..TRIES {
             let ledger = self.shared.services.ledger(&*self.shared.clock);
             let entry = match ledger.find(name).await {

@@ -7,7 +7,7 @@ use super::answered::Said;
 use crate::approval::{Entry, LedgerError, Name, Question, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Stopped, Turn};
-use crate::host::ToolExecutor;
+use crate::host::{ToolExecutor, guarded};
 use crate::kernel::{Decision, Effect, Ended, Kernel};
 
 /// How long a call is waited for that someone else runs.
@@ -96,6 +96,12 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     /// Notes how a call ended, and tells who watches.
     pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, outcome: Outcome) -> Outcome {
+        // Whatever fails here, the outcome stands.
+        let _ = guarded(self.note_end(call, turn, &outcome)).await;
+        outcome
+    }
+
+    async fn note_end(&self, call: &ToolCall, turn: &Turn, outcome: &Outcome) {
         let ledger = self.shared.services.ledger(&*self.shared.clock);
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
@@ -107,9 +113,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
         } else if turn.is_claimed() || turn.entry.is_some() || self.recorded {
             // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
-            let _ = ledger.settle(&turn.name, &turn.entry(call), &outcome).await;
+            let _ = ledger.settle(&turn.name, &turn.entry(call), outcome).await;
         }
-        outcome
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.
