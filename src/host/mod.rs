@@ -5,7 +5,7 @@ mod record;
 mod store;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
-pub use record::{Page, Record, RecordKey, Write};
+pub use record::{LARGEST_RECORD, Page, Record, RecordKey, Write};
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };
