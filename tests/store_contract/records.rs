@@ -182,7 +182,7 @@ pub fn threads_that_count_together_lose_nothing(new: &New) {
 
 pub fn a_record_is_kept_as_it_was_written(new: &New) {
     let store = new();
-    let text = r#"{"z":[1.10,1e400,-0,12345678901234567890123],"a":{"":null,"\u0000\"\n😀":true},"$serde_json::private::Number":"x"}"#;
+    let text = r#"{"z":[1.10,1e400,-0,12345678901234567890123],"a":{"":null,"\u0000\"\n😀":true}}"#;
     let value = callgate::json::parse(text).unwrap();
     assert!(write(&*store, "k", value.clone(), None));
     assert_eq!(get(&*store, "k").unwrap().value.to_string(), value.to_string());

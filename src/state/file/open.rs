@@ -108,17 +108,24 @@ fn peek(path: &Path) -> Result<(), FileStoreError> {
     if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
         return Ok(());
     }
-    let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => FileStoreError(format!(
+    let of_another_kind = || {
+        FileStoreError(format!(
             "`{}` is a file of another kind, and no state store; name another",
             path.display()
-        )),
+        ))
+    };
+    let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => of_another_kind(),
         _ => FileStoreError(in_words(&error, path)),
     };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(unchanged(path), flags).map_err(fails)?;
-    judge(&database, path, fails).map(|_| ())
+    match judge(&database, path, fails)? {
+        Whose::Ours => Ok(()),
+        // A store's first page has said from the beginning that it is one.
+        Whose::Nobodys => Err(of_another_kind()),
+    }
 }
 
 /// The URL by which SQLite opens a file as one that nobody changes.

@@ -63,14 +63,15 @@ where
     }
 
     fn answer(self: Box<Self>, home: &Home, kept: Result<(), StoreError>) {
-        let Self { done: Some(done), kept: make, reply, .. } = *self else { return };
-        let answer = match (done, kept) {
+        let answer = match (self.done, kept) {
             // An error of its own says more than that the others failed too.
-            (Err(failure), _) => Err(failure.at(&home.path)),
-            (Ok(_), Err(error)) => Err(error),
-            (Ok(done), Ok(())) => Ok(make(done)),
+            (Some(Err(failure)), _) => Err(failure.at(&home.path)),
+            (_, Err(error)) => Err(error),
+            (Some(Ok(done)), Ok(())) => Ok((self.kept)(done)),
+            // It was given up.
+            (None, Ok(())) => return,
         };
         // An answer that nobody takes is dropped, and undoes what it must.
-        let _ = reply.send(answer);
+        let _ = self.reply.send(answer);
     }
 }
