@@ -97,6 +97,20 @@ fn what_a_killed_process_has_told_is_there() {
 }
 
 #[test]
+fn a_process_that_was_killed_while_it_made_the_file_is_in_nobodys_way() {
+    for _ in 0..10 {
+        let place = Place::new();
+        let (mut child, _numbers) = spawn("child_that_writes", &place);
+        while !place.path().exists() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(write(&place.open(), "k", &json!(1), None));
+    }
+}
+
+#[test]
 #[ignore = "one of several processes of another test"]
 fn child_that_counts() {
     as_child(|store| {

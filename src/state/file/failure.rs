@@ -21,12 +21,6 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(StoreError(told): StoreError) -> Self {
-        Self::Told(told)
-    }
-}
-
 impl Failure {
     /// With what to do.
     pub fn at(&self, path: &Path) -> StoreError {
@@ -37,25 +31,31 @@ impl Failure {
     }
 }
 
+/// What is to be done where something of the file was lost.
+pub fn damaged(path: &Path) -> String {
+    format!(
+        "the state store `{}` is damaged; bring back a copy, or move it away to begin anew",
+        path.display()
+    )
+}
+
 /// An error of the database, with what to do.
 pub fn in_words(error: &rusqlite::Error, path: &Path) -> String {
-    let path = path.display();
+    let shown = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("the state store `{path}` is held by another process; see which one keeps it that long")
+            format!("the state store `{shown}` is held by another process; see which one keeps it that long")
         }
         Some(ErrorCode::DiskFull) => {
-            format!("there is no room to write the state store `{path}`; free some space on its disk")
+            format!("there is no room to write the state store `{shown}`; free some space on its disk")
         }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            format!("the state store `{path}` can't be written; let this user write it and its directory")
+            format!("the state store `{shown}` can't be written; let this user write it and its directory")
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            format!("the state store `{path}` is damaged; bring back a copy, or move it away to begin anew")
-        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(path),
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
-            format!("the state store `{path}` can't be read or written ({error}); see to its disk")
+            format!("the state store `{shown}` can't be read or written ({error}); see to its disk")
         }
-        _ => format!("the state store `{path}` failed: {error}"),
+        _ => format!("the state store `{shown}` failed: {error}"),
     }
 }

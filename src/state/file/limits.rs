@@ -2,6 +2,7 @@
 //! one transaction in which this runs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -10,46 +11,49 @@ use super::Home;
 use super::failure::Failure;
 use super::owners;
 use super::schema::Counter;
-use crate::host::{Allowance, Refusal, Take};
+use crate::host::{Allowance, Refusal, StoreError, Take};
 use crate::state::limits::{Micros, Spent, bytes, cost};
 use crate::state::tracked::Limits;
 use crate::state::tracked::part::Whole;
 
-/// Takes all or nothing, and names what has not enough.
+/// Takes all or nothing, and names what has not enough. An answer that is an error has found out something that is to stay.
 pub fn take(
     database: &Connection,
     home: &Home,
     time: Micros,
     takes: &[Take],
-) -> Result<Vec<Refusal>, Failure> {
+) -> Result<Result<Vec<Refusal>, StoreError>, Failure> {
     loop {
         let mut part = Part::bring(database, home.limits, time, takes)?;
-        let refusals = match part.limits.take(time, takes) {
-            Ok(refusals) => refusals,
-            Err(full) if part.due_by_now == 0 => return Err(full.into()),
-            Err(_) => {
+        let answer = part.limits.take(time, takes);
+        match &answer {
+            Ok(refusals) if refusals.is_empty() => {
+                part.write_back(database)?;
+                for slot in takes.iter().filter(|take| is_slot(take)) {
+                    home.owner.take_slot(database, &slot.key)?;
+                }
+                return Ok(answer);
+            }
+            Ok(refusals) => {
+                let mut refused = refusals.iter().filter_map(|refusal| takes.get(refusal.index));
+                if refused.any(is_slot) && owners::remove_gone(database, &home.path, home.owner.id)? {
+                    continue;
+                }
+                // What a refusal forgets can be forgotten the next time, so that it need not wait for the disk. But how
+                // long one waits after a step of the clock counts from the first time that it was seen.
+                if part.before.steps_back(time) {
+                    part.write_back(database)?;
+                }
+                return Ok(answer);
+            }
+            Err(error) => {
                 // Those of the ones brought that could leave did. There may be more.
                 part.write_back(database)?;
-                continue;
+                if part.due_by_now == 0 {
+                    return Ok(Err(Failure::Told(error.0.clone()).at(&home.path)));
+                }
             }
-        };
-        if refusals.is_empty() {
-            part.write_back(database)?;
-            for slot in takes.iter().filter(|take| is_slot(take)) {
-                home.owner.take_slot(database, &slot.key)?;
-            }
-            return Ok(refusals);
         }
-        let slot_refused = refusals.iter().any(|refusal| takes.get(refusal.index).is_some_and(is_slot));
-        if slot_refused && owners::remove_gone(database, &home.path, home.owner.id)? {
-            continue;
-        }
-        // What a refusal forgets can be forgotten the next time, but for how long one waits after a step of the clock must
-        // count from the first time that it was seen.
-        if part.before.steps_back(time) {
-            part.write_back(database)?;
-        }
-        return Ok(refusals);
     }
 }
 
@@ -112,10 +116,10 @@ impl Part {
             let (key, taken, due): (String, Vec<u8>, Option<Micros>) =
                 (row.get(0)?, row.get(1)?, row.get(2)?);
             due_by_now += usize::from(!all);
-            if !stood.contains_key(&key) {
-                let (spent, allowance) = read(&key, &taken)?;
-                brought.push((key.clone(), spent, allowance));
-                stood.insert(key, Stood::Row { taken, due });
+            if let Entry::Vacant(unseen) = stood.entry(key) {
+                let (spent, allowance) = read(unseen.key(), &taken)?;
+                brought.push((unseen.key().clone(), spent, allowance));
+                unseen.insert(Stood::Row { taken, due });
             }
         }
 

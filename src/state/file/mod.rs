@@ -121,15 +121,15 @@ impl FileStore {
 
 /// Slots that were taken. They are given back where nobody takes the answer any more.
 struct Taken {
-    refusals: Vec<Refusal>,
+    answer: Result<Vec<Refusal>, StoreError>,
     slots: Vec<String>,
     messages: Sender<Message>,
 }
 
 impl Taken {
-    fn arrive(mut self) -> Vec<Refusal> {
+    fn arrive(mut self) -> Result<Vec<Refusal>, StoreError> {
         self.slots.clear();
-        std::mem::take(&mut self.refusals)
+        std::mem::replace(&mut self.answer, Ok(Vec::new()))
     }
 }
 
@@ -181,12 +181,12 @@ impl StateStore for FileStore {
             let taken = self.ask(
                 needs,
                 move |database, home| limits::take(database, home, since_epoch(now), &takes),
-                move |refusals| {
-                    let slots = if refusals.is_empty() { slots } else { Vec::new() };
-                    Taken { refusals, slots, messages }
+                move |answer| {
+                    let all_taken = answer.as_ref().is_ok_and(Vec::is_empty);
+                    Taken { answer, slots: if all_taken { slots } else { Vec::new() }, messages }
                 },
             );
-            Ok(taken.await?.arrive())
+            taken.await?.arrive()
         })
     }
 
@@ -279,3 +279,6 @@ impl StateStore for FileStore {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

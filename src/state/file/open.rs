@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::failure::in_words;
+use super::failure::{Failure, damaged, in_words};
 use super::owners::{self, Owner, owner_only};
 use super::place::Place;
 use super::schema::{APPLICATION, FORMAT, LOOKED_THROUGH, TABLES};
@@ -47,7 +47,7 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     }
     prepare(&mut database, &path, bounds)?;
 
-    let told = |failure: super::failure::Failure| FileStoreError(failure.at(&path).0);
+    let told = |failure: Failure| FileStoreError(failure.at(&path).0);
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
     let owner = Owner::enter(&entering, &path).map_err(told)?;
     owners::remove_gone(&entering, &path, owner.id).map_err(fails)?;
@@ -150,10 +150,9 @@ fn judge(
     let number = |query: &str| database.query_row(query, (), |row| row.get::<_, i32>(0)).map_err(&fails);
     let application = number("PRAGMA application_id")?;
     let format = number("PRAGMA user_version")?;
-    let tables = number("SELECT COUNT(*) FROM sqlite_schema")?;
     match (application, format) {
         (APPLICATION, FORMAT) => Ok(Whose::Ours),
-        (0, 0) if tables == 0 => Ok(Whose::Nobodys),
+        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema")? == 0 => Ok(Whose::Nobodys),
         (APPLICATION, _) => Err(FileStoreError(format!(
             "the state store `{}` is of format {format}, and this version reads {FORMAT}; use the version that made it, \
              or name another file",
@@ -185,16 +184,14 @@ fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(),
     database.pragma_update_and_check(None, "max_page_count", bounds.pages, |_| Ok(())).map_err(fails)?;
     database.set_prepared_statement_cache_capacity(64);
     for table in LOOKED_THROUGH {
-        let damaged = || {
-            FileStoreError(format!(
-                "the state store `{}` is damaged; bring back a copy, or move it away to begin anew",
-                path.display()
-            ))
-        };
-        let check = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
-        let found = database.query_row(&format!("PRAGMA quick_check({table})"), (), check);
-        if found.map_err(|_| damaged())? != "ok" {
-            return Err(damaged());
+        let check = format!("PRAGMA quick_check({table})");
+        let found = database.query_row(&check, (), |row| row.get::<_, String>(0));
+        match found {
+            Ok(found) if found == "ok" => {}
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                return Err(fails(error));
+            }
+            _ => return Err(FileStoreError(damaged(path))),
         }
     }
     Ok(())
