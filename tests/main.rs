@@ -32,7 +32,8 @@ mod execution;
 mod expressions;
 #[cfg(test)]
 mod failing_hosts;
-#[cfg(all(test, feature = "file-store"))]
+#[cfg(test)]
+#[cfg(feature = "file-store")]
 mod file_store;
 #[cfg(test)]
 mod invariants;
