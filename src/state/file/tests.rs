@@ -52,11 +52,16 @@ fn a_full_disk_is_told_and_forgets_nothing() {
     };
     assert!(error.contains("no room") && written > 3, "{error} after {written}");
     assert_eq!(run(store.records("s", None, 99)).unwrap().records.len(), written);
-    let one = [Take { key: "k".repeat(30_000), allowance: Allowance::Slots { max: 1 }, cost: Amount::ZERO }];
-    assert!(run(store.take(at(0), &one)).is_err());
+    let limit = Amount::of_millionths(1);
+    let allowance = Allowance::Total { limit, keep: std::time::Duration::from_secs(1) };
+    let takes = [
+        Take { key: "k".to_owned(), allowance, cost: limit },
+        Take { key: "k".repeat(30_000), allowance: Allowance::Slots { max: 1 }, cost: Amount::ZERO },
+    ];
+    assert!(run(store.take(at(0), &takes)).is_err());
     // What may be forgotten makes room.
     assert_eq!(write(&store, 100, "later", &large, None), Ok(true));
-    assert_eq!(run(store.take(at(100), &one)), Ok(Vec::new()));
+    assert_eq!(run(store.take(at(100), &takes)), Ok(Vec::new()));
 }
 
 #[test]
