@@ -81,3 +81,17 @@ fn what_can_t_be_read_is_never_taken_for_nothing() {
     fails(run(store.record(key("k"))), "damaged");
     fails(run(store.records("s", None, 1)), "damaged");
 }
+
+#[test]
+fn what_fails_halfway_leaves_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    let other = Connection::open(place.path()).unwrap();
+    other
+        .execute_batch("CREATE TRIGGER t BEFORE INSERT ON slots BEGIN SELECT RAISE(FAIL, 'no'); END")
+        .unwrap();
+    let takes = [whole("k", total(1), 1), whole("s", Allowance::Slots { max: 1 }, 0)];
+    assert!(run(store.take(at(0), &takes)).is_err());
+    other.execute_batch("DROP TRIGGER t").unwrap();
+    assert_eq!(run(store.take(at(0), &takes)), Ok(Vec::new()));
+}
