@@ -87,6 +87,7 @@ fn every_file_belongs_to_a_listed_room() {
 fn one_room_names_each_heavy_dependency() {
     for (dependency, home) in [
         ("lru", "state"),
+        ("rusqlite", "state"),
         ("granit_parser", "source"),
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),

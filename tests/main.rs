@@ -35,6 +35,8 @@ mod expressions;
 #[cfg(test)]
 mod failing_hosts;
 #[cfg(test)]
+mod file_store;
+#[cfg(test)]
 mod invariants;
 #[cfg(test)]
 mod jsonpath_compliance;

@@ -7,14 +7,19 @@ mod limit_model;
 mod limits;
 #[cfg(test)]
 mod memory_bounds;
+mod records;
 mod slots;
 mod threads;
 
 use std::future::Future;
 use std::sync::Arc;
+#[cfg(feature = "file-store")]
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use callgate::host::{Allowance, Amount, Refusal, StateStore, Take};
+#[cfg(feature = "file-store")]
+use callgate::state::FileStore;
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
 
@@ -64,6 +69,17 @@ macro_rules! keeps_the_contract {
                 spaces_are_apart
             ]
             cache_model: [holds_what_was_used_last]
+            records: [
+                a_record_is_exchanged_by_who_knows_it
+                versions_never_repeat
+                a_record_is_forgotten_only_after_its_time
+                pages_come_in_the_order_of_keys
+                spaces_of_records_are_apart
+                of_many_who_write_over_one_version_one_succeeds
+                threads_that_count_together_lose_nothing
+                a_record_is_kept_as_it_was_written
+                a_record_that_is_too_large_is_refused
+            ]
         }
     };
     ($store:ident, $new:expr, $($room:ident: [$($case:ident)*])*) => {
@@ -79,6 +95,19 @@ macro_rules! keeps_the_contract {
 }
 
 keeps_the_contract!(memory, || super::Arc::new(super::MemoryStore::default()));
+#[cfg(feature = "file-store")]
+keeps_the_contract!(file, super::in_files());
+
+/// Opens stores in files of their own, which go with what makes them.
+#[cfg(feature = "file-store")]
+fn in_files() -> impl Fn() -> Arc<dyn StateStore> {
+    let directory = tempfile::tempdir().unwrap();
+    let count = AtomicU32::new(0);
+    move || {
+        let name = format!("{}.db", count.fetch_add(1, Ordering::Relaxed));
+        Arc::new(FileStore::open(&directory.path().join(name)).unwrap())
+    }
+}
 
 /// Runs a future to its end on this thread.
 fn run<T>(future: impl Future<Output = T>) -> T {

@@ -3,6 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// How much the value of a record may measure, in bytes of JSON. A larger one is not written, nor is one nested so deeply
+/// that it could not be read again.
+pub const LARGEST_RECORD: usize = 4 << 20;
+
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordKey<'a> {

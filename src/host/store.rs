@@ -181,7 +181,8 @@ pub trait StateStore: Send + Sync {
     /// that share the store, also after a crash if the store outlives one.
     ///
     /// # Errors
-    /// When it is not known whether it was written, or there is no room: a record is only forgotten after its time.
+    /// When it is not known whether it was written, or there is no room: a record is only forgotten after its time. When its
+    /// value is larger than [`LARGEST_RECORD`](super::LARGEST_RECORD).
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool>;
 
     /// Up to `limit` records of a space whose keys come after `after`, in the order of their keys.

@@ -10,7 +10,7 @@ use crate::host::{CacheEntry, CacheSpace};
 use crate::json::MAX_DEPTH;
 
 /// How many spaces are kept; there is one for each policy that caches.
-const SPACES: usize = 1024;
+pub const SPACES: usize = 1024;
 
 /// What an entry with its key may measure, in bytes of JSON.
 const LARGEST_ENTRY: usize = 1 << 20;
@@ -108,7 +108,7 @@ pub fn fits(key: &str, output: &Value) -> bool {
 }
 
 /// What is left of so much room beside a value as JSON. Nothing if it has no room, or is nested too deeply.
-fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
+pub fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
     // The comma after it, or the bracket that closes what it is in.
     let room = room.checked_sub(1)?;
     match value {

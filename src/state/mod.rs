@@ -1,10 +1,16 @@
-//! The store that needs nothing but memory: limits are counted exactly, results are kept for their time, all until the
-//! process ends.
+//! The stores there are: one that needs nothing but memory, until the process ends, and one in a file, which outlives
+//! processes and is shared by them.
 
 mod cache;
+#[cfg(feature = "file-store")]
+mod file;
 mod limits;
 mod memory;
+mod open;
 mod records;
 mod tracked;
 
+#[cfg(feature = "file-store")]
+pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
+pub use open::{OpenError, open};

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
-use crate::host::{Page, Record, RecordKey, StoreError, Write};
+use super::cache::room_beside;
+use crate::host::{LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
+use crate::json::MAX_DEPTH;
 
 /// How many there are at most.
 const CAPACITY: usize = 100_000;
@@ -35,6 +38,7 @@ impl Records {
 
     /// Writes one, if what stands there is what it is to be written over.
     pub fn write(&mut self, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
+        check_size(write.value)?;
         let Write { key: RecordKey { space, key }, value, over, forget_at } = write;
         self.forget_until(now);
         let standing = self.spaces.get(space).and_then(|records| records.get(key));
@@ -78,5 +82,16 @@ impl Records {
                 self.count -= usize::from(records.remove(&key).is_some());
             }
         }
+    }
+}
+
+/// Whether a value is small enough to be kept, by an estimate that does not write it out, and can be read again.
+pub fn check_size(value: &Value) -> Result<(), StoreError> {
+    match room_beside(value, LARGEST_RECORD, MAX_DEPTH - 1) {
+        Some(_) => Ok(()),
+        None => Err(StoreError(format!(
+            "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept",
+            LARGEST_RECORD >> 20
+        ))),
     }
 }

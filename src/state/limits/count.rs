@@ -1,5 +1,7 @@
 //! A sum that is forgotten as a whole: with its window, or when nothing was taken for long.
 
+#[cfg(feature = "file-store")]
+use super::bytes::{Reader, Writer};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
@@ -56,5 +58,17 @@ impl Count {
 
     pub fn last(&self) -> Micros {
         self.last
+    }
+}
+
+#[cfg(feature = "file-store")]
+impl Count {
+    pub fn write(&self, writer: &mut Writer) {
+        writer.number(self.taken);
+        writer.micros(self.last);
+    }
+
+    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { taken: reader.number()?, last: reader.micros()? })
     }
 }

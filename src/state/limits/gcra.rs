@@ -1,5 +1,7 @@
 //! The generic cell rate algorithm, as the bucket that leaks: exact, because nothing is divided until a wait is told.
 
+#[cfg(feature = "file-store")]
+use super::bytes::{Reader, Writer};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
@@ -60,6 +62,20 @@ impl Gcra {
 
     fn scaled(&self, millionths: u64) -> u128 {
         u128::from(millionths) * wide(self.per)
+    }
+}
+
+#[cfg(feature = "file-store")]
+impl Gcra {
+    pub fn write(&self, writer: &mut Writer) {
+        writer.number(self.level);
+        writer.micros(self.per);
+        writer.micros(self.at);
+    }
+
+    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let gcra = Self { level: reader.number()?, per: reader.micros()?, at: reader.micros()? };
+        (gcra.per > 0 && gcra.level <= gcra.scaled(u64::MAX)).then_some(gcra)
     }
 }
 

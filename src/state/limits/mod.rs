@@ -7,11 +7,15 @@
 //! clock that steps back leaves taken what was taken, as if it had been taken just now: so nothing is admitted that would
 //! not have been, and nobody waits longer than the limit's own period.
 
+#[cfg(feature = "file-store")]
+pub mod bytes;
 mod count;
 mod gcra;
 mod sliding;
 
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use self::count::Count;
 use self::gcra::Gcra;
@@ -141,6 +145,12 @@ pub fn cost(allowance: &Allowance, cost: Amount) -> u64 {
         Allowance::Slots { .. } => 1,
         _ => cost.millionths(),
     }
+}
+
+/// Whole microseconds since the epoch, rounded down also before it, so that adding some to a time adds as many here.
+pub fn since_epoch(time: Timestamp) -> Micros {
+    // No timestamp is further from the epoch than 2^59 microseconds.
+    Micros::try_from(time.as_nanosecond().div_euclid(1000)).unwrap_or(Micros::MAX)
 }
 
 /// A span of time, rounded up because a longer one is stricter, and at least 1. What is longer than any time there is

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+#[cfg(feature = "file-store")]
+use super::bytes::{Reader, Writer, is_near};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
@@ -86,5 +88,35 @@ impl Sliding {
 
     pub fn len(&self) -> usize {
         self.log.len()
+    }
+}
+
+#[cfg(feature = "file-store")]
+impl Sliding {
+    /// Each time as what lies between it and the one before it.
+    pub fn write(&self, writer: &mut Writer) {
+        let mut before = 0;
+        for (time, amount) in &self.log {
+            writer.micros(*time - before);
+            writer.number(*amount);
+            before = *time;
+        }
+    }
+
+    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let mut sliding = Self::default();
+        let mut before: Option<Micros> = None;
+        while !reader.is_at_end() {
+            let step = reader.micros()?;
+            let time = before.unwrap_or(0).checked_add(step).filter(|time| is_near(*time))?;
+            if before.is_some() && step <= 0 {
+                return None;
+            }
+            let amount = reader.number()?;
+            sliding.sum = sliding.sum.saturating_add(amount);
+            sliding.log.push_back((time, amount));
+            before = Some(time);
+        }
+        Some(sliding)
     }
 }

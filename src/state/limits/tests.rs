@@ -65,6 +65,15 @@ fn windows_before_the_epoch_are_whole_too() {
 }
 
 #[test]
+fn a_span_added_to_a_time_is_added_to_its_microseconds() {
+    for start in [Timestamp::UNIX_EPOCH, Timestamp::MIN, "1969-12-31T23:59:59.9999995Z".parse().unwrap()] {
+        let later = start.checked_add(Duration::from_micros(7)).unwrap();
+        assert_eq!(since_epoch(later), since_epoch(start) + 7, "{start}");
+    }
+    assert!(since_epoch(Timestamp::MIN) > -(1 << 59) && since_epoch(Timestamp::MAX) < 1 << 59);
+}
+
+#[test]
 fn spans_are_rounded_up_and_never_nothing() {
     for (span, expected) in [
         (Duration::ZERO, 1),
@@ -176,6 +185,44 @@ proptest! {
                     Answer::Admitted if cost > 0 => prop_assert!(fresh_at.is_none_or(|fresh_at| fresh_at > now)),
                     Answer::Admitted | Answer::Never => {}
                 }
+            }
+        }
+    }
+
+    /// What is written and read again is what it was, whatever was taken.
+    #[cfg(feature = "file-store")]
+    #[test]
+    fn what_is_written_is_read_again(
+        steps in prop::collection::vec((any_allowance(), any_time(), any_number()), 1..12),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut spent = Spent::new(&fixed(1), 0);
+        for (allowance, now, cost) in steps {
+            take(&mut spent, &allowance, now, cost);
+            let written = bytes::write(&spent, &allowance);
+            let (read, by) = bytes::read(&written).unwrap();
+            prop_assert_eq!(by, allowance);
+            prop_assert_eq!(format!("{read:?}"), format!("{spent:?}"));
+            let cut = &written[..cut.index(written.len())];
+            // Times of a sliding window may be missing at the end, nothing else.
+            prop_assert!(bytes::read(cut).is_none() || matches!(read, Spent::Sliding(_)));
+        }
+    }
+
+    /// No bytes make what is read of them overflow.
+    #[cfg(feature = "file-store")]
+    #[test]
+    fn no_bytes_are_too_wild(
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+        allowance in any_allowance(),
+        now in any_time(),
+    ) {
+        for kind in 0..5 {
+            let bytes: Vec<u8> = [1, kind].iter().chain(&bytes).copied().collect();
+            if let Some((mut spent, by)) = bytes::read(&bytes) {
+                spent.fresh_at(&by);
+                take(&mut spent, &by, now, 1);
+                take(&mut spent, &allowance, now, 1);
             }
         }
     }

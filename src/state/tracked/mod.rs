@@ -1,5 +1,8 @@
 //! The limits of a store by their keys: batches that take all or nothing, and keys that leave when they are as good as new.
 
+#[cfg(feature = "file-store")]
+pub mod part;
+
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
 use std::sync::Arc;

@@ -1,0 +1,201 @@
+//! Limits in the file: the ones that a batch touches are brought to memory, taken of there, and written back, all in the
+//! one transaction in which this runs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use rusqlite::types::Value as Cell;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::Home;
+use super::failure::Failure;
+use super::owners;
+use super::schema::Counter;
+use crate::host::{Allowance, Refusal, StoreError, Take};
+use crate::state::limits::{Micros, Spent, bytes, cost};
+use crate::state::tracked::Limits;
+use crate::state::tracked::part::Whole;
+
+/// Takes all or nothing, and names what has not enough. An answer that is an error has found out something that is to stay.
+pub fn take(
+    database: &Connection,
+    home: &Home,
+    time: Micros,
+    takes: &[Take],
+) -> Result<Result<Vec<Refusal>, StoreError>, Failure> {
+    loop {
+        let mut part = Part::bring(database, home.limits, time, takes)?;
+        let answer = part.limits.take(time, takes);
+        match &answer {
+            Ok(refusals) if refusals.is_empty() => {
+                part.write_back(database)?;
+                for slot in takes.iter().filter(|take| is_slot(take)) {
+                    home.owner.take_slot(database, &slot.key)?;
+                }
+                return Ok(answer);
+            }
+            Ok(refusals) => {
+                let mut refused = refusals.iter().filter_map(|refusal| takes.get(refusal.index));
+                if refused.any(is_slot) && owners::remove_gone(database, &home.path, home.owner.id)? {
+                    continue;
+                }
+                // What a refusal forgets can be forgotten the next time, so that it need not wait for the disk. But how
+                // long one waits after a step of the clock counts from the first time that it was seen.
+                if part.before.steps_back(time) {
+                    part.write_back(database)?;
+                }
+                return Ok(answer);
+            }
+            Err(error) => {
+                // Those of the ones brought that could leave did. There may be more.
+                part.write_back(database)?;
+                if part.due_by_now == 0 {
+                    return Ok(Err(Failure::Told(error.0.clone()).at(&home.path)));
+                }
+            }
+        }
+    }
+}
+
+pub fn is_slot(take: &Take) -> bool {
+    matches!(take.allowance, Allowance::Slots { .. })
+}
+
+/// The limits that a batch touches.
+struct Part {
+    limits: Limits,
+    before: Whole,
+    stood: HashMap<String, Stood>,
+    /// How many were brought because they may be able to leave by now.
+    due_by_now: usize,
+}
+
+/// How a limit stands in the file.
+#[derive(PartialEq)]
+enum Stood {
+    Nowhere,
+    Row { taken: Vec<u8>, due: Option<Micros> },
+    Slots,
+}
+
+impl Part {
+    fn bring(database: &Connection, capacity: usize, time: Micros, takes: &[Take]) -> Result<Self, Failure> {
+        let before = Whole {
+            size: Counter::Size.get(database)?.and_then(|size| usize::try_from(size).ok()).unwrap_or(0),
+            now: Counter::Now.get(database)?.unwrap_or(Micros::MIN),
+        };
+        let mut whole = before;
+        let mut stood = HashMap::new();
+        let mut brought = Vec::new();
+        for take in takes.iter().filter(|take| cost(&take.allowance, take.cost) > 0) {
+            if stood.contains_key(&take.key) {
+                continue;
+            }
+            let (spent, stands) = find(database, &take.key)?;
+            whole.size += usize::from(stands == Stood::Slots);
+            brought.extend(spent.map(|(spent, allowance)| (take.key.clone(), spent, allowance)));
+            stood.insert(take.key.clone(), stands);
+        }
+
+        let all = before.steps_back(time);
+        let now = before.now.max(time);
+        let mut due_by_now = 0;
+        let (until, most) = if all {
+            (Micros::MAX, -1)
+        } else {
+            (now, i64::try_from(before.looked_at(capacity, takes.len())).unwrap_or(-1))
+        };
+        let query = if all {
+            "SELECT key, taken, due FROM limits WHERE ?1 = ?1 LIMIT ?2"
+        } else {
+            "SELECT key, taken, due FROM limits WHERE due <= ?1 ORDER BY due, key LIMIT ?2"
+        };
+        let mut select = database.prepare_cached(query)?;
+        let mut rows = select.query((until, most))?;
+        while let Some(row) = rows.next()? {
+            let (key, taken, due): (String, Vec<u8>, Option<Micros>) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            due_by_now += usize::from(!all);
+            if let Entry::Vacant(unseen) = stood.entry(key) {
+                let (spent, allowance) = read(unseen.key(), &taken)?;
+                brought.push((unseen.key().clone(), spent, allowance));
+                unseen.insert(Stood::Row { taken, due });
+            }
+        }
+
+        let mut limits = Limits::part(capacity, whole);
+        for (key, spent, allowance) in brought {
+            let due = if let Some(Stood::Row { due, .. }) = stood.get(&key) { *due } else { None };
+            limits.bring(&key, spent, allowance, due);
+        }
+        Ok(Self { limits, before, stood, due_by_now })
+    }
+
+    fn write_back(&self, database: &Connection) -> Result<(), Failure> {
+        let mut size = self.limits.whole().size;
+        for (key, stood) in &self.stood {
+            let stands = match self.limits.brought(key) {
+                None => Stood::Nowhere,
+                Some(limit) if matches!(limit.spent, Spent::Slots(_)) => {
+                    // How many are held is written where it says by whom.
+                    size = size.saturating_sub(1);
+                    Stood::Slots
+                }
+                Some(limit) => {
+                    Stood::Row { taken: bytes::write(limit.spent, limit.allowance), due: limit.due }
+                }
+            };
+            if stands == *stood {
+                continue;
+            }
+            match (&stands, stood) {
+                (Stood::Row { .. }, Stood::Slots) => {
+                    database.prepare_cached("DELETE FROM slots WHERE key = ?1")?.execute([key])?;
+                }
+                (Stood::Nowhere | Stood::Slots, Stood::Row { .. }) => {
+                    database.prepare_cached("DELETE FROM limits WHERE key = ?1")?.execute([key])?;
+                }
+                _ => {}
+            }
+            if let Stood::Row { taken, due } = stands {
+                let mut upsert = database.prepare_cached(
+                    "INSERT INTO limits (key, taken, due) VALUES (?1, ?2, ?3)
+                     ON CONFLICT DO UPDATE SET taken = excluded.taken, due = excluded.due",
+                )?;
+                upsert.execute((key, Cell::Blob(taken), due))?;
+            }
+        }
+        let after = Whole { size, ..self.limits.whole() };
+        if after.size != self.before.size {
+            Counter::Size.set(database, i64::try_from(after.size).unwrap_or(i64::MAX))?;
+        }
+        if after.now != self.before.now {
+            Counter::Now.set(database, after.now)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is taken of a limit, if anything, and by which allowance it was asked for.
+fn find(database: &Connection, key: &str) -> Result<(Option<(Spent, Allowance)>, Stood), Failure> {
+    let mut select = database.prepare_cached("SELECT taken, due FROM limits WHERE key = ?1")?;
+    let row: Option<(Vec<u8>, Option<Micros>)> =
+        select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if let Some((taken, due)) = row {
+        return Ok((Some(read(key, &taken)?), Stood::Row { taken, due }));
+    }
+    let mut select = database.prepare_cached("SELECT COALESCE(SUM(held), 0) FROM slots WHERE key = ?1")?;
+    let held: i64 = select.query_row([key], |row| row.get(0))?;
+    if held <= 0 {
+        return Ok((None, Stood::Nowhere));
+    }
+    Ok((Some((Spent::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 })), Stood::Slots))
+}
+
+fn read(key: &str, taken: &[u8]) -> Result<(Spent, Allowance), Failure> {
+    bytes::read(taken).ok_or_else(|| {
+        Failure::Told(format!(
+            "what is taken of the limit `{key}` is damaged; bring back a copy, or move it away"
+        ))
+    })
+}

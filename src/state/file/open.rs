@@ -1,0 +1,218 @@
+//! Opening the file: made for its owner alone, and left untouched where it is not this store's.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::failure::{Failure, damaged, in_words};
+use super::owners::{self, Owner, owner_only};
+use super::place::Place;
+use super::schema::{APPLICATION, FORMAT, LOOKED_THROUGH, TABLES};
+use super::{Bounds, Home};
+
+/// How long one process waits for the others. Less than a decision waits for its store, so that it learns why.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Why a file can't be opened as a state store. Nothing of a file that is another program's was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FileStoreError(String);
+
+impl FileStoreError {
+    /// The system has no thread for it.
+    pub(super) fn no_thread(path: &Path, error: &io::Error) -> Self {
+        Self(format!("`{}` can't be opened: there is no thread for it ({error})", path.display()))
+    }
+}
+
+/// Opens the file, or makes it.
+pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStoreError> {
+    // One at a time, because closing a file that was just made would let go of the locks of whoever opened it meanwhile.
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+
+    let path = made(path)?;
+    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &path));
+    peek(&path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut database = Connection::open_with_flags(&path, flags).map_err(fails)?;
+    database.busy_timeout(PATIENCE).map_err(fails)?;
+    if database.is_readonly("main").map_err(fails)? {
+        return Err(FileStoreError(format!("`{}` can't be written; let this user write it", path.display())));
+    }
+    prepare(&mut database, &path, bounds)?;
+
+    let told = |failure: Failure| FileStoreError(failure.at(&path).0);
+    let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
+    let owner = Owner::enter(&entering, &path).map_err(told)?;
+    owners::remove_gone(&entering, &path, owner.id).map_err(fails)?;
+    entering.commit().map_err(fails)?;
+    let place = Place::of(&path).ok_or_else(|| {
+        FileStoreError(format!("`{}` was removed while it was opened; open it again", path.display()))
+    })?;
+    Ok((database, Home { path, place, owner, limits: bounds.limits }))
+}
+
+/// The file's whole path, once there is one.
+fn made(path: &Path) -> Result<PathBuf, FileStoreError> {
+    let shown = path.display();
+    let fails = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            FileStoreError(format!("`{shown}` can't be made: its directory does not exist; make that first"))
+        }
+        io::ErrorKind::NotADirectory => {
+            FileStoreError(format!("`{shown}` can't be made: what it would lie in is no directory"))
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => FileStoreError(format!(
+            "`{shown}` can't be opened and written ({error}); name a place where this user may write"
+        )),
+        _ => FileStoreError(format!("`{shown}` can't be opened: {error}")),
+    };
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            let inside = path.join("callgate.db");
+            return Err(FileStoreError(format!(
+                "`{shown}` is a directory; name a file, such as `{}`",
+                inside.display()
+            )));
+        }
+        Ok(found) if !found.is_file() => {
+            return Err(FileStoreError(format!("`{shown}` is no file; name another")));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match owner_only(OpenOptions::new().write(true).create_new(true)).open(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(fails(error)),
+                _ => {}
+            }
+        }
+        Err(error) => return Err(fails(error)),
+    }
+    fs::canonicalize(path).map_err(fails)
+}
+
+/// Whose a file is.
+#[derive(PartialEq)]
+enum Whose {
+    Nobodys,
+    Ours,
+}
+
+/// Looks whose file it is, without locks, journals or changes: those of another program are its own business.
+fn peek(path: &Path) -> Result<(), FileStoreError> {
+    if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+        return Ok(());
+    }
+    let of_another_kind = || {
+        FileStoreError(format!(
+            "`{}` is a file of another kind, and no state store; name another",
+            path.display()
+        ))
+    };
+    let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => of_another_kind(),
+        _ => FileStoreError(in_words(&error, path)),
+    };
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Connection::open_with_flags(unchanged(path), flags).map_err(fails)?;
+    match judge(&database, path, fails)? {
+        Whose::Ours => Ok(()),
+        // A store's first page has said from the beginning that it is one.
+        Whose::Nobodys => Err(of_another_kind()),
+    }
+}
+
+/// The URL by which SQLite opens a file as one that nobody changes.
+fn unchanged(path: &Path) -> String {
+    let mut url = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                url.push(char::from(*byte))
+            }
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url + "?immutable=1"
+}
+
+fn judge(
+    database: &Connection,
+    path: &Path,
+    fails: impl Fn(rusqlite::Error) -> FileStoreError,
+) -> Result<Whose, FileStoreError> {
+    let number = |query: &str| database.query_row(query, (), |row| row.get::<_, i32>(0)).map_err(&fails);
+    let application = number("PRAGMA application_id")?;
+    let format = number("PRAGMA user_version")?;
+    match (application, format) {
+        (APPLICATION, FORMAT) => Ok(Whose::Ours),
+        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema")? == 0 => Ok(Whose::Nobodys),
+        (APPLICATION, _) => Err(FileStoreError(format!(
+            "the state store `{}` is of format {format}, and this version reads {FORMAT}; use the version that made it, \
+             or name another file",
+            path.display()
+        ))),
+        _ => Err(FileStoreError(format!(
+            "`{}` is the database of another program; name another file",
+            path.display()
+        ))),
+    }
+}
+
+/// Brings the file to where it can be worked with.
+fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(), FileStoreError> {
+    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, path));
+    if judge(database, path, fails)? == Whose::Nobodys {
+        let making = database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
+        // Unless another process did it meanwhile.
+        if judge(&making, path, fails)? == Whose::Nobodys {
+            making.pragma_update(None, "application_id", APPLICATION).map_err(fails)?;
+            making.pragma_update(None, "user_version", FORMAT).map_err(fails)?;
+            making.execute_batch(TABLES).map_err(fails)?;
+        }
+        making.commit().map_err(fails)?;
+    }
+    // Only now, so that the header has said from the first moment on whose file it is.
+    write_ahead(database).map_err(fails)?;
+    database.pragma_update(None, "trusted_schema", false).map_err(fails)?;
+    database.pragma_update_and_check(None, "max_page_count", bounds.pages, |_| Ok(())).map_err(fails)?;
+    database.set_prepared_statement_cache_capacity(64);
+    for table in LOOKED_THROUGH {
+        let check = format!("PRAGMA quick_check({table})");
+        let found = database.query_row(&check, (), |row| row.get::<_, String>(0));
+        match found {
+            Ok(found) if found == "ok" => {}
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                return Err(fails(error));
+            }
+            _ => return Err(FileStoreError(damaged(path))),
+        }
+    }
+    Ok(())
+}
+
+/// Several processes write one after the other, and nobody who reads waits for them. It stays so once it was done, which
+/// takes the file for a moment alone.
+fn write_ahead(database: &Connection) -> rusqlite::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    let mut left = PATIENCE.as_millis() / PAUSE.as_millis();
+    loop {
+        let mode = database.query_row("PRAGMA journal_mode = WAL", (), |row| row.get::<_, String>(0));
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Err(error) if left == 0 || error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
+                return Err(error);
+            }
+            Ok(_) if left == 0 => return Err(rusqlite::Error::InvalidQuery),
+            _ => {}
+        }
+        left -= 1;
+        thread::sleep(PAUSE);
+    }
+}

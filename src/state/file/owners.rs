@@ -1,0 +1,114 @@
+//! Whose slots are whose. Each open store is an owner, and holds a lock on a file of its own for as long as it lives: the
+//! system lets go of that when its process ends, however it ends, so the others can tell for certain.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::failure::Failure;
+
+/// An open store among those that share the file.
+#[derive(Debug)]
+pub struct Owner {
+    /// Never used twice.
+    pub id: i64,
+    _lock: Lock,
+}
+
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    /// Locked while it is open.
+    _file: File,
+}
+
+impl Owner {
+    /// Enters a new one. Nobody sees it before its lock is held, for that is done when the transaction ends.
+    pub fn enter(database: &Connection, store: &Path) -> Result<Self, Failure> {
+        database.execute("INSERT INTO owners DEFAULT VALUES", ())?;
+        let id = database.last_insert_rowid();
+        let path = lock_path(store, id);
+        let failed =
+            |error: io::Error| Failure::Told(format!("`{}` can't be locked: {error}", path.display()));
+        let file = owner_only(OpenOptions::new().write(true).create(true).truncate(false))
+            .open(&path)
+            .map_err(failed)?;
+        file.try_lock().map_err(|error| failed(error.into()))?;
+        Ok(Self { id, _lock: Lock { path, _file: file } })
+    }
+
+    /// Takes one more slot of this limit.
+    pub fn take_slot(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
+        let mut upsert = database.prepare_cached(
+            "INSERT INTO slots (key, owner, held) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET held = held + 1",
+        )?;
+        upsert.execute((key, self.id)).map(|_| ())
+    }
+
+    /// Gives one back, if one is held.
+    pub fn give_back(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
+        let one_less = "UPDATE slots SET held = held - 1 WHERE key = ?1 AND owner = ?2";
+        database.prepare_cached(one_less)?.execute((key, self.id))?;
+        let none_left = "DELETE FROM slots WHERE key = ?1 AND owner = ?2 AND held <= 0";
+        database.prepare_cached(none_left)?.execute((key, self.id)).map(|_| ())
+    }
+
+    /// Gives back all that it holds.
+    pub fn leave(&self, database: &Connection) -> rusqlite::Result<()> {
+        remove(database, self.id)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Best effort: whoever finds the file without a lock removes it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Those whose process has ended without giving back what it held.
+pub fn gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<Vec<i64>> {
+    let mut select = database.prepare_cached("SELECT id FROM owners WHERE id <> ?1")?;
+    let others: Vec<i64> = select.query_map([own], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(others.into_iter().filter(|id| is_gone(&lock_path(store, *id))).collect())
+}
+
+/// Gives back what they held; says whether there was anyone. Only where others can't enter meanwhile: in a transaction that
+/// writes.
+pub fn remove_gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<bool> {
+    let gone = gone(database, store, own)?;
+    for id in &gone {
+        remove(database, *id)?;
+        let _ = fs::remove_file(lock_path(store, *id));
+    }
+    Ok(!gone.is_empty())
+}
+
+fn remove(database: &Connection, id: i64) -> rusqlite::Result<()> {
+    database.prepare_cached("DELETE FROM slots WHERE owner = ?1")?.execute([id])?;
+    database.prepare_cached("DELETE FROM owners WHERE id = ?1")?.execute([id]).map(|_| ())
+}
+
+fn is_gone(lock: &Path) -> bool {
+    match File::open(lock) {
+        // Whatever else the matter is, it may live: its slots are not given to others.
+        Ok(file) => file.try_lock().is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn lock_path(store: &Path, id: i64) -> PathBuf {
+    let mut path = OsString::from(store);
+    path.push(format!("-owner-{id}"));
+    path.into()
+}
+
+/// For nobody else to read or write.
+pub fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}

@@ -1,0 +1,87 @@
+//! What lies in the file, and what of it belongs to all processes together.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// Which program the file belongs to, as SQLite keeps it in its header: `Clgt`.
+pub const APPLICATION: i32 = 0x436c_6774;
+
+/// Of what lies in the file. A file of a newer format is not touched.
+pub const FORMAT: i32 = 1;
+
+/// The tables. Keys compare byte by byte. Times are microseconds since the epoch, those of cached results text that keeps
+/// every digit.
+pub const TABLES: &str = "
+    CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE limits (key TEXT PRIMARY KEY, taken BLOB NOT NULL, due INTEGER);
+    CREATE INDEX limits_due ON limits (due) WHERE due IS NOT NULL;
+    CREATE TABLE owners (id INTEGER PRIMARY KEY AUTOINCREMENT);
+    CREATE TABLE slots (
+        key TEXT NOT NULL, owner INTEGER NOT NULL, held INTEGER NOT NULL, PRIMARY KEY (key, owner)
+    ) WITHOUT ROWID;
+    CREATE INDEX slots_owner ON slots (owner);
+    CREATE TABLE records (
+        space TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, version INTEGER NOT NULL, forget_at INTEGER,
+        PRIMARY KEY (space, key)
+    );
+    CREATE INDEX records_forget_at ON records (forget_at) WHERE forget_at IS NOT NULL;
+    CREATE TABLE spaces (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE entries (
+        space TEXT NOT NULL, key TEXT NOT NULL, output TEXT NOT NULL, stored_at TEXT NOT NULL, expires_at TEXT NOT NULL,
+        used INTEGER NOT NULL, PRIMARY KEY (space, key)
+    );
+    CREATE INDEX entries_used ON entries (space, used);
+";
+
+/// The tables whose loss would admit what is forbidden: they are looked through when the file is opened.
+pub const LOOKED_THROUGH: [&str; 5] = ["counters", "limits", "owners", "slots", "records"];
+
+/// A number that all processes share. Nothing was counted where it is missing.
+#[derive(Clone, Copy, Debug)]
+pub enum Counter {
+    /// The time that counts for limits.
+    Now,
+    /// How much all limits take.
+    Size,
+    /// The last version of a record that was given.
+    Version,
+    /// How often a cache was cleared.
+    Cleared,
+    /// The generation of every cache space that is not kept.
+    Elsewhere,
+    /// How often a cache was used.
+    Used,
+}
+
+impl Counter {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Size => "size",
+            Self::Version => "version",
+            Self::Cleared => "cleared",
+            Self::Elsewhere => "elsewhere",
+            Self::Used => "used",
+        }
+    }
+
+    pub fn get(self, database: &Connection) -> rusqlite::Result<Option<i64>> {
+        let mut select = database.prepare_cached("SELECT value FROM counters WHERE name = ?1")?;
+        select.query_row([self.name()], |row| row.get(0)).optional()
+    }
+
+    pub fn set(self, database: &Connection, value: i64) -> rusqlite::Result<()> {
+        let mut upsert = database.prepare_cached(
+            "INSERT INTO counters (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value",
+        )?;
+        upsert.execute((self.name(), value)).map(|_| ())
+    }
+
+    /// Counts one more, and gives the new number.
+    pub fn next(self, database: &Connection) -> rusqlite::Result<i64> {
+        let mut upsert = database.prepare_cached(
+            "INSERT INTO counters (name, value) VALUES (?1, 1) ON CONFLICT DO UPDATE SET value = value + 1
+             RETURNING value",
+        )?;
+        upsert.query_row([self.name()], |row| row.get(0))
+    }
+}

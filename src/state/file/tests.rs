@@ -1,0 +1,191 @@
+use std::future::Future;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::host::{Allowance, Amount};
+use crate::state::MemoryStore;
+
+const SMALL: Bounds = Bounds { limits: 6, pages: 64 };
+
+fn store(bounds: Bounds) -> (FileStore, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    (FileStore::bounded(&directory.path().join("state.db"), bounds).unwrap(), directory)
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(1_800_000_000_000_000 + micros).unwrap()
+}
+
+fn here(key: &str) -> RecordKey<'_> {
+    RecordKey { space: "s", key }
+}
+
+fn write(
+    store: &FileStore,
+    now: i64,
+    key: &str,
+    value: &Value,
+    forget_at: Option<i64>,
+) -> Result<bool, StoreError> {
+    let write = Write { key: here(key), value, over: None, forget_at: forget_at.map(at) };
+    run(store.write_record(at(now), write))
+}
+
+#[test]
+fn a_full_disk_is_told_and_forgets_nothing() {
+    let (store, _directory) = store(SMALL);
+    let large = json!("x".repeat(20_000));
+    let mut written = 0;
+    let error = loop {
+        match write(&store, 0, &written.to_string(), &large, Some(100)) {
+            Ok(answer) => assert!(answer),
+            Err(error) => break error.to_string(),
+        }
+        written += 1;
+    };
+    assert!(error.contains("no room") && written > 3, "{error} after {written}");
+    assert_eq!(run(store.records("s", None, 99)).unwrap().records.len(), written);
+    let limit = Amount::of_millionths(1);
+    let allowance = Allowance::Total { limit, keep: std::time::Duration::from_secs(1) };
+    let takes = [
+        Take { key: "k".to_owned(), allowance, cost: limit },
+        Take { key: "k".repeat(30_000), allowance: Allowance::Slots { max: 1 }, cost: Amount::ZERO },
+    ];
+    assert!(run(store.take(at(0), &takes)).is_err());
+    // What may be forgotten makes room.
+    assert_eq!(write(&store, 100, "later", &large, None), Ok(true));
+    assert_eq!(run(store.take(at(100), &takes)), Ok(Vec::new()));
+}
+
+#[test]
+fn work_that_shares_a_transaction_with_what_fills_the_disk_is_not_said_to_be_done() {
+    let (store, _directory) = store(SMALL);
+    let (small, large) = (json!(1), json!("x".repeat(400_000)));
+    for round in 0..20 {
+        let [a, b, c] = &["a", "b", "c"].map(|key| format!("{key}{round}"));
+        let write = |key, value| Write { key, value, over: None, forget_at: None };
+        let answers = run(async {
+            tokio::join!(
+                store.write_record(at(0), write(here(a), &small)),
+                store.write_record(at(0), write(here(b), &large)),
+                store.write_record(at(0), write(here(c), &small)),
+            )
+        });
+        for (key, answer) in [(a, answers.0), (c, answers.2)] {
+            assert_eq!(run(store.record(here(key))).unwrap().is_some(), answer == Ok(true), "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
+    let (store, _directory) = store(Bounds { limits: 1, ..SMALL });
+    let limit = Amount::of_millionths(1);
+    let take = |key: &str, now| {
+        let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
+        run(store.take(at(now), &[Take { key: key.to_owned(), allowance, cost: limit }]))
+    };
+    assert_eq!(take("a", 100_000_000), Ok(Vec::new()));
+    // By whom there is no room for, and by one who is refused.
+    assert!(take("b", 50_000_000).is_err());
+    assert!(take("a", 59_999_999).is_ok_and(|refusals| refusals.len() == 1));
+    assert_eq!(take("b", 60_000_000), Ok(Vec::new()));
+    assert!(take("b", 10_000_000).is_ok_and(|refusals| refusals.len() == 1));
+    assert_eq!(take("b", 20_000_000), Ok(Vec::new()));
+}
+
+#[test]
+fn too_many_cache_spaces_let_go_the_one_used_longest_ago() {
+    let (store, _directory) = store(Bounds { limits: 6, pages: 1 << 20 });
+    fn space(name: &str) -> CacheSpace<'_> {
+        CacheSpace { name, max_entries: 9 }
+    }
+    let get = |name: &str| run(store.cache_get(at(1), space(name), "k")).unwrap();
+    let put = |name: &str, generation| {
+        let entry = CacheEntry { output: json!(1), stored_at: at(0), expires_at: at(9) };
+        run(store.cache_put(space(name), "k", entry, generation)).unwrap();
+    };
+    let late = get("late").generation;
+    put("first", late);
+    for number in 0..crate::state::cache::SPACES {
+        assert!(get("first").entry.is_some());
+        let name = format!("s{number}");
+        put(&name, get(&name).generation);
+    }
+    assert!(get("s0").entry.is_none() && get("s1").entry.is_some() && get("first").entry.is_some());
+    // What was told before the space was let go is not believed: it may have been cleared since.
+    put("late", late);
+    assert!(get("late").entry.is_none());
+}
+
+fn any_allowance() -> impl Strategy<Value = Allowance> {
+    (0..5, 0..5_u64, prop_oneof![Just(100), Just(300)]).prop_map(|(kind, number, per)| {
+        let (limit, per) = (Amount::of_millionths(number), std::time::Duration::from_micros(per));
+        match kind {
+            0 => Allowance::Gcra { limit, per, burst: limit },
+            1 => Allowance::FixedWindow { limit, per },
+            2 => Allowance::SlidingWindow { limit, per },
+            3 => Allowance::Total { limit, keep: per },
+            _ => Allowance::Slots { max: 2 },
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(30) })]
+
+    /// With little room there are errors, but no other answers than those of a store in memory with much.
+    #[test]
+    fn nothing_is_forgotten_for_want_of_room(
+        steps in prop::collection::vec(
+            (
+                0..60_i64,
+                prop::collection::vec(0..12_usize, 1..4),
+                any::<bool>(),
+            ),
+            1..60,
+        ),
+        allowances in prop::collection::vec(any_allowance(), 12),
+    ) {
+        let ((small, _directory), large) = (store(Bounds { limits: 6, ..SMALL }), MemoryStore::default());
+        let mut now = 0;
+        for (wait, batch, gives_back) in steps {
+            now += wait;
+            let one = |key: usize| Take {
+                key: key.to_string(),
+                allowance: allowances[key],
+                cost: Amount::of_millionths(1),
+            };
+            let batch: Vec<Take> = batch.into_iter().map(one).collect();
+            if let Ok(answer) = run(small.take(at(now), &batch)) {
+                prop_assert_eq!(run(large.take(at(now), &batch)), Ok(answer));
+            }
+            if gives_back {
+                for take in &batch {
+                    small.give_back(&take.key);
+                    large.give_back(&take.key);
+                }
+            }
+        }
+    }
+
+    /// Limits that were taken once do not stay.
+    #[test]
+    fn there_is_room_for_what_comes_later(step in 20..200_i64) {
+        let (store, _directory) = store(SMALL);
+        let per = std::time::Duration::from_micros(100);
+        let limit = Amount::of_millionths(1);
+        for number in 0..30 {
+            let allowance = Allowance::FixedWindow { limit, per };
+            let take = Take { key: number.to_string(), allowance, cost: limit };
+            prop_assert_eq!(run(store.take(at(number * step), &[take])), Ok(Vec::new()));
+        }
+    }
+}

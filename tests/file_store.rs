@@ -1,0 +1,170 @@
+//! What only a store in a file promises: it outlives processes, is shared by them, and leaves alone what is not its own.
+
+mod failing;
+mod opening;
+mod processes;
+mod slots;
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use callgate::host::{Allowance, Amount, Record, RecordKey, StateStore, Take, Write};
+use callgate::state::FileStore;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A place for one store.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.0.path().join("state.db")
+    }
+
+    fn open(&self) -> FileStore {
+        FileStore::open(&self.path()).unwrap()
+    }
+
+    /// The names of all files there.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Runs a future to its end on this thread, with nothing of a runtime but that.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn key(key: &str) -> RecordKey<'_> {
+    RecordKey { space: "s", key }
+}
+
+fn record(store: &dyn StateStore, name: &str) -> Option<Record> {
+    run(store.record(key(name))).unwrap()
+}
+
+fn write(store: &dyn StateStore, name: &str, value: &Value, over: Option<u64>) -> bool {
+    run(store.write_record(at(0), Write { key: key(name), value, over, forget_at: None })).unwrap()
+}
+
+fn whole(key: &str, allowance: Allowance, cost: u64) -> Take {
+    Take { key: key.to_owned(), allowance, cost: Amount::whole(cost) }
+}
+
+fn total(limit: u64) -> Allowance {
+    Allowance::Total { limit: Amount::whole(limit), keep: Duration::from_secs(3600) }
+}
+
+/// Whether so much could be taken, and is now.
+fn takes(store: &dyn StateStore, second: i64, take: Take) -> bool {
+    run(store.take(at(second), &[take])).unwrap().is_empty()
+}
+
+fn slot(store: &dyn StateStore, key: &str) -> bool {
+    takes(store, 0, whole(key, Allowance::Slots { max: 1 }, 0))
+}
+
+fn refused(path: &Path) -> String {
+    let error = FileStore::open(path).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains(&path.display().to_string()), "{error}");
+    error
+}
+
+#[test]
+fn what_was_written_is_there_when_it_is_opened_again() {
+    let place = Place::new();
+    let (limit, per) = (Amount::whole(3), Duration::from_secs(60));
+    let allowances = [
+        Allowance::Gcra { limit, per, burst: limit },
+        Allowance::FixedWindow { limit, per },
+        Allowance::SlidingWindow { limit, per },
+        Allowance::Total { limit, keep: per },
+    ];
+    let (value, place_in_cache) =
+        (json!({"a": 1.10}), callgate::host::CacheSpace { name: "c", max_entries: 9 });
+    let entry = callgate::host::CacheEntry {
+        output: value.clone(),
+        stored_at: "2026-01-01T00:00:00.123456789Z".parse().unwrap(),
+        expires_at: Timestamp::MAX,
+    };
+    {
+        let store = place.open();
+        assert!(write(&store, "k", &value, None));
+        for (key, allowance) in ["a", "b", "c", "d"].into_iter().zip(allowances) {
+            assert!(takes(&store, 30, whole(key, allowance, 2)));
+        }
+        run(store.cache_put(place_in_cache, "k", entry.clone(), 0)).unwrap();
+    }
+    let store = place.open();
+    let kept = record(&store, "k").unwrap();
+    assert_eq!(kept.value.to_string(), value.to_string());
+    for (key, allowance) in ["a", "b", "c", "d"].into_iter().zip(allowances) {
+        assert!(!takes(&store, 31, whole(key, allowance, 2)), "{allowance:?}");
+        assert!(takes(&store, 31, whole(key, allowance, 1)), "{allowance:?}");
+    }
+    for (key, allowance) in ["a", "b", "c", "d"].into_iter().zip(allowances) {
+        assert!(takes(&store, 31 + 3600, whole(key, allowance, 3)), "{allowance:?}");
+    }
+    assert_eq!(run(store.cache_get(at(0), place_in_cache, "k")).unwrap().entry, Some(entry));
+    // A version that was given before is not given again.
+    assert!(write(&store, "other", &value, None));
+    assert!(record(&store, "other").unwrap().version > kept.version);
+}
+
+#[test]
+fn says_what_it_is_and_shows_nothing_of_what_it_holds() {
+    let place = Place::new();
+    let store = place.open();
+    assert!(store.is_shared());
+    assert!(write(&store, "secret", &json!("secret"), None));
+    let shown = format!("{store:?}");
+    assert!(shown.starts_with("FileStore { path:") && !shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn leaves_nothing_but_its_file_behind() {
+    let place = Place::new();
+    let stores = [place.open(), place.open()];
+    assert!(place.files().len() > 3);
+    drop(stores);
+    assert_eq!(place.files(), ["state.db"]);
+}
+
+#[test]
+fn what_fails_undoes_nothing_that_is_done_at_the_same_time() {
+    let place = Place::new();
+    let store = place.open();
+    let bad = [whole("k", total(1), 1), whole("k", total(2), 1)];
+    let good = [whole("k", total(3), 1)];
+    let large = json!("x".repeat(5 << 20));
+    let small = json!(1);
+    let write =
+        |name, value| store.write_record(at(0), Write { key: key(name), value, over: None, forget_at: None });
+    let answers = run(async {
+        tokio::join!(
+            write("a", &small),
+            store.take(at(0), &bad),
+            write("b", &large),
+            store.take(at(0), &good),
+            write("c", &small),
+        )
+    });
+    assert!(matches!(answers, (Ok(true), Err(_), Err(_), Ok(_), Ok(true))), "{answers:?}");
+    assert!(record(&store, "a").is_some() && record(&store, "b").is_none() && record(&store, "c").is_some());
+    assert!(takes(&store, 0, whole("k", total(3), 2)) && !takes(&store, 0, whole("k", total(3), 1)));
+}
