@@ -181,7 +181,7 @@ fn names_and_addresses_that_mix_scripts_are_pointed_out() {
         assert_eq!(note("send", input.clone()), "", "{input}");
     }
     let many: Vec<String> = (0..50).map(|n| format!("a{n}@ex\u{430}mple.com")).collect();
-    let noted = note("send", json!(many));
+    let noted = note("send", json!({ "to": many }));
     assert!(noted.ends_with(&format!("{} more names or addresses mix scripts", 50 - MAX_NOTES)), "{noted}");
 }
 

@@ -196,7 +196,7 @@ impl Around<'_> {
             // Discord underlines `__` also within a word, and takes letters beyond ASCII for the end of one.
             '_' => !within_word,
             '@' => !within_word || self.is_mass_mention(),
-            ':' => self.after.starts_with("//") || self.is_emoji() || self.is_list(next),
+            ':' => self.after.starts_with("//") || self.is_emoji() || self.at_start(),
             // Mathematics; the dollar of an amount can begin some, but not end it.
             '$' => !next.is_some_and(|next| next.is_ascii_digit()) || !self.is_after_space(previous),
             '-' | '+' => self.is_list(next),
