@@ -223,7 +223,7 @@ impl Around<'_> {
     }
 
     fn is_after_space(&self, previous: Option<char>) -> bool {
-        self.at_start() || previous == Some(' ')
+        self.at_start() || previous == Some(' ') && !self.escaped
     }
 
     fn is_list(&self, next: Option<char>) -> bool {
@@ -320,6 +320,7 @@ mod tests {
             ("===", r"\u003d=="),
             ("$x$", r"\u0024x\u0024"),
             ("$5$6", r"$5\u00246"),
+            (" $5", r"\u0020\u00245"),
             (" a  b ", r"\u0020a \u0020b\u0020"),
             ("a\nb\u{1b}[0m", r"a\nb\u001b\u005b0m"),
             (r"a\n", r"a\u005cn"),

@@ -157,7 +157,7 @@ fn original(unmarked: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
     #[test]
     fn unmarked_text_has_no_markup_and_stands_for_exactly_one_text(text in hostile()) {
@@ -200,7 +200,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rendered_card_has_the_card_s_own_elements_and_no_others(texts in prop::collection::vec(hostile(), 10), input in hostile_value()) {
