@@ -83,7 +83,6 @@ pub struct Field {
     pub left_out: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes what it asks about by reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
