@@ -16,6 +16,7 @@ pub mod message;
 pub mod source;
 pub mod text;
 pub mod spans;
+pub mod card;
 
 // What a policy is made of.
 pub mod path;

@@ -15,6 +15,8 @@ mod broken_yaml;
 #[cfg(test)]
 mod caching;
 #[cfg(test)]
+mod cards;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod cli;

@@ -1,4 +1,13 @@
 //! Text from outside: made short and harmless before it is shown, and characters that mislead.
+//!
+//! [`inert`] is for one line of a message of ours, between backticks; [`unmarked`] and its siblings are for what any chat
+//! product, browser or terminal may show.
+
+mod scripts;
+mod unmarked;
+
+pub use scripts::mixed_scripts;
+pub use unmarked::{Unmarked, spelled_out, unmarked, unmarked_json, unmarked_message, unmarked_up_to};
 
 /// Characters of one value that are shown.
 const MAX_SHOWN: usize = 80;

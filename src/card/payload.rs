@@ -1,0 +1,269 @@
+//! The record that travels with a card and comes back with the click: all that an action id has no room for.
+
+use serde_json::{Map, Value, json};
+
+use super::model::CardWords;
+use crate::json::{self, JsonType};
+use crate::message::RequestPart;
+use crate::text::{cut, inert};
+
+/// The version of the form of payloads.
+pub const PAYLOAD_VERSION: u64 = 1;
+/// The longest payload in bytes of JSON text. What is written is never longer, and what is longer is not read.
+pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
+/// The member of the host's own object in which a payload stands.
+pub const PAYLOAD_KEY: &str = "toolApproval";
+
+/// The arguments stand two levels below.
+const MAX_INPUT_DEPTH: usize = json::MAX_DEPTH - 2;
+
+/// The members of version 1, in the order in which they are written.
+const MEMBERS: [&str; 13] = [
+    "version",
+    "approvalId",
+    "toolCallId",
+    "toolName",
+    "input",
+    "message",
+    "policies",
+    "expiresAt",
+    "inputDigest",
+    "approvalToken",
+    "conversation",
+    "server",
+    "words",
+];
+
+/// The record of a question: `{"toolApproval": {"version": 1, "approvalId": …, …}}`.
+///
+/// It passes through hands that can change it. The token in it shows whether the question is one of ours; a host that can
+/// look the question up in the conversation's history should rather do that.
+///
+/// ```
+/// use callgate::card::Payload;
+/// use callgate::message::RequestPart;
+///
+/// let request = RequestPart { approval_id: "approval_c1".into(), tool_call_id: "c1".into(), ..RequestPart::default() };
+/// let payload = Payload { conversation: Some("conv-7".into()), ..Payload::of(request) };
+/// let sent = payload.write()?;
+/// assert_eq!(sent["toolApproval"]["approvalId"], "approval_c1");
+/// assert_eq!(Payload::read(&sent)?, payload);
+/// # Ok::<(), callgate::card::PayloadError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Payload {
+    /// The question, with its token.
+    pub request: RequestPart,
+    /// The conversation that it belongs to.
+    pub conversation: Option<String>,
+    /// The server that the tool is on.
+    pub server: Option<String>,
+    /// The author's words, so that the resolved card has them too.
+    pub words: CardWords,
+}
+
+/// Why a payload can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// It is too long.
+    #[error("the payload has {bytes} bytes, and at most {MAX_PAYLOAD_BYTES} are taken")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// It nests too deeply.
+    #[error("the payload nests deeper than {} levels", json::MAX_DEPTH)]
+    TooDeep,
+    /// The text is no JSON, or has a doubled key.
+    #[error("the payload is no JSON: {0}")]
+    NoJson(String),
+    /// There is none in the object.
+    #[error("there is no `{PAYLOAD_KEY}` in this")]
+    Missing,
+    /// Written by another version.
+    #[error("version {0} of approval payloads is not known here, only {PAYLOAD_VERSION}; post the card anew")]
+    UnknownVersion(String),
+    /// A member that must be there is not.
+    #[error("`{PAYLOAD_KEY}.{0}` is missing")]
+    NoMember(&'static str),
+    /// A member has the wrong type.
+    #[error("`{PAYLOAD_KEY}{member}` must be {expected}, and is {}", found.with_article())]
+    WrongType {
+        /// Which, with a dot before it; empty for the payload itself.
+        member: String,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        found: JsonType,
+    },
+    /// A member that this version does not have; it may restrict what is asked.
+    #[error("`{PAYLOAD_KEY}.{}` is not known", cut(&inert(.0)))]
+    UnknownMember(String),
+}
+
+impl Payload {
+    /// The record of a question and nothing more.
+    pub fn of(request: RequestPart) -> Self {
+        Self { request, conversation: None, server: None, words: CardWords::default() }
+    }
+
+    /// The payload as JSON. Errors where it is too long or too deep to be read again.
+    pub fn write(&self) -> Result<Value, PayloadError> {
+        let request = &self.request;
+        // First, because to copy or write a value recurses.
+        if request.input.as_ref().is_some_and(|input| json::deeper_than(input, MAX_INPUT_DEPTH)) {
+            return Err(PayloadError::TooDeep);
+        }
+        let text = |text: &Option<String>| text.clone().map(Value::from);
+        let words = &self.words;
+        let own_words: Map<String, Value> = [
+            ("title", &words.title),
+            ("text", &words.text),
+            ("approve", &words.approve),
+            ("deny", &words.deny),
+        ]
+        .into_iter()
+        .filter_map(|(key, words)| Some((key.to_owned(), text(words)?)))
+        .collect();
+        let members: [Option<Value>; MEMBERS.len()] = [
+            Some(PAYLOAD_VERSION.into()),
+            Some(request.approval_id.clone().into()),
+            Some(request.tool_call_id.clone().into()),
+            text(&request.tool_name),
+            request.input.clone(),
+            text(&request.message),
+            (!request.policies.is_empty()).then(|| request.policies.clone().into()),
+            text(&request.expires_at),
+            text(&request.input_digest),
+            text(&request.approval_token),
+            text(&self.conversation),
+            text(&self.server),
+            (!own_words.is_empty()).then(|| own_words.into()),
+        ];
+        let members = MEMBERS.iter().zip(members);
+        let record: Map<String, Value> =
+            members.filter_map(|(key, value)| Some(((*key).to_owned(), value?))).collect();
+        let record = Value::from(record);
+        check_length(&record)?;
+        Ok(json!({ PAYLOAD_KEY: record }))
+    }
+
+    /// Reads a payload out of the object that came back; the object may have other members.
+    pub fn read(object: &Value) -> Result<Self, PayloadError> {
+        let record = object.get(PAYLOAD_KEY).ok_or(PayloadError::Missing)?;
+        if json::deeper_than(record, MAX_INPUT_DEPTH + 1) {
+            return Err(PayloadError::TooDeep);
+        }
+        check_length(record)?;
+        read_record(Reader { at: String::new(), map: as_map(record, "")? })
+    }
+
+    /// Reads a payload out of JSON text, in which no key may stand twice.
+    pub fn parse(text: &str) -> Result<Self, PayloadError> {
+        if text.len() > MAX_PAYLOAD_BYTES {
+            return Err(PayloadError::TooLong { bytes: text.len() });
+        }
+        Self::read(&json::parse(text).map_err(|error| PayloadError::NoJson(error.to_string()))?)
+    }
+}
+
+fn check_length(record: &Value) -> Result<(), PayloadError> {
+    let bytes = record.to_string().len() + PAYLOAD_KEY.len() + r#"{"":}"#.len();
+    if bytes > MAX_PAYLOAD_BYTES { Err(PayloadError::TooLong { bytes }) } else { Ok(()) }
+}
+
+fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
+    // Before anything else: what another version means by its members is not known.
+    match record.map.get("version") {
+        None => return Err(PayloadError::NoMember("version")),
+        Some(Value::Number(number)) if number.as_u64() == Some(PAYLOAD_VERSION) => {}
+        Some(Value::Number(number)) => {
+            return Err(PayloadError::UnknownVersion(cut(&inert(number.as_str()))));
+        }
+        Some(other) => return Err(record.wrong("version", "a number", other)),
+    }
+    record.only(&MEMBERS)?;
+    let words = match record.map.get("words") {
+        None => CardWords::default(),
+        Some(words) => read_words(Reader { at: ".words".to_owned(), map: as_map(words, ".words")? })?,
+    };
+    Ok(Payload {
+        request: RequestPart {
+            approval_id: record.text("approvalId")?.ok_or(PayloadError::NoMember("approvalId"))?,
+            tool_call_id: record.text("toolCallId")?.ok_or(PayloadError::NoMember("toolCallId"))?,
+            tool_name: record.text("toolName")?,
+            input: record.map.get("input").cloned(),
+            message: record.text("message")?,
+            policies: record.texts("policies")?,
+            expires_at: record.text("expiresAt")?,
+            input_digest: record.text("inputDigest")?,
+            approval_token: record.text("approvalToken")?,
+        },
+        conversation: record.text("conversation")?,
+        server: record.text("server")?,
+        words,
+    })
+}
+
+fn read_words(words: Reader<'_>) -> Result<CardWords, PayloadError> {
+    words.only(&["title", "text", "approve", "deny"])?;
+    Ok(CardWords {
+        title: words.text("title")?,
+        text: words.text("text")?,
+        approve: words.text("approve")?,
+        deny: words.text("deny")?,
+    })
+}
+
+fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map<String, Value>, PayloadError> {
+    let wrong = || PayloadError::WrongType {
+        member: member.to_owned(),
+        expected: "an object",
+        found: JsonType::of(value),
+    };
+    value.as_object().ok_or_else(wrong)
+}
+
+/// An object, and where it stands in the payload.
+struct Reader<'a> {
+    at: String,
+    map: &'a Map<String, Value>,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, key: &str, expected: &'static str, found: &Value) -> PayloadError {
+        PayloadError::WrongType { member: format!("{}.{key}", self.at), expected, found: JsonType::of(found) }
+    }
+
+    fn only(&self, members: &[&str]) -> Result<(), PayloadError> {
+        match self.map.keys().find(|key| !members.contains(&key.as_str())) {
+            Some(key) => Err(PayloadError::UnknownMember(format!("{}{key}", self.prefix()))),
+            None => Ok(()),
+        }
+    }
+
+    fn prefix(&self) -> String {
+        self.at.strip_prefix('.').map(|at| format!("{at}.")).unwrap_or_default()
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, PayloadError> {
+        match self.map.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(self.wrong(key, "a string", other)),
+        }
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>, PayloadError> {
+        let items = match self.map.get(key) {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(other) => return Err(self.wrong(key, "a list of strings", other)),
+        };
+        let text = |(index, item): (usize, &Value)| {
+            let wrong = || self.wrong(&format!("{key}[{index}]"), "a string", item);
+            item.as_str().map(str::to_owned).ok_or_else(wrong)
+        };
+        items.iter().enumerate().map(text).collect()
+    }
+}

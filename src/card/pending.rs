@@ -1,0 +1,100 @@
+//! The card that asks.
+
+use serde_json::Value;
+
+use super::action::Choice;
+use super::arguments::arguments;
+use super::mixed::notes;
+use super::model::{Action, CARD_VERSION, Card, CardStatus, CardWords, Field, FieldKind};
+use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, Shown, exact, message};
+use crate::message::RequestPart;
+
+impl Card {
+    /// The card for a question that waits. `server` is where the tool lives, if the host knows.
+    ///
+    /// ```
+    /// use callgate::card::{Card, CardWords};
+    /// use callgate::message::RequestPart;
+    /// use serde_json::json;
+    ///
+    /// let request = RequestPart {
+    ///     approval_id: "approval_c1".into(),
+    ///     tool_name: Some("refund".into()),
+    ///     input: Some(json!({"amount": 250})),
+    ///     message: Some("Refund 250 USD?".into()),
+    ///     ..RequestPart::default()
+    /// };
+    /// let card = Card::pending(&request, None, &CardWords::default());
+    /// assert_eq!(card.title, "Approval needed: refund");
+    /// assert_eq!(card.actions[0].id, "tool-approval:approve:approval_c1");
+    /// ```
+    pub fn pending(request: &RequestPart, server: Option<&str>, words: &CardWords) -> Self {
+        let mut fields = what_is_called(request, server, &[]);
+        fields.extend(arguments(request.input.as_ref()));
+        fields.extend(who_asks(request));
+        if let Some(expires) = &request.expires_at {
+            fields.push(Field::new(FieldKind::Expires, "Expires", exact(expires, MAX_NAME)));
+        }
+        let title = message(words.title.as_deref(), MAX_TITLE)
+            .unwrap_or_else(|| prefixed("Approval needed: ", tool_of(request)));
+        let actions =
+            [Choice::Approve, Choice::Deny].map(|choice| Action::new(choice, &request.approval_id, words));
+        Self::assemble(CardStatus::Pending, title, question(request, words), fields, actions.into())
+    }
+
+    pub(super) fn assemble(
+        status: CardStatus,
+        title: Shown,
+        text: Shown,
+        fields: Vec<Field>,
+        actions: Vec<Action>,
+    ) -> Self {
+        let left_out = |field: &Field| field.left_out > 0 || field.kind == FieldKind::LeftOut;
+        let incomplete = title.left_out > 0 || text.left_out > 0 || fields.iter().any(left_out);
+        Self {
+            version: CARD_VERSION,
+            status,
+            title: title.text,
+            text: text.text,
+            fields,
+            actions,
+            incomplete,
+        }
+    }
+}
+
+/// The name of the tool, exactly.
+pub(super) fn tool_of(request: &RequestPart) -> Shown {
+    match &request.tool_name {
+        Some(tool) => exact(tool, MAX_NAME),
+        None => Shown { text: "a tool that is not named".to_owned(), left_out: 0 },
+    }
+}
+
+pub(super) fn prefixed(prefix: &str, shown: Shown) -> Shown {
+    Shown { text: format!("{prefix}{}", shown.text), left_out: shown.left_out }
+}
+
+pub(super) fn question(request: &RequestPart, words: &CardWords) -> Shown {
+    let written = message(words.text.as_deref(), MAX_TEXT);
+    written.or_else(|| message(request.message.as_deref(), MAX_TEXT)).unwrap_or_else(|| {
+        let Shown { text, left_out } = tool_of(request);
+        Shown { text: format!("May the agent call {text}?"), left_out }
+    })
+}
+
+/// The tool and its server, and what misleads in them, in the arguments and in `others`.
+pub(super) fn what_is_called(request: &RequestPart, server: Option<&str>, others: &[&Value]) -> Vec<Field> {
+    let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request))];
+    if let Some(server) = server {
+        fields.push(Field::new(FieldKind::Server, "Server", exact(server, MAX_NAME)));
+    }
+    let inputs: Vec<&Value> = request.input.iter().chain(others.iter().copied()).collect();
+    fields.extend(notes(request.tool_name.as_deref(), server, &inputs));
+    fields
+}
+
+pub(super) fn who_asks(request: &RequestPart) -> Option<Field> {
+    let policies = exact(&request.policies.join(", "), MAX_VALUE);
+    (!request.policies.is_empty()).then(|| Field::new(FieldKind::Policies, "Policies", policies))
+}

@@ -1,0 +1,107 @@
+//! A card as text, Markdown and HTML, for hosts that have no cards of their own.
+
+use std::fmt::Write;
+
+use super::model::{Card, Field};
+
+/// What stands above the arguments. Their labels are chosen by whoever calls the tool, so they stand apart from ours.
+const ARGUMENTS: &str = "Arguments";
+
+impl Card {
+    /// The card for a terminal: plain lines, arguments indented below a line of their own.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n{}\n\n", self.title, self.text);
+        for (index, field) in self.fields.iter().enumerate() {
+            if self.begins_arguments(index) {
+                text.push_str(&format!("{ARGUMENTS}:\n"));
+            }
+            let indent = if field.kind.is_argument() { "  " } else { "" };
+            let _ = writeln!(text, "{indent}{}: {}", field.label, told(field));
+        }
+        if let Some(labels) = self.labels() {
+            let _ = writeln!(text, "\n{labels}");
+        }
+        text
+    }
+
+    /// The card in Markdown. Its texts hold no markup, so they stand there as they are.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("**{}**\n\n{}\n\n", self.title, self.text);
+        for (index, field) in self.fields.iter().enumerate() {
+            if self.begins_arguments(index) {
+                text.push_str(&format!("- **{ARGUMENTS}:**\n"));
+            }
+            let indent = if field.kind.is_argument() { "  " } else { "" };
+            let _ = writeln!(text, "{indent}- **{}:** {}", field.label, told(field));
+        }
+        if let Some(labels) = self.labels() {
+            let _ = writeln!(text, "\n{labels}");
+        }
+        text
+    }
+
+    /// The card as one HTML element. A button's action id stands in `data-action`; scripts and styles are the page's.
+    pub fn to_html(&self) -> String {
+        let mut html = format!(
+            "<section class=\"approval-card\" data-status=\"{}\">\n<h3>{}</h3>\n<p>{}</p>\n<dl>\n",
+            self.status.name(),
+            escape(&self.title),
+            escape(&self.text)
+        );
+        let mut within = false;
+        for (index, field) in self.fields.iter().enumerate() {
+            if within && !field.kind.is_argument() {
+                html.push_str("</dl></dd>\n");
+                within = false;
+            }
+            if self.begins_arguments(index) {
+                let _ = writeln!(html, "<dt>{ARGUMENTS}</dt><dd><dl>");
+                within = true;
+            }
+            let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(&field.label), escape(&told(field)));
+        }
+        html.push_str(if within { "</dl></dd>\n</dl>\n" } else { "</dl>\n" });
+        for action in &self.actions {
+            let _ = writeln!(
+                html,
+                "<button type=\"button\" class=\"{}\" data-action=\"{}\">{}</button>",
+                action.style.name(),
+                escape(&action.id),
+                escape(&action.label)
+            );
+        }
+        html.push_str("</section>\n");
+        html
+    }
+
+    fn begins_arguments(&self, index: usize) -> bool {
+        let is_argument = |index: usize| self.fields.get(index).is_some_and(|field| field.kind.is_argument());
+        is_argument(index) && !index.checked_sub(1).is_some_and(is_argument)
+    }
+
+    fn labels(&self) -> Option<String> {
+        let labels: Vec<&str> = self.actions.iter().map(|action| action.label.as_str()).collect();
+        (!labels.is_empty()).then(|| format!("Actions: {}", labels.join(" / ")))
+    }
+}
+
+fn told(field: &Field) -> String {
+    match &field.was {
+        Some(was) => format!("{} (was {was})", field.value),
+        None => field.value.clone(),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut html, c| {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+        html
+    })
+}

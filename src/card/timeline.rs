@@ -1,0 +1,259 @@
+//! A conversation as a person reads it: what was said, and each call with all that belongs to it as one entry.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::message::{
+    CallPart, Content, Dialect, History, Message, Occurrence, Part, Place, RequestPart, ResponsePart,
+    ResultPart, Role, Settled,
+};
+
+/// One entry of a timeline.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// What it is about.
+    pub subject: Subject<'a>,
+    /// The parts of the history that it stands for, in order. Each part of a history is in exactly one entry.
+    pub places: Vec<Place>,
+}
+
+/// What an entry is about.
+#[derive(Clone, Debug)]
+pub enum Subject<'a> {
+    /// What someone said: neighbouring parts of one message that have to do with no call.
+    Said {
+        /// Who.
+        role: &'a Role,
+        /// What.
+        parts: Vec<&'a Part>,
+    },
+    /// A call, with its result where it has one.
+    Call {
+        /// The call.
+        call: &'a CallPart,
+        /// Its result.
+        result: Option<&'a ResultPart>,
+        /// What became of it.
+        status: Status,
+    },
+    /// A question, with its call, the answers and the result.
+    Approval {
+        /// The call; none for a call that the provider runs itself.
+        call: Option<&'a CallPart>,
+        /// The question.
+        request: &'a RequestPart,
+        /// The answers, in order; the first one counts.
+        responses: Vec<&'a ResponsePart>,
+        /// The call's result.
+        result: Option<&'a ResultPart>,
+        /// What became of it.
+        status: Status,
+    },
+    /// A question that belongs to no call, or was put again later.
+    Request(&'a RequestPart),
+    /// An answer that belongs to no question, or came too late.
+    Response(&'a ResponsePart),
+    /// A result that belongs to no call.
+    Result(&'a ResultPart),
+}
+
+/// What became of a call, as far as the history says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The question waits for an answer.
+    Pending,
+    /// A person said yes and there is no result yet, or a person's own answer stands for the result.
+    Answered,
+    /// The tool, or something in its place, answered.
+    Executed,
+    /// A person or a policy refused.
+    Denied,
+    /// The call failed.
+    Failed,
+    /// The history does not say: a call without question and result, or a result without answer to the question.
+    Unknown,
+}
+
+/// How OpenAI asks about a call that it runs itself.
+const HOSTED_REQUEST: &str = "mcp_approval_request";
+
+/// The entries of a history, in the order in which what they are about began.
+///
+/// ```
+/// use callgate::card::{Status, Subject, timeline};
+/// use callgate::message::{Dialect, History};
+/// use serde_json::json;
+///
+/// let history = History::read(Dialect::AiSdk, &json!([
+///     {"role": "user", "content": "refund order 7"},
+///     {"role": "assistant", "content": [
+///         {"type": "tool-call", "toolCallId": "c1", "toolName": "refund", "input": {"order": 7}},
+///         {"type": "tool-approval-request", "approvalId": "approval_c1", "toolCallId": "c1"}]},
+///     {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "approval_c1", "approved": true}]}
+/// ]))?;
+/// let entries = timeline(&history);
+/// assert_eq!(entries.len(), 2);
+/// assert!(matches!(entries[1].subject, Subject::Approval { status: Status::Answered, .. }));
+/// # Ok::<(), callgate::message::DialectError>(())
+/// ```
+pub fn timeline(history: &History) -> Vec<Entry<'_>> {
+    let mut places = places(history);
+    let mut entries: BTreeMap<Place, Entry<'_>> = BTreeMap::new();
+    for occurrence in history.occurrences() {
+        let mut taken = vec![occurrence.place];
+        let belonging = occurrence.request.map(identity).into_iter();
+        let belonging = belonging.chain(occurrence.responses.iter().map(|response| identity(*response)));
+        let belonging: Vec<Identity> = belonging.chain(occurrence.result.map(identity)).collect();
+        places.remove(&identity(occurrence.call));
+        taken.extend(belonging.iter().filter_map(|part| places.remove(part)));
+        add(&mut entries, Entry { subject: subject(&occurrence), places: taken });
+    }
+    add_hosted(history, &mut places, &mut entries);
+    add_rest(history, &places, &mut entries);
+    entries.into_values().collect()
+}
+
+/// A part by where it stands in memory: one of several equal ones.
+type Identity = *const ();
+
+fn identity<T>(content: &T) -> Identity {
+    std::ptr::from_ref(content).cast()
+}
+
+fn identity_of(content: &Content) -> Option<Identity> {
+    match content {
+        Content::Call(call) => Some(identity(call)),
+        Content::Result(result) => Some(identity(result)),
+        Content::Request(request) => Some(identity(request)),
+        Content::Response(response) => Some(identity(response)),
+        Content::Text(_) | Content::Other => None,
+    }
+}
+
+/// The places of all calls, results, requests and responses.
+fn places(history: &History) -> HashMap<Identity, Place> {
+    let parts = each_part(history);
+    parts.filter_map(|(place, _, part)| Some((identity_of(part.content())?, place))).collect()
+}
+
+fn each_part(history: &History) -> impl Iterator<Item = (Place, &Message, &Part)> {
+    history.messages().iter().enumerate().flat_map(|(message, of)| {
+        of.parts().iter().enumerate().map(move |(part, content)| (Place { message, part }, of, content))
+    })
+}
+
+fn add<'a>(entries: &mut BTreeMap<Place, Entry<'a>>, mut entry: Entry<'a>) {
+    // By where it began: the call, or for what has none its first part.
+    if let Some(first) = entry.places.first().copied() {
+        entry.places.sort();
+        entries.insert(first, entry);
+    }
+}
+
+fn subject<'a>(occurrence: &Occurrence<'a>) -> Subject<'a> {
+    let status = status(occurrence.request, &occurrence.responses, occurrence.result);
+    match occurrence.request {
+        Some(request) => Subject::Approval {
+            call: Some(occurrence.call),
+            request,
+            responses: occurrence.responses.clone(),
+            result: occurrence.result,
+            status,
+        },
+        None => Subject::Call { call: occurrence.call, result: occurrence.result, status },
+    }
+}
+
+fn status(request: Option<&RequestPart>, responses: &[&ResponsePart], result: Option<&ResultPart>) -> Status {
+    let refused = responses.first().map(|first| !first.approved || first.cancel);
+    let in_its_place = responses.first().is_some_and(|first| first.output.is_some());
+    match (result.map(|result| result.settled), refused) {
+        // Some dialects write a denial as an error, or as any other result.
+        (_, Some(true)) | (Some(Settled::Denied), _) => Status::Denied,
+        (Some(Settled::Error), _) => Status::Failed,
+        (Some(Settled::Output), Some(false)) if in_its_place => Status::Answered,
+        (Some(Settled::Output), Some(false)) => Status::Executed,
+        (Some(Settled::Output), None) if request.is_none() => Status::Executed,
+        (None, Some(false)) => Status::Answered,
+        (None, None) if request.is_some() => Status::Pending,
+        (Some(Settled::Output) | None, None) => Status::Unknown,
+    }
+}
+
+/// Questions about calls that the provider itself runs, with their answer.
+fn add_hosted<'a>(
+    history: &'a History,
+    places: &mut HashMap<Identity, Place>,
+    entries: &mut BTreeMap<Place, Entry<'a>>,
+) {
+    let mut answers: HashMap<&str, &ResponsePart> = HashMap::new();
+    for (_, _, part) in each_part(history) {
+        if let Content::Response(response) = part.content() {
+            answers.entry(&response.approval_id).or_insert(response);
+        }
+    }
+    for (place, _, part) in each_part(history).filter(|(_, _, part)| is_hosted(part)) {
+        let Content::Request(request) = part.content() else { continue };
+        if places.remove(&identity(request)).is_none() {
+            continue;
+        }
+        let answer = answers.get(request.approval_id.as_str()).copied();
+        let answer = answer.and_then(|answer| Some((answer, places.remove(&identity(answer))?)));
+        let (responses, answered): (Vec<_>, Vec<_>) = answer.into_iter().unzip();
+        let status = status(Some(request), &responses, None);
+        let subject = Subject::Approval { call: None, request, responses, result: None, status };
+        add(entries, Entry { subject, places: std::iter::once(place).chain(answered).collect() });
+    }
+}
+
+fn is_hosted(part: &Part) -> bool {
+    let kind = |json: &Value| json.get("type").is_some_and(|kind| kind == HOSTED_REQUEST);
+    part.source().is_some_and(|(dialect, json)| dialect == Dialect::OpenaiResponses && kind(json))
+}
+
+/// What was said, and what belongs to nothing.
+fn add_rest<'a>(
+    history: &'a History,
+    places: &HashMap<Identity, Place>,
+    entries: &mut BTreeMap<Place, Entry<'a>>,
+) {
+    let mut said: Option<Entry<'a>> = None;
+    for (place, message, part) in each_part(history) {
+        let alone = |subject| Entry { subject, places: vec![place] };
+        let unlinked = identity_of(part.content()).is_some_and(|part| places.contains_key(&part));
+        let entry = match part.content() {
+            Content::Text(_) | Content::Other => {
+                let follows = said
+                    .as_ref()
+                    .and_then(|said| said.places.last())
+                    .is_some_and(|last| last.message == place.message && last.part + 1 == place.part);
+                if !follows && let Some(said) = said.take() {
+                    add(entries, said);
+                }
+                let entry = said.get_or_insert_with(|| Entry {
+                    subject: Subject::Said { role: message.role(), parts: Vec::new() },
+                    places: Vec::new(),
+                });
+                if let Subject::Said { parts, .. } = &mut entry.subject {
+                    parts.push(part);
+                }
+                entry.places.push(place);
+                continue;
+            }
+            Content::Request(request) => alone(Subject::Request(request)),
+            Content::Response(response) => alone(Subject::Response(response)),
+            Content::Result(result) => alone(Subject::Result(result)),
+            // Every call is an occurrence.
+            Content::Call(_) => continue,
+        };
+        if unlinked {
+            add(entries, entry);
+        }
+    }
+    if let Some(said) = said {
+        add(entries, said);
+    }
+}

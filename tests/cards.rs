@@ -1,0 +1,221 @@
+//! Cards, the way back from a click, and the timeline: what a host relies on where it shows questions to people.
+
+#[path = "cards/clicks.rs"]
+mod clicks;
+#[path = "cards/inert.rs"]
+mod inert;
+#[path = "cards/payloads.rs"]
+mod payloads;
+#[path = "cards/timelines.rs"]
+mod timelines;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callgate::card::{
+    Card, CardWords, FieldKind, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_NOTES, Payload, Resolution, Resolved,
+};
+use callgate::json;
+use callgate::message::{RequestPart, ResponsePart};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn cases(folder: &str) -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cards").join(folder);
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    let case = |path: &PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, json::parse(&fs::read_to_string(path).unwrap()).unwrap())
+    };
+    paths.iter().map(case).collect()
+}
+
+fn record(shown: &str, name: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.bind(|| insta::assert_snapshot!(format!("cards__{name}"), shown));
+}
+
+fn everything(card: &Card) -> String {
+    let json = serde_json::to_string_pretty(&serde_json::to_value(card).unwrap()).unwrap();
+    format!("{json}\n\n{}\n{}\n{}", card.to_text(), card.to_markdown(), card.to_html())
+}
+
+#[test]
+fn cards_that_ask_are_as_recorded() {
+    for (name, case) in cases("pending") {
+        let payload = Payload::read(&case).unwrap();
+        let card = Card::pending(&payload.request, payload.server.as_deref(), &payload.words);
+        record(&everything(&card), &format!("pending__{name}"));
+    }
+}
+
+#[test]
+fn cards_that_tell_are_as_recorded() {
+    for (name, case) in cases("resolved") {
+        let payload = Payload::read(&case).unwrap();
+        let text = |key: &str| case["resolution"].get(key).map(|text| text.as_str().unwrap().to_owned());
+        let member = |key: &str| case["resolution"][key].clone();
+        let resolved = match case["resolution"]["resolved"].as_str().unwrap() {
+            "approved" => Resolved::Approved,
+            "edited" => Resolved::Edited(member("input")),
+            "answered" => Resolved::Answered(member("output")),
+            "denied" => Resolved::Denied,
+            "cancelled" => Resolved::Cancelled,
+            "expired" => Resolved::Expired,
+            other => panic!("{other}"),
+        };
+        let resolution = Resolution { resolved, by: text("by"), at: text("at"), reason: text("reason") };
+        let card = Card::resolved(&payload.request, payload.server.as_deref(), &resolution, &payload.words);
+        record(&everything(&card), &format!("resolved__{name}"));
+    }
+}
+
+fn request(input: Value) -> RequestPart {
+    RequestPart {
+        approval_id: "approval_c1".to_owned(),
+        tool_call_id: "c1".to_owned(),
+        tool_name: Some("refund".to_owned()),
+        input: Some(input),
+        ..RequestPart::default()
+    }
+}
+
+fn pending(input: Value) -> Card {
+    Card::pending(&request(input), None, &CardWords::default())
+}
+
+fn values(card: &Card, kind: FieldKind) -> Vec<&str> {
+    card.fields.iter().filter(|field| field.kind == kind).map(|field| field.value.as_str()).collect()
+}
+
+#[test]
+fn two_values_that_differ_only_where_they_are_cut_look_different() {
+    let long = |end: &str| json!({"note": format!("{}{end}", "a".repeat(5000))});
+    let (one, other) = (pending(long("b")), pending(long("c")));
+    assert!(one.incomplete && other.incomplete);
+    assert_ne!(values(&one, FieldKind::Argument), values(&other, FieldKind::Argument));
+    assert!(one.to_text().contains("more characters not shown"), "{}", one.to_text());
+    let key = |end: &str| json!({ format!("{}{end}", "k".repeat(200)): 1 });
+    assert_ne!(pending(key("b")).fields, pending(key("c")).fields);
+}
+
+#[test]
+fn an_approver_is_told_that_arguments_are_not_shown() {
+    let many = |count: usize| Value::Object((0..count).map(|n| (format!("a{n}"), n.into())).collect());
+    let card = pending(many(MAX_ARGUMENTS + 7));
+    assert_eq!(values(&card, FieldKind::Argument).len(), MAX_ARGUMENTS);
+    assert_eq!(values(&card, FieldKind::LeftOut), [format!("7 of {} arguments", MAX_ARGUMENTS + 7)]);
+    assert!(card.incomplete);
+    assert!(!pending(many(MAX_ARGUMENTS)).incomplete);
+    let silent = RequestPart { input: None, ..request(Value::Null) };
+    let card = Card::pending(&silent, None, &CardWords::default());
+    assert!(card.incomplete && card.to_text().contains("the request does not say them"), "{card:?}");
+}
+
+#[test]
+fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
+    let many: Value =
+        (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<serde_json::Map<_, _>>().into();
+    let mut edited = many.clone();
+    edited["a99"] = json!("changed");
+    let resolution = Resolution { resolved: Resolved::Edited(edited), by: None, at: None, reason: None };
+    let card = Card::resolved(&request(many), None, &resolution, &CardWords::default());
+    let changed = card.fields.iter().find(|field| field.kind.is_argument()).unwrap();
+    assert_eq!(
+        (changed.kind, changed.value.as_str(), changed.was.as_deref()),
+        (FieldKind::Changed, "\"changed\"", Some("99"))
+    );
+}
+
+#[test]
+fn a_number_spelled_otherwise_is_no_change() {
+    let resolution =
+        Resolution { resolved: Resolved::Edited(json!({"amount": 250.0})), by: None, at: None, reason: None };
+    let card = Card::resolved(&request(json!({"amount": 250})), None, &resolution, &CardWords::default());
+    assert!(values(&card, FieldKind::Changed).is_empty(), "{card:?}");
+}
+
+#[test]
+fn an_answer_that_says_several_things_is_shown_as_the_strictest() {
+    let response = |approved, cancel| ResponsePart {
+        approved,
+        cancel,
+        output: Some(json!(1)),
+        edited_input: Some(json!({})),
+        ..ResponsePart::default()
+    };
+    for (response, resolved) in [
+        (response(true, true), Resolved::Cancelled),
+        (response(false, false), Resolved::Denied),
+        (response(true, false), Resolved::Answered(json!(1))),
+    ] {
+        assert_eq!(Resolution::from(&response).resolved, resolved);
+    }
+}
+
+#[test]
+fn names_and_addresses_that_mix_scripts_are_pointed_out() {
+    let note = |tool: &str, input: Value| {
+        let request = RequestPart { tool_name: Some(tool.to_owned()), ..request(input) };
+        values(&Card::pending(&request, None, &CardWords::default()), FieldKind::Note).join("; ")
+    };
+    assert!(
+        note("s\u{435}nd", json!({})).contains(r"the tool name s\u0435nd mixes Latin and Cyrillic letters")
+    );
+    for (input, noted) in [
+        (json!({"to": "ana@ex\u{430}mple.com"}), r"ana@ex\u0430mple.com"),
+        (json!({"deep": [{"url": "see https://p\u{430}ypal.com/x now"}]}), r"https\u003a//p\u0430ypal.com/x"),
+        (json!({"\u{430}mount": 1}), r"\u0430mount"),
+    ] {
+        assert!(note("send", input.clone()).contains(noted), "{input}: {}", note("send", input.clone()));
+    }
+    for input in [
+        json!({"to": "ana@example.com", "text": "Привет, Ana! Größe 3.5"}),
+        json!({"to": "почта@россия.рф", "n": 1.5}),
+        json!({"to": "東京tower.jp"}),
+    ] {
+        assert_eq!(note("send", input.clone()), "", "{input}");
+    }
+    let many: Vec<String> = (0..50).map(|n| format!("a{n}@ex\u{430}mple.com")).collect();
+    let noted = note("send", json!({ "to": many }));
+    assert!(noted.ends_with(&format!("{} more names or addresses mix scripts", 50 - MAX_NOTES)), "{noted}");
+}
+
+#[test]
+fn an_argument_can_t_pass_for_a_line_of_the_card() {
+    let card = pending(json!({"x": "1\n\nTool: harmless", "Tool": "harmless"}));
+    let lines: Vec<String> = card.to_text().lines().map(str::to_owned).collect();
+    assert!(lines.contains(&"Tool: refund".to_owned()));
+    assert!(!lines.contains(&"Tool: harmless".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"  Tool: \"harmless\"".to_owned()), "{lines:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_card_is_never_longer_than_it_may_be(texts in prop::collection::vec("\\PC{0,40}|[<a\u{202e}\u{e0041}]{0,3000}", 8), many in 0..60usize) {
+        let [title, question, approve, deny, tool, server, principal, value] = texts.try_into().unwrap();
+        let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<serde_json::Map<_, _>>().into();
+        let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<serde_json::Map<_, _>>().into();
+        let request = RequestPart {
+            message: Some(question), tool_name: Some(tool), policies: vec![value.clone(); 9], expires_at: Some(value), ..request(input)
+        };
+        let words = CardWords { title: Some(title), approve: Some(approve), deny: Some(deny), text: None };
+        let resolution = Resolution {
+            resolved: Resolved::Edited(edited), by: Some(principal.clone()), at: Some(principal.clone()), reason: Some(principal),
+        };
+        for card in [Card::pending(&request, Some(&server), &words), Card::resolved(&request, Some(&server), &resolution, &words)] {
+            let texts = card.fields.iter().flat_map(|field| [Some(&field.label), Some(&field.value), field.was.as_ref()]).flatten();
+            let texts = texts.chain([&card.title, &card.text]).chain(card.actions.iter().map(|action| &action.label));
+            let length: usize = texts.map(|text| text.chars().count()).sum();
+            prop_assert!(length <= MAX_CARD, "{length}");
+            // The words themselves, and what says that there are more.
+            prop_assert!(card.actions.iter().all(|action| action.label.chars().count() < MAX_BUTTON + 100));
+        }
+    }
+}

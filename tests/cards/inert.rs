@@ -1,0 +1,272 @@
+//! Text from outside stays text, whatever shows it.
+
+use std::sync::LazyLock;
+
+use callgate::card::{Card, CardWords, Resolution, Resolved};
+use callgate::message::RequestPart;
+use callgate::text::{is_hidden, spelled_out, unmarked, unmarked_json, unmarked_message};
+use proptest::prelude::*;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use regex::{Regex, RegexSet};
+use serde_json::{Value, json};
+
+/// Pieces that renderers look out for, so that they meet in generated texts.
+const PIECES: [&str; 60] = [
+    "*",
+    "**",
+    "_",
+    "__",
+    "~",
+    "~~",
+    "`",
+    "```",
+    "<",
+    ">",
+    "</b>",
+    "<!here>",
+    "<@U1>",
+    "<#C1>",
+    "&",
+    "&lt;",
+    "&#64;",
+    "[",
+    "]",
+    "](",
+    "(",
+    ")",
+    "!",
+    "#",
+    "# ",
+    "- ",
+    "+ ",
+    "1. ",
+    "1) ",
+    "> ",
+    "---",
+    "===",
+    "|",
+    "||",
+    "\\",
+    "\\u003c",
+    "\\n",
+    "\n",
+    "\r\n",
+    "\t",
+    " ",
+    "  ",
+    "@",
+    "@here",
+    "everyone",
+    "a",
+    "b7",
+    ":",
+    "://",
+    ":tada:",
+    "www.",
+    ".",
+    "$",
+    "$$",
+    "\u{1b}[31m",
+    "\u{202e}",
+    "\u{200b}",
+    "\u{301}",
+    "é",
+    "\"",
+];
+
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(PIECES.as_slice()).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+        1 => "[a-z]{1,6}",
+    ];
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+}
+
+fn hostile_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![4 => hostile().prop_map(Value::from), 1 => any::<i64>().prop_map(Value::from), 1 => Just(Value::Null)];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((hostile(), inner), 0..4)
+                .prop_map(|entries| entries.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+/// What begins markup, a mention or a link in some renderer.
+static FORBIDDEN: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSet::new([
+        r"[<>&`*~|#^]",
+        r"://",
+        r"(?i)www\.",
+        r"(?i)@(everyone|here|channel|group)",
+        r"(^|[^A-Za-z0-9])@",
+        r"@([^A-Za-z0-9]|$)",
+        r"(^|[^A-Za-z0-9])_|_([^A-Za-z0-9]|$)",
+        r":[A-Za-z0-9_+-]*[A-Za-z_+-][A-Za-z0-9_+-]*:",
+        r":(100|1234):",
+        r"\$[^0-9]|\$$",
+        r"\]\(",
+        r"\\[^unrt]|\\$",
+        r"  |^ | $",
+    ])
+    .unwrap()
+});
+
+/// What no shown text may hold, in any renderer.
+fn assert_without_markup(text: &str) {
+    for c in text.chars() {
+        assert!(!c.is_control() && !is_hidden(c), "{c:?} in {text:?}");
+        assert!(c == ' ' || !c.is_whitespace(), "{c:?} in {text:?}");
+    }
+    let found: Vec<usize> = FORBIDDEN.matches(text).into_iter().collect();
+    assert!(
+        found.is_empty(),
+        "{:?} in {text:?}",
+        found.iter().map(|at| &FORBIDDEN.patterns()[*at]).collect::<Vec<_>>()
+    );
+}
+
+/// The texts that a Markdown renderer with every extension makes of it, in one line; nothing else may be there.
+fn markdown_text(markdown: &str) -> String {
+    let options = Options::all() - Options::ENABLE_SMART_PUNCTUATION;
+    let mut text = String::new();
+    for event in Parser::new_ext(markdown, options) {
+        match event {
+            Event::Text(part) => text.push_str(&part),
+            Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => {}
+            other => panic!("{other:?} in {markdown:?}"),
+        }
+    }
+    text
+}
+
+/// The text that a browser shows of HTML without elements.
+fn html_text(html: &str) -> String {
+    html.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
+}
+
+/// The text that an unmarked one stands for.
+fn original(unmarked: &str) -> String {
+    serde_json::from_str(&format!("\"{}\"", unmarked.replace('"', "\\\""))).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn unmarked_text_has_no_markup_and_stands_for_exactly_one_text(text in hostile()) {
+        let shown = unmarked(&text);
+        assert_without_markup(&shown);
+        // To be read back is to be different for different texts.
+        prop_assert_eq!(original(&shown), text.clone());
+        prop_assert_eq!(markdown_text(&shown), shown.clone());
+        prop_assert_eq!(markdown_text(&format!("before {shown} after")), format!("before {shown} after"));
+        let spelled = spelled_out(&text, usize::MAX).text;
+        prop_assert!(spelled.is_ascii());
+        prop_assert_eq!(original(&spelled), text);
+    }
+
+    #[test]
+    fn an_unmarked_value_is_json_of_the_same_value(value in hostile_value()) {
+        let shown = unmarked_json(&value, usize::MAX).text;
+        prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+        prop_assert_eq!(markdown_text(&format!("value: {shown} end")), format!("value: {shown} end"));
+    }
+
+    #[test]
+    fn a_message_can_be_made_harmless_many_times(text in hostile(), within in hostile()) {
+        let message = unmarked_message(&text, usize::MAX).text;
+        prop_assert_eq!(&unmarked_message(&message, usize::MAX).text, &message);
+        prop_assert_eq!(markdown_text(&message), message.clone());
+        let value = if within.is_empty() { "nothing".to_owned() } else { unmarked(&within) };
+        let around = unmarked_message(&format!("Send {value} now"), usize::MAX).text;
+        prop_assert_eq!(around, format!("Send {value} now"));
+    }
+
+    #[test]
+    fn what_is_cut_is_still_harmless_and_says_how_much_is_missing(text in hostile(), limit in 0..20usize) {
+        let cut = callgate::text::unmarked_up_to(&text, limit);
+        prop_assert!(cut.text.chars().count() <= limit);
+        let whole = original(&cut.text);
+        prop_assert_eq!(whole.chars().count() + cut.left_out, text.chars().count());
+        prop_assert!(text.starts_with(&whole));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_rendered_card_has_the_card_s_own_elements_and_no_others(texts in prop::collection::vec(hostile(), 10), input in hostile_value()) {
+        let [tool, message, server, policy, reason, by, title, approve, deny, key] = texts.try_into().unwrap();
+        let request = RequestPart {
+            approval_id: key.clone(),
+            tool_name: Some(tool),
+            input: Some(json!({ key: input })),
+            message: Some(message),
+            policies: vec![policy.clone()],
+            expires_at: Some(policy.clone()),
+            ..RequestPart::default()
+        };
+        let words = CardWords { title: Some(title), text: None, approve: Some(approve), deny: Some(deny) };
+        let resolution = Resolution { resolved: Resolved::Edited(json!({ by.clone(): reason })), by: Some(by), at: None, reason: Some(policy) };
+        for card in [Card::pending(&request, Some(&server), &words), Card::resolved(&request, Some(&server), &resolution, &words)] {
+            let all = serde_json::to_value(&card).unwrap();
+            assert_texts(&all);
+            assert_own_markdown(&card);
+            assert_own_html(&card);
+            let hidden = |c: char| c != '\n' && (c.is_control() || is_hidden(c));
+            prop_assert!(!card.to_text().contains(hidden));
+            prop_assert_eq!(card.to_text().lines().filter(|line| line.starts_with("Tool: ")).count(), 1);
+        }
+    }
+}
+
+fn assert_texts(value: &Value) {
+    match value {
+        Value::String(text) => {
+            assert!(
+                !text.contains(|c: char| c.is_control() || is_hidden(c) || "<>`*#|^&".contains(c)),
+                "{text:?}"
+            );
+        }
+        Value::Array(items) => items.iter().for_each(assert_texts),
+        Value::Object(map) => map.values().for_each(assert_texts),
+        _ => {}
+    }
+}
+
+fn assert_own_markdown(card: &Card) {
+    let markdown = card.to_markdown();
+    let mut text = String::new();
+    for event in Parser::new_ext(&markdown, Options::all() - Options::ENABLE_SMART_PUNCTUATION) {
+        match event {
+            Event::Text(part) => text.push_str(&part),
+            Event::Start(Tag::Paragraph | Tag::Strong | Tag::List(None) | Tag::Item)
+            | Event::End(TagEnd::Paragraph | TagEnd::Strong | TagEnd::List(false) | TagEnd::Item) => {}
+            other => panic!("{other:?} in {markdown}"),
+        }
+    }
+    for field in &card.fields {
+        assert!(text.contains(&format!("{}: {}", field.label, field.value)), "{} in {text}", field.value);
+    }
+}
+
+fn assert_own_html(card: &Card) {
+    let html = card.to_html();
+    static ELEMENT: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"</?(section|h3|p|dl|dt|dd|button)( [a-z-]+="[^"<>]*")*>"#).unwrap());
+    let plain = ELEMENT.replace_all(&html, "\n");
+    assert!(!plain.contains(['<', '>']), "{html}");
+    let text = html_text(&plain);
+    for field in &card.fields {
+        assert!(text.lines().any(|line| line == field.label), "{} in {text}", field.label);
+        assert!(text.contains(&field.value), "{} in {text}", field.value);
+    }
+}

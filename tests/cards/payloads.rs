@@ -1,0 +1,96 @@
+//! The record that travels with a card.
+
+use callgate::card::{CardWords, MAX_PAYLOAD_BYTES, PAYLOAD_KEY, Payload, PayloadError};
+use callgate::message::RequestPart;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn valid() -> Value {
+    json!({"toolApproval": {"version": 1, "approvalId": "approval_c1", "toolCallId": "c1"}})
+}
+
+#[test]
+fn what_is_wrong_with_a_payload_is_named() {
+    for (key, value, error) in [
+        ("version", json!(2), "version 2 of approval payloads is not known here, only 1; post the card anew"),
+        ("version", json!("1"), "`toolApproval.version` must be a number, and is a string"),
+        ("approvalId", json!(7), "`toolApproval.approvalId` must be a string, and is a number"),
+        ("toolName", Value::Null, "`toolApproval.toolName` must be a string, and is null"),
+        ("policies", json!("p"), "`toolApproval.policies` must be a list of strings, and is a string"),
+        ("policies", json!(["p", 1]), "`toolApproval.policies[1]` must be a string, and is a number"),
+        ("words", json!([]), "`toolApproval.words` must be an object, and is an array"),
+        ("words", json!({"approve": 1}), "`toolApproval.words.approve` must be a string, and is a number"),
+        ("words", json!({"maybe": "x"}), "`toolApproval.words.maybe` is not known"),
+        ("expires", json!("x"), "`toolApproval.expires` is not known"),
+    ] {
+        let mut payload = valid();
+        payload[PAYLOAD_KEY][key] = value;
+        assert_eq!(Payload::read(&payload).unwrap_err().to_string(), error);
+    }
+    for key in ["version", "approvalId", "toolCallId"] {
+        let mut payload = valid();
+        payload[PAYLOAD_KEY].as_object_mut().unwrap().remove(key);
+        assert_eq!(
+            Payload::read(&payload).unwrap_err().to_string(),
+            format!("`toolApproval.{key}` is missing")
+        );
+    }
+    assert_eq!(Payload::read(&json!({"other": 1})), Err(PayloadError::Missing));
+    assert_eq!(
+        Payload::read(&json!({"toolApproval": 5})).unwrap_err().to_string(),
+        "`toolApproval` must be an object, and is a number"
+    );
+    assert!(matches!(Payload::parse("{"), Err(PayloadError::NoJson(_))));
+    let doubled = r#"{"toolApproval": {"version": 1, "version": 1, "approvalId": "a", "toolCallId": "c"}}"#;
+    assert!(matches!(Payload::parse(doubled), Err(PayloadError::NoJson(_))));
+}
+
+#[test]
+fn what_is_too_large_is_neither_written_nor_read() {
+    let of = |input: Value| {
+        Payload::of(RequestPart { input: Some(input), ..Payload::read(&valid()).unwrap().request })
+    };
+    let large = "x".repeat(MAX_PAYLOAD_BYTES);
+    assert!(matches!(of(json!(large)).write(), Err(PayloadError::TooLong { .. })));
+    let mut payload = valid();
+    payload[PAYLOAD_KEY]["input"] = large.clone().into();
+    assert!(matches!(Payload::read(&payload), Err(PayloadError::TooLong { .. })));
+    assert!(matches!(Payload::parse(&payload.to_string()), Err(PayloadError::TooLong { .. })));
+    let deep = (0..1000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    assert_eq!(of(deep.clone()).write(), Err(PayloadError::TooDeep));
+    let mut payload = valid();
+    payload[PAYLOAD_KEY].as_object_mut().unwrap().insert("input".to_owned(), deep);
+    assert_eq!(Payload::read(&payload), Err(PayloadError::TooDeep));
+    let beside = json!({"text": large, PAYLOAD_KEY: valid()[PAYLOAD_KEY]});
+    assert!(Payload::read(&beside).is_ok(), "what the host has beside it does not count");
+}
+
+fn maybe() -> impl Strategy<Value = Option<String>> {
+    prop::option::of("\\PC{0,12}|[\\\\\"\n\u{202e}]{0,3}")
+}
+
+fn input() -> impl Strategy<Value = Option<Value>> {
+    prop::option::of(prop_oneof![
+        Just(Value::Null),
+        Just(serde_json::from_str("{\"n\": 1.50, \"big\": 9007199254740993}").unwrap()),
+        "\\PC{0,12}".prop_map(Value::from),
+    ])
+}
+
+proptest! {
+    #[test]
+    fn a_payload_comes_back_as_it_was_sent(
+        ids in ("\\PC{0,12}", "\\PC{0,12}"), input in input(), texts in prop::collection::vec(maybe(), 11),
+        policies in prop::collection::vec("[a-z]{0,4}", 0..3),
+    ) {
+        let [tool_name, message, expires_at, input_digest, approval_token, conversation, server, title, text, approve, deny] =
+            texts.try_into().unwrap();
+        let request = RequestPart {
+            approval_id: ids.0, tool_call_id: ids.1, tool_name, input, message, policies, expires_at, input_digest, approval_token,
+        };
+        let payload = Payload { request, conversation, server, words: CardWords { title, text, approve, deny } };
+        let written = payload.write().unwrap();
+        prop_assert_eq!(Payload::read(&written).unwrap(), payload.clone());
+        prop_assert_eq!(Payload::parse(&written.to_string()).unwrap(), payload);
+    }
+}
