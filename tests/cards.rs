@@ -48,7 +48,7 @@ fn everything(card: &Card) -> String {
 fn cards_that_ask_are_as_recorded() {
     for (name, case) in cases("pending") {
         let payload = Payload::read(&case).unwrap();
-        let card = Card::pending(&payload.request, payload.server.as_deref(), &payload.words);
+        let card = Card::pending(&payload.request);
         record(&everything(&card), &format!("pending__{name}"));
     }
 }
@@ -69,7 +69,7 @@ fn cards_that_tell_are_as_recorded() {
             other => panic!("{other}"),
         };
         let resolution = Resolution { resolved, by: text("by"), at: text("at"), reason: text("reason") };
-        let card = Card::resolved(&payload.request, payload.server.as_deref(), &resolution, &payload.words);
+        let card = Card::resolved(&payload.request, &resolution);
         record(&everything(&card), &format!("resolved__{name}"));
     }
 }
@@ -85,7 +85,7 @@ fn request(input: Value) -> RequestPart {
 }
 
 fn pending(input: Value) -> Card {
-    Card::pending(&request(input), None, &CardWords::default())
+    Card::pending(&request(input))
 }
 
 fn values(card: &Card, kind: FieldKind) -> Vec<&str> {
@@ -112,7 +112,7 @@ fn an_approver_is_told_that_arguments_are_not_shown() {
     assert!(card.incomplete);
     assert!(!pending(many(MAX_ARGUMENTS)).incomplete);
     let silent = RequestPart { input: None, ..request(Value::Null) };
-    let card = Card::pending(&silent, None, &CardWords::default());
+    let card = Card::pending(&silent);
     assert!(card.incomplete && card.to_text().contains("the request does not say them"), "{card:?}");
 }
 
@@ -123,7 +123,7 @@ fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
     let resolution = Resolution { resolved: Resolved::Edited(edited), by: None, at: None, reason: None };
-    let card = Card::resolved(&request(many), None, &resolution, &CardWords::default());
+    let card = Card::resolved(&request(many), &resolution);
     let changed = card.fields.iter().find(|field| field.kind.is_argument()).unwrap();
     assert_eq!(
         (changed.kind, changed.value.as_str(), changed.was.as_deref()),
@@ -135,7 +135,7 @@ fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
 fn a_number_spelled_otherwise_is_no_change() {
     let resolution =
         Resolution { resolved: Resolved::Edited(json!({"amount": 250.0})), by: None, at: None, reason: None };
-    let card = Card::resolved(&request(json!({"amount": 250})), None, &resolution, &CardWords::default());
+    let card = Card::resolved(&request(json!({"amount": 250})), &resolution);
     assert!(values(&card, FieldKind::Changed).is_empty(), "{card:?}");
 }
 
@@ -161,7 +161,7 @@ fn an_answer_that_says_several_things_is_shown_as_the_strictest() {
 fn names_and_addresses_that_mix_scripts_are_pointed_out() {
     let note = |tool: &str, input: Value| {
         let request = RequestPart { tool_name: Some(tool.to_owned()), ..request(input) };
-        values(&Card::pending(&request, None, &CardWords::default()), FieldKind::Note).join("; ")
+        values(&Card::pending(&request), FieldKind::Note).join("; ")
     };
     assert!(
         note("s\u{435}nd", json!({})).contains(r"the tool name s\u0435nd mixes Latin and Cyrillic letters")
@@ -203,13 +203,13 @@ proptest! {
         let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<serde_json::Map<_, _>>().into();
         let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<serde_json::Map<_, _>>().into();
         let request = RequestPart {
-            message: Some(question), tool_name: Some(tool), policies: vec![value.clone(); 9], expires_at: Some(value), ..request(input)
+            message: Some(question), tool_name: Some(tool), policies: vec![value.clone(); 9], expires_at: Some(value), server: Some(server),
+            card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)
         };
-        let words = CardWords { title: Some(title), approve: Some(approve), deny: Some(deny), text: None };
         let resolution = Resolution {
             resolved: Resolved::Edited(edited), by: Some(principal.clone()), at: Some(principal.clone()), reason: Some(principal),
         };
-        for card in [Card::pending(&request, Some(&server), &words), Card::resolved(&request, Some(&server), &resolution, &words)] {
+        for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let texts = card.fields.iter().flat_map(|field| [Some(&field.label), Some(&field.value), field.was.as_ref()]).flatten();
             let texts = texts.chain([&card.title, &card.text]).chain(card.actions.iter().map(|action| &action.label));
             let length: usize = texts.map(|text| text.chars().count()).sum();

@@ -221,6 +221,7 @@ fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
         input_digest: Some(input_digest),
         server,
         repeats,
+        card,
         approval_token: _,
     } = request.clone()
     else {
@@ -237,6 +238,7 @@ fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
         input_digest,
         server,
         repeats,
+        card,
         approval_token: None,
     })
 }

@@ -8,8 +8,8 @@ mod view;
 
 pub use amount::Amount;
 pub use outcome::{
-    ApprovalDecision, ApprovalRequest, Approved, AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace,
-    Reason, UsedOnceBy, Verdict, reason_code,
+    ApprovalDecision, ApprovalRequest, Approved, AuditEntry, CardWords, Outcome, OutcomeKind, Phase,
+    PolicyTrace, Reason, UsedOnceBy, Verdict, reason_code,
 };
 pub use record::{CallRecord, RecordError, Recorded};
 pub use session::SessionState;

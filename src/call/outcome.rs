@@ -228,6 +228,9 @@ pub struct ApprovalRequest {
     /// How often the same was asked before in the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u64>,
+    /// The policy author's words for the card.
+    #[serde(default, skip_serializing_if = "CardWords::is_empty")]
+    pub card: CardWords,
     /// The seal over all of it, with what Callgate must know again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_token: Option<String>,
@@ -250,6 +253,28 @@ pub struct Approved {
     pub edited: bool,
     /// What keeps the answer from being used twice.
     pub used_once_by: UsedOnceBy,
+}
+
+/// A policy author's words for the card that asks; where one is missing, the card has words of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardWords {
+    /// What stands above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the button that approves says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<String>,
+    /// What the button that denies says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deny: Option<String>,
+}
+
+impl CardWords {
+    /// Whether the card has words of its own for everything.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What people have decided about a call that waited for them.

@@ -17,7 +17,9 @@ mod shown;
 mod timeline;
 
 pub use action::{ActionError, ActionId, Choice, MAX_ACTION_BYTES};
-pub use model::{Action, CARD_VERSION, Card, CardStatus, CardWords, Field, FieldKind, Style};
+pub use model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind, Style};
+
+pub use crate::call::CardWords;
 pub use payload::{MAX_PAYLOAD_BYTES, PAYLOAD_KEY, PAYLOAD_VERSION, Payload, PayloadError};
 pub use resolved::{Resolution, Resolved};
 pub use route::{RouteError, Routed, route, route_payload};

@@ -1,9 +1,10 @@
 //! The card itself: plain data for any renderer.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::action::{ActionId, Choice};
 use super::shown::{MAX_BUTTON, message};
+use crate::call::CardWords;
 
 /// The version of the form of cards.
 pub const CARD_VERSION: u32 = 1;
@@ -160,24 +161,6 @@ impl Style {
             Self::Danger => "danger",
         }
     }
-}
-
-/// The author's own words for a card, already rendered. What is missing is said in ours.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CardWords {
-    /// The title; on a resolved card it follows the word for what happened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The question; without it the request's message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The button that approves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approve: Option<String>,
-    /// The button that denies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deny: Option<String>,
 }
 
 impl Action {

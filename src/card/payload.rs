@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::model::CardWords;
+use crate::call::CardWords;
 use crate::json::{self, JsonType};
 use crate::message::RequestPart;
 use crate::text::{cut, inert};
@@ -18,7 +18,7 @@ pub const PAYLOAD_KEY: &str = "toolApproval";
 const MAX_INPUT_DEPTH: usize = json::MAX_DEPTH - 2;
 
 /// The members of version 1, in the order in which they are written.
-const MEMBERS: [&str; 13] = [
+const MEMBERS: [&str; 14] = [
     "version",
     "approvalId",
     "toolCallId",
@@ -29,9 +29,10 @@ const MEMBERS: [&str; 13] = [
     "expiresAt",
     "inputDigest",
     "approvalToken",
-    "conversation",
     "server",
-    "words",
+    "repeats",
+    "card",
+    "conversation",
 ];
 
 /// The record of a question: `{"toolApproval": {"version": 1, "approvalId": …, …}}`.
@@ -56,10 +57,6 @@ pub struct Payload {
     pub request: RequestPart,
     /// The conversation that it belongs to.
     pub conversation: Option<String>,
-    /// The server that the tool is on.
-    pub server: Option<String>,
-    /// The author's words, so that the resolved card has them too.
-    pub words: CardWords,
 }
 
 /// Why a payload can't be used.
@@ -104,7 +101,7 @@ pub enum PayloadError {
 impl Payload {
     /// The record of a question and nothing more.
     pub fn of(request: RequestPart) -> Self {
-        Self { request, conversation: None, server: None, words: CardWords::default() }
+        Self { request, conversation: None }
     }
 
     /// The payload as JSON. Errors where it is too long or too deep to be read again.
@@ -115,16 +112,12 @@ impl Payload {
             return Err(PayloadError::TooDeep);
         }
         let text = |text: &Option<String>| text.clone().map(Value::from);
-        let words = &self.words;
-        let own_words: Map<String, Value> = [
-            ("title", &words.title),
-            ("text", &words.text),
-            ("approve", &words.approve),
-            ("deny", &words.deny),
-        ]
-        .into_iter()
-        .filter_map(|(key, words)| Some((key.to_owned(), text(words)?)))
-        .collect();
+        let words = &request.card;
+        let own_words: Map<String, Value> =
+            [("title", &words.title), ("approve", &words.approve), ("deny", &words.deny)]
+                .into_iter()
+                .filter_map(|(key, words)| Some((key.to_owned(), text(words)?)))
+                .collect();
         let members: [Option<Value>; MEMBERS.len()] = [
             Some(PAYLOAD_VERSION.into()),
             Some(request.approval_id.clone().into()),
@@ -136,9 +129,10 @@ impl Payload {
             text(&request.expires_at),
             text(&request.input_digest),
             text(&request.approval_token),
-            text(&self.conversation),
-            text(&self.server),
+            text(&request.server),
+            request.repeats.map(Value::from),
             (!own_words.is_empty()).then(|| own_words.into()),
+            text(&self.conversation),
         ];
         let members = MEMBERS.iter().zip(members);
         let record: Map<String, Value> =
@@ -183,9 +177,14 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
         Some(other) => return Err(record.wrong("version", "a number", other)),
     }
     record.only(&MEMBERS)?;
-    let words = match record.map.get("words") {
+    let card = match record.map.get("card") {
         None => CardWords::default(),
-        Some(words) => read_words(Reader { at: ".words".to_owned(), map: as_map(words, ".words")? })?,
+        Some(words) => read_words(Reader { at: ".card".to_owned(), map: as_map(words, ".card")? })?,
+    };
+    let repeats = match record.map.get("repeats") {
+        None => None,
+        Some(Value::Number(number)) if number.as_u64().is_some() => number.as_u64(),
+        Some(other) => return Err(record.wrong("repeats", "a whole number", other)),
     };
     Ok(Payload {
         request: RequestPart {
@@ -198,21 +197,17 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
             expires_at: record.text("expiresAt")?,
             input_digest: record.text("inputDigest")?,
             approval_token: record.text("approvalToken")?,
+            server: record.text("server")?,
+            repeats,
+            card,
         },
         conversation: record.text("conversation")?,
-        server: record.text("server")?,
-        words,
     })
 }
 
 fn read_words(words: Reader<'_>) -> Result<CardWords, PayloadError> {
-    words.only(&["title", "text", "approve", "deny"])?;
-    Ok(CardWords {
-        title: words.text("title")?,
-        text: words.text("text")?,
-        approve: words.text("approve")?,
-        deny: words.text("deny")?,
-    })
+    words.only(&["title", "approve", "deny"])?;
+    Ok(CardWords { title: words.text("title")?, approve: words.text("approve")?, deny: words.text("deny")? })
 }
 
 fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map<String, Value>, PayloadError> {

@@ -5,15 +5,15 @@ use serde_json::Value;
 use super::action::Choice;
 use super::arguments::arguments;
 use super::mixed::notes;
-use super::model::{Action, CARD_VERSION, Card, CardStatus, CardWords, Field, FieldKind};
+use super::model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind};
 use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, Shown, exact, message};
 use crate::message::RequestPart;
 
 impl Card {
-    /// The card for a question that waits. `server` is where the tool lives, if the host knows.
+    /// The card for a question that waits.
     ///
     /// ```
-    /// use callgate::card::{Card, CardWords};
+    /// use callgate::card::Card;
     /// use callgate::message::RequestPart;
     /// use serde_json::json;
     ///
@@ -24,12 +24,13 @@ impl Card {
     ///     message: Some("Refund 250 USD?".into()),
     ///     ..RequestPart::default()
     /// };
-    /// let card = Card::pending(&request, None, &CardWords::default());
+    /// let card = Card::pending(&request);
     /// assert_eq!(card.title, "Approval needed: refund");
     /// assert_eq!(card.actions[0].id, "tool-approval:approve:approval_c1");
     /// ```
-    pub fn pending(request: &RequestPart, server: Option<&str>, words: &CardWords) -> Self {
-        let mut fields = what_is_called(request, server, &[]);
+    pub fn pending(request: &RequestPart) -> Self {
+        let words = &request.card;
+        let mut fields = what_is_called(request, &[]);
         fields.extend(arguments(request.input.as_ref()));
         fields.extend(who_asks(request));
         if let Some(expires) = &request.expires_at {
@@ -39,7 +40,7 @@ impl Card {
             .unwrap_or_else(|| prefixed("Approval needed: ", tool_of(request)));
         let actions =
             [Choice::Approve, Choice::Deny].map(|choice| Action::new(choice, &request.approval_id, words));
-        Self::assemble(CardStatus::Pending, title, question(request, words), fields, actions.into())
+        Self::assemble(CardStatus::Pending, title, question(request), fields, actions.into())
     }
 
     pub(super) fn assemble(
@@ -75,22 +76,21 @@ pub(super) fn prefixed(prefix: &str, shown: Shown) -> Shown {
     Shown { text: format!("{prefix}{}", shown.text), left_out: shown.left_out }
 }
 
-pub(super) fn question(request: &RequestPart, words: &CardWords) -> Shown {
-    let written = message(words.text.as_deref(), MAX_TEXT);
-    written.or_else(|| message(request.message.as_deref(), MAX_TEXT)).unwrap_or_else(|| {
+pub(super) fn question(request: &RequestPart) -> Shown {
+    message(request.message.as_deref(), MAX_TEXT).unwrap_or_else(|| {
         let Shown { text, left_out } = tool_of(request);
         Shown { text: format!("May the agent call {text}?"), left_out }
     })
 }
 
 /// The tool and its server, and what misleads in them, in the arguments and in `others`.
-pub(super) fn what_is_called(request: &RequestPart, server: Option<&str>, others: &[&Value]) -> Vec<Field> {
+pub(super) fn what_is_called(request: &RequestPart, others: &[&Value]) -> Vec<Field> {
     let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request))];
-    if let Some(server) = server {
+    if let Some(server) = &request.server {
         fields.push(Field::new(FieldKind::Server, "Server", exact(server, MAX_NAME)));
     }
     let inputs: Vec<&Value> = request.input.iter().chain(others.iter().copied()).collect();
-    fields.extend(notes(request.tool_name.as_deref(), server, &inputs));
+    fields.extend(notes(request.tool_name.as_deref(), request.server.as_deref(), &inputs));
     fields
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::arguments::{arguments, changes};
-use super::model::{Card, CardStatus, CardWords, Field, FieldKind};
+use super::model::{Card, CardStatus, Field, FieldKind};
 use super::pending::{prefixed, question, tool_of, what_is_called, who_asks};
 use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, exact, message, value};
 use crate::message::{RequestPart, ResponsePart};
@@ -67,27 +67,22 @@ impl From<&ResponsePart> for Resolution {
 
 impl Card {
     /// The card that takes the place of the one that asked.
-    pub fn resolved(
-        request: &RequestPart,
-        server: Option<&str>,
-        resolution: &Resolution,
-        words: &CardWords,
-    ) -> Self {
+    pub fn resolved(request: &RequestPart, resolution: &Resolution) -> Self {
         let (status, word) = resolution.resolved.status();
-        let title = message(words.title.as_deref(), MAX_TITLE).unwrap_or_else(|| tool_of(request));
+        let title = message(request.card.title.as_deref(), MAX_TITLE).unwrap_or_else(|| tool_of(request));
         let mut fields = Vec::new();
         match &resolution.resolved {
             Resolved::Edited(edited) => {
-                fields.extend(what_is_called(request, server, &[edited]));
+                fields.extend(what_is_called(request, &[edited]));
                 fields.extend(changes(request.input.as_ref(), edited));
             }
             Resolved::Answered(output) => {
-                fields.extend(what_is_called(request, server, &[]));
+                fields.extend(what_is_called(request, &[]));
                 fields.extend(arguments(request.input.as_ref()));
                 fields.push(Field::new(FieldKind::Answer, "Answer", value(output, MAX_VALUE)));
             }
             _ => {
-                fields.extend(what_is_called(request, server, &[]));
+                fields.extend(what_is_called(request, &[]));
                 fields.extend(arguments(request.input.as_ref()));
             }
         }
@@ -99,6 +94,6 @@ impl Card {
         ] {
             fields.extend(told.map(|told| Field::new(kind, label, told)));
         }
-        Self::assemble(status, prefixed(word, title), question(request, words), fields, Vec::new())
+        Self::assemble(status, prefixed(word, title), question(request), fields, Vec::new())
     }
 }

@@ -129,7 +129,7 @@ fn identity_of(content: &Content) -> Option<Identity> {
         Content::Result(result) => Some(identity(result)),
         Content::Request(request) => Some(identity(request)),
         Content::Response(response) => Some(identity(response)),
-        Content::Text(_) | Content::Other => None,
+        Content::Text(_) | Content::State(_) | Content::Other => None,
     }
 }
 
@@ -225,7 +225,7 @@ fn add_rest<'a>(
         let alone = |subject| Entry { subject, places: vec![place] };
         let unlinked = identity_of(part.content()).is_some_and(|part| places.contains_key(&part));
         let entry = match part.content() {
-            Content::Text(_) | Content::Other => {
+            Content::Text(_) | Content::State(_) | Content::Other => {
                 let follows = said
                     .as_ref()
                     .and_then(|said| said.places.last())

@@ -6,13 +6,9 @@ mod record;
 mod store;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
-<<<<<<< HEAD
 pub(crate) use guard::{before, guarded};
-pub use record::{Page, Record, RecordKey, Write};
-pub(crate) use store::in_time;
-=======
 pub use record::{LARGEST_RECORD, Page, Record, RecordKey, Write};
->>>>>>> filestore
+pub(crate) use store::in_time;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };

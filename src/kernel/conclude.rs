@@ -155,6 +155,7 @@ impl Settling<'_> {
             input_digest: json::digest(view.input).to_string(),
             server: call.server.clone(),
             repeats: None,
+            card: gate::card_words(&self.subject, approvals, shown.view(view), |text| shown.text(text)),
             approval_token: None,
         }
     }

@@ -9,9 +9,9 @@ use super::limits::{self, Pending};
 use super::shown::Shown;
 use super::trace::{PolicyRef, Trace};
 use crate::authoring::Polarity;
-use crate::call::{CallView, Phase, Reason, SessionState, Verdict, reason_code};
+use crate::call::{CallView, CardWords, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Counted, Kind, Limit, Measure};
+use crate::middleware::{CardTemplates, Counted, Kind, Limit, Measure};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
@@ -292,6 +292,22 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
         }
     });
     questions.collect::<Vec<_>>().join(" ")
+}
+
+/// The words of the first policy that has some for the card.
+pub(super) fn card_words(
+    subject: &Subject<'_>,
+    approvals: &[PolicyRef],
+    view: CallView<'_>,
+    hide: impl Fn(&str) -> String,
+) -> CardWords {
+    let mut templates = approvals.iter().filter_map(|reference| match &subject.policy(*reference)?.kind {
+        Kind::Approval(approval) if !approval.card.is_empty() => Some(&approval.card),
+        _ => None,
+    });
+    let Some(CardTemplates { title, approve, deny }) = templates.next() else { return CardWords::default() };
+    let title = title.as_ref().map(|template| hide(&template.render(&view, &[]).text));
+    CardWords { title, approve: approve.clone(), deny: deny.clone() }
 }
 
 /// A policy's message, or what stands in for it.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::history::Role;
 use super::part::{Content, Part};
-use crate::call::ApprovalRequest;
+use crate::call::{ApprovalRequest, CardWords};
 
 const REQUEST: &str = "tool-approval-request";
 const RESPONSE: &str = "tool-approval-response";
@@ -40,6 +40,8 @@ pub struct RequestPart {
     pub server: Option<String>,
     /// How often the same was asked before in the session.
     pub repeats: Option<u64>,
+    /// The policy author's words for the card.
+    pub card: CardWords,
     /// The seal over all of it, with what Callgate must know again.
     pub approval_token: Option<String>,
 }
@@ -57,6 +59,7 @@ impl From<&ApprovalRequest> for RequestPart {
             input_digest: Some(request.input_digest.clone()),
             server: request.server.clone(),
             repeats: request.repeats,
+            card: request.card.clone(),
             approval_token: request.approval_token.clone(),
         }
     }
@@ -232,6 +235,10 @@ fn read_request(map: &Map<String, Value>) -> Option<RequestPart> {
             None | Some(Value::Null) => None,
             Some(repeats) => Some(repeats.as_u64()?),
         },
+        card: match map.get("card") {
+            None | Some(Value::Null) => CardWords::default(),
+            Some(words) => CardWords::deserialize(words).ok()?,
+        },
         approval_token: text(map, "approvalToken")?,
     })
 }
@@ -295,6 +302,7 @@ fn write_request(request: &RequestPart) -> Value {
         ("inputDigest", request.input_digest.clone().map(Value::from)),
         ("server", request.server.clone().map(Value::from)),
         ("repeats", request.repeats.map(Value::from)),
+        ("card", (!request.card.is_empty()).then(|| serde_json::to_value(&request.card).ok()).flatten()),
         ("approvalToken", request.approval_token.clone().map(Value::from)),
     ])
 }

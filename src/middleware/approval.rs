@@ -187,6 +187,11 @@ impl Edits {
 }
 
 impl CardTemplates {
+    /// Whether the policy says nothing of the card.
+    pub fn is_empty(&self) -> bool {
+        self.title.is_none() && self.approve.is_none() && self.deny.is_none()
+    }
+
     fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
         let text = |name: &str| node.get(name).and_then(Node::as_str).map(str::to_owned);
         let (approve, deny) = (text("approve"), text("deny"));

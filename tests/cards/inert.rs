@@ -212,11 +212,12 @@ proptest! {
             message: Some(message),
             policies: vec![policy.clone()],
             expires_at: Some(policy.clone()),
+            server: Some(server),
+            card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) },
             ..RequestPart::default()
         };
-        let words = CardWords { title: Some(title), text: None, approve: Some(approve), deny: Some(deny) };
         let resolution = Resolution { resolved: Resolved::Edited(json!({ by.clone(): reason })), by: Some(by), at: None, reason: Some(policy) };
-        for card in [Card::pending(&request, Some(&server), &words), Card::resolved(&request, Some(&server), &resolution, &words)] {
+        for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let all = serde_json::to_value(&card).unwrap();
             assert_texts(&all);
             assert_own_markdown(&card);

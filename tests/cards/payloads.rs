@@ -18,9 +18,9 @@ fn what_is_wrong_with_a_payload_is_named() {
         ("toolName", Value::Null, "`toolApproval.toolName` must be a string, and is null"),
         ("policies", json!("p"), "`toolApproval.policies` must be a list of strings, and is a string"),
         ("policies", json!(["p", 1]), "`toolApproval.policies[1]` must be a string, and is a number"),
-        ("words", json!([]), "`toolApproval.words` must be an object, and is an array"),
-        ("words", json!({"approve": 1}), "`toolApproval.words.approve` must be a string, and is a number"),
-        ("words", json!({"maybe": "x"}), "`toolApproval.words.maybe` is not known"),
+        ("card", json!([]), "`toolApproval.card` must be an object, and is an array"),
+        ("card", json!({"approve": 1}), "`toolApproval.card.approve` must be a string, and is a number"),
+        ("card", json!({"maybe": "x"}), "`toolApproval.card.maybe` is not known"),
         ("expires", json!("x"), "`toolApproval.expires` is not known"),
     ] {
         let mut payload = valid();
@@ -80,15 +80,17 @@ fn input() -> impl Strategy<Value = Option<Value>> {
 proptest! {
     #[test]
     fn a_payload_comes_back_as_it_was_sent(
-        ids in ("\\PC{0,12}", "\\PC{0,12}"), input in input(), texts in prop::collection::vec(maybe(), 11),
+        ids in ("\\PC{0,12}", "\\PC{0,12}"), input in input(), texts in prop::collection::vec(maybe(), 10),
+        repeats in prop::option::of(0..9u64),
         policies in prop::collection::vec("[a-z]{0,4}", 0..3),
     ) {
-        let [tool_name, message, expires_at, input_digest, approval_token, conversation, server, title, text, approve, deny] =
+        let [tool_name, message, expires_at, input_digest, approval_token, conversation, server, title, approve, deny] =
             texts.try_into().unwrap();
         let request = RequestPart {
             approval_id: ids.0, tool_call_id: ids.1, tool_name, input, message, policies, expires_at, input_digest, approval_token,
+            server, repeats, card: CardWords { title, approve, deny },
         };
-        let payload = Payload { request, conversation, server, words: CardWords { title, text, approve, deny } };
+        let payload = Payload { request, conversation };
         let written = payload.write().unwrap();
         prop_assert_eq!(Payload::read(&written).unwrap(), payload.clone());
         prop_assert_eq!(Payload::parse(&written.to_string()).unwrap(), payload);
