@@ -42,6 +42,9 @@ pub mod engine;
 // Trying: policy tests.
 pub mod suite;
 
+// Advising: what is probably not meant.
+pub mod lint;
+
 // Changing: rules taken in anew.
 pub mod reload;
 

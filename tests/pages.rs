@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::{self, Diagnostics, SourceMap, render};
-use callgate::{policy, suite};
+use callgate::lint::{Beside, LINTS, Needs, lint};
+use callgate::{policy, suite, tools};
 
 /// The fenced rules file of a section, if it has one.
 fn example<'a>(page: &'a str, section: &str) -> Option<&'a str> {
@@ -26,6 +27,25 @@ fn read_tests(name: &str, text: &str) -> (Diagnostics, SourceMap) {
     (loaded.diagnostics, loaded.sources)
 }
 
+/// The tools and the tests that the examples of lints go by, where these need them.
+const TOOLS: &str = r#"[
+    {"name": "refund", "input_schema": {"type": "object", "properties": {
+        "amount": {"type": "number"}, "currency": {"enum": ["eur", "usd"]}}}},
+    {"name": "sendEmail"}
+]"#;
+const TESTS: &str = "cases: [ { name: none, call: { tool: sendEmail }, expect: { policy: no-mail } } ]";
+
+fn read_lints(needs: Option<Needs>, name: &str, text: &str) -> (Diagnostics, SourceMap) {
+    let tools = tools::read_list(TOOLS).unwrap();
+    let tests = suite::load_texts([("rules.test.yaml", TESTS)]);
+    let beside = Beside {
+        tools: (needs == Some(Needs::Tools)).then_some(&tools),
+        tests: (needs == Some(Needs::Tests)).then_some(&tests),
+    };
+    let linted = lint(policy::build_texts([(name, text)]), &beside);
+    (linted.built.diagnostics, linted.built.sources)
+}
+
 #[test]
 fn each_page_shows_its_mistake_and_the_mended_file() {
     let mut shown = 0;
@@ -35,7 +55,12 @@ fn each_page_shows_its_mistake_and_the_mended_file() {
         assert_eq!(bad.is_some(), good.is_some(), "{id} shows one of two examples");
         let (Some(bad), Some(good)) = (bad, good) else { continue };
         shown += 1;
-        let read = if id.starts_with("CG6") { read_tests } else { read_rules };
+        let needs = LINTS.iter().find(|lint| lint.code == *code).map(|lint| lint.needs);
+        let read = |name: &str, text: &str| match id.get(..3) {
+            Some("CG5") => read_lints(needs, name, text),
+            Some("CG6") => read_tests(name, text),
+            _ => read_rules(name, text),
+        };
         let (diagnostics, sources) = read("bad.yaml", bad);
         let text = render::text(&diagnostics, &sources, false);
         let codes: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();

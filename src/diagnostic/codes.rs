@@ -1,7 +1,7 @@
 //! The table of diagnostic codes. Append only: a number that was in a release is never given another meaning.
 //!
 //! Ranges: CG0xx files, CG1xx YAML, CG2xx shape (keys and types), CG3xx values (patterns, paths, expressions), CG4xx the
-//! bundle as a whole, CG6xx policy tests. Lints have CG5xx.
+//! bundle as a whole, CG5xx lints (warnings), CG6xx policy tests.
 
 use super::Severity;
 
@@ -25,7 +25,7 @@ macro_rules! codes {
             pub static $constant: Code = Code {
                 id: $id,
                 name: $name,
-                severity: Severity::Error,
+                severity: severity($id),
                 page: include_str!(concat!("pages/", $id, ".md")),
             };
         )*
@@ -74,12 +74,45 @@ codes! {
     MISSING_QUANTIFIER = "CG403" "quantifier-needed";
     MISSING_MATCHER = "CG404" "matcher-needed";
 
+    CONTRADICTING_TESTS = "CG501" "contradicting-tests";
+    UNKNOWN_TOOL = "CG502" "unknown-tool";
+    UNKNOWN_ARGUMENT = "CG503" "unknown-argument";
+    TEST_OF_WRONG_TYPE = "CG504" "test-of-wrong-type";
+    UNKNOWN_ENUM_VALUE = "CG505" "unknown-enum-value";
+    SHADOWED_POLICY = "CG506" "shadowed-policy";
+    DUPLICATE_POLICY = "CG507" "duplicate-policy";
+    OVERLAPPING_POLICIES = "CG508" "overlapping-policies";
+    MOOT_BEHIND_RESPOND = "CG509" "moot-behind-respond";
+    GATE_BEHIND_TRANSFORM = "CG510" "gate-behind-transform";
+    ESCAPE_BY_ABSENCE = "CG511" "escape-by-absence";
+    ANY_OF_SEVERAL = "CG512" "any-of-several";
+    UNANCHORED_REGEX = "CG513" "unanchored-regex";
+    COSTLY_REGEX = "CG514" "costly-regex";
+    COSTLY_SCRIPT = "CG515" "costly-script";
+    CACHE_OF_CHANGES = "CG516" "cache-of-changes";
+    CACHE_SHARED_TOO_WIDELY = "CG517" "cache-shared-too-widely";
+    KEY_CHOSEN_BY_CLIENT = "CG518" "key-chosen-by-client";
+    SECRET_IN_RULES = "CG519" "secret-in-rules";
+    QUESTION_SHOWS_REDACTED = "CG520" "question-shows-redacted";
+    NOTHING_RESTRICTED = "CG521" "nothing-restricted";
+    UNTESTED_POLICY = "CG522" "untested-policy";
+    ALLOWANCE_WITHOUT_REASON = "CG523" "allowance-without-reason";
+    UNUSED_ALLOWANCE = "CG524" "unused-allowance";
+
     INVALID_TIME = "CG601" "invalid-time";
     INVALID_TOOLS = "CG602" "invalid-tools";
     NOTHING_EXPECTED = "CG603" "nothing-expected";
     NOTHING_CALLED = "CG604" "nothing-called";
     DUPLICATE_CASE = "CG605" "duplicate-case";
     UNKNOWN_POLICY = "CG606" "unknown-policy";
+}
+
+/// What is found wrong is an error, what a lint finds a warning.
+const fn severity(id: &str) -> Severity {
+    match id.as_bytes() {
+        [b'C', b'G', b'5', ..] => Severity::Warning,
+        _ => Severity::Error,
+    }
 }
 
 /// The code with this id (`CG201`) or name (`unknown-key`), letter case aside.

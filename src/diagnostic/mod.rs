@@ -1,11 +1,13 @@
 //! What is wrong, where, and what to do: the words in which every room reports problems of rules files.
 
 mod codes;
+mod fix;
 pub mod render;
 mod span;
 
 pub use codes::*;
 pub use codes::{ALL, Code, by_name};
+pub use fix::{Edit, Fix};
 pub use span::{Location, Source, SourceId, SourceMap, Span};
 
 use serde::Serialize;
@@ -46,6 +48,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// The policy concerned, by id.
     pub policy: Option<String>,
+    /// What a program can do about it.
+    pub fix: Option<Fix>,
 }
 
 impl Diagnostic {
@@ -59,6 +63,7 @@ impl Diagnostic {
             labels: Vec::new(),
             help: None,
             policy: None,
+            fix: None,
         }
     }
 
@@ -72,6 +77,7 @@ impl Diagnostic {
             labels: Vec::new(),
             help: None,
             policy: None,
+            fix: None,
         }
     }
 
@@ -79,6 +85,13 @@ impl Diagnostic {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// Says what a program can do about it, where it can.
+    #[must_use]
+    pub fn fix(mut self, fix: Option<Fix>) -> Self {
+        self.fix = fix;
         self
     }
 
@@ -130,6 +143,11 @@ impl Diagnostics {
     /// The diagnostics in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
+    }
+
+    /// Leaves out those of which this is not true.
+    pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
+        self.list.retain(keep);
     }
 
     /// The diagnostics added since there were `count`, to be completed in place.

@@ -161,7 +161,17 @@ impl Chains {
         });
     }
 
-    pub(super) fn link(&self, server: &str, tool: &str) -> Chain {
+    /// The policies that may concern a tool of a server, in the order in which they act. A call without server has the
+    /// empty name.
+    pub fn concerning(&self, server: &str, tool: &str) -> Vec<u32> {
+        let mut indices = self.fitting(tool);
+        indices
+            .retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
+        indices
+    }
+
+    /// Those whose patterns for tools fit, whatever the server.
+    pub fn fitting(&self, tool: &str) -> Vec<u32> {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
         let fitting = self.patterns.matches(tool);
         let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();
@@ -169,7 +179,10 @@ impl Chains {
         indices.sort_unstable();
         indices.dedup();
         indices
-            .retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
+    }
+
+    pub(super) fn link(&self, server: &str, tool: &str) -> Chain {
+        let indices = self.concerning(server, tool);
         let in_phase = |phase| {
             let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()

@@ -23,7 +23,7 @@ use crate::diagnostic::{Diagnostics, SourceMap, Span};
 use crate::json::Digest;
 use crate::matcher::Matcher;
 use crate::middleware::Kind;
-use crate::source::{self, Loaded};
+use crate::source::{self, Loaded, LoadedFile};
 
 /// Whether a policy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Built {
     pub diagnostics: Diagnostics,
     /// The files, so that diagnostics can be shown.
     pub sources: SourceMap,
+    /// What the rules files say, in their order, with the place of every word.
+    pub files: Vec<LoadedFile>,
     /// The files beside the rules that policies draw on, also those that can't be read.
     pub drawn_files: Vec<PathBuf>,
 }
@@ -86,5 +88,5 @@ fn build_loaded(loaded: Loaded) -> Built {
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);
     let chains = (!diagnostics.has_errors()).then(|| Chains::compile(plan(bundle)));
-    Built { chains, diagnostics, sources, drawn_files }
+    Built { chains, diagnostics, sources, files, drawn_files }
 }

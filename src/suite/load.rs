@@ -49,6 +49,11 @@ fn read_all(loaded: Loaded) -> LoadedSuite {
 }
 
 impl LoadedSuite {
+    /// The ids of the policies that tests name.
+    pub fn policies_named(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|(_, id)| id.as_str())
+    }
+
     /// Reports the policies that tests name and the bundle does not have.
     pub fn check_against(&mut self, chains: &Chains) {
         let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();

@@ -1,0 +1,43 @@
+//! Permissions for which one good value among several is enough.
+
+use super::checked::Checked;
+use super::condition::{Each, WrittenTest};
+use super::{Lint, Needs};
+use crate::call::Root;
+use crate::diagnostic::{ANY_OF_SEVERAL, Diagnostics};
+
+pub(super) static LINT: Lint = Lint { code: &ANY_OF_SEVERAL, needs: Needs::Nothing, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for written in &checked.policies {
+        let permits = written.is(&["allow", "respond"]);
+        let restricts = written.is(&["deny", "halt", "approval"]);
+        for test in written.tests.iter().filter(|test| is_of_several(test)) {
+            // Under `not` a restriction is lifted by what passes, and a permission is given by what does not.
+            let lifts = (permits && test.positive) || (restricts && !test.positive);
+            if !lifts {
+                continue;
+            }
+            let said = test.operator("each");
+            let span = said.map_or(test.place.span, |each| each.value.span);
+            let path = test.path.text();
+            let message = match permits {
+                true => {
+                    format!("one value of `{path}` that passes permits the call, whatever the others are")
+                }
+                false => format!("one value of `{path}` that passes lifts this, whatever the others are"),
+            };
+            found.push(
+                written
+                    .tells(&ANY_OF_SEVERAL, span, message)
+                    .help("write `each: every` if all of them must pass"),
+            );
+        }
+    }
+}
+
+fn is_of_several(test: &WrittenTest<'_>) -> bool {
+    let permissive =
+        test.operators().any(|operator| !["ne", "not_in", "type", "length"].contains(&operator.key.as_str()));
+    test.each == Each::Any && !test.path.is_singular() && test.path.root() == Root::Input && permissive
+}

@@ -1,0 +1,104 @@
+//! Caches in front of tools that change something.
+
+use serde_json::Value;
+
+use super::checked::Checked;
+use super::{Lint, Needs};
+use crate::diagnostic::{CACHE_OF_CHANGES, Diagnostics};
+use crate::matcher::NamePattern;
+
+pub(super) static LINT: Lint = Lint { code: &CACHE_OF_CHANGES, needs: Needs::Nothing, check };
+
+/// How the names of tools begin that change something.
+const CHANGING: [&str; 40] = [
+    "add", "approve", "append", "archive", "book", "buy", "cancel", "charge", "clear", "close", "commit",
+    "create", "delete", "deploy", "disable", "drop", "edit", "enable", "grant", "insert", "invite", "merge",
+    "modify", "move", "pay", "post", "publish", "purge", "push", "refund", "remove", "rename", "reset",
+    "revoke", "send", "submit", "transfer", "update", "upload", "write",
+];
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for written in checked.acting().filter(|written| written.is(&["cache"])) {
+        for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
+            let name = match pattern {
+                NamePattern::Exact(name) => name.as_str(),
+                NamePattern::Glob(glob) => glob.split('*').next().unwrap_or_default(),
+                NamePattern::Regex(_) => continue,
+            };
+            let said: Vec<bool> = checked
+                .tools
+                .iter()
+                .filter(|tool| pattern.matches(&tool.name))
+                .filter_map(|tool| changes(tool.annotations.as_ref()?))
+                .collect();
+            let why = if said.contains(&true) {
+                "its server says so (`readOnlyHint: false`)"
+            } else if said.is_empty()
+                && first_word(name).is_some_and(|word| CHANGING.contains(&word.as_str()))
+            {
+                "its name says so"
+            } else {
+                continue;
+            };
+            let message = format!(
+                "`{}` may change something: {why}, and a cached answer changes nothing",
+                pattern.text()
+            );
+            found.push(
+                written
+                    .tells(&CACHE_OF_CHANGES, node.span, message)
+                    .label(written.kind.key_span, "the second of two equal calls does not reach the tool")
+                    .help("cache what only reads; name what changes it under `invalidate_on`"),
+            );
+        }
+    }
+}
+
+/// What the hints of a tool say, if they say it.
+fn changes(annotations: &Value) -> Option<bool> {
+    let hint = |name: &str| annotations.get(name).and_then(Value::as_bool);
+    match (hint("readOnlyHint"), hint("destructiveHint")) {
+        (Some(read_only), _) => Some(!read_only),
+        (None, Some(true)) => Some(true),
+        (None, _) => None,
+    }
+}
+
+/// The first word of a name, behind what it belongs to: `create` of `createRefund`, `create-refund` and `shop.create_refund`. A
+/// word that does not end is none: `post` of `postal_codes`.
+fn first_word(name: &str) -> Option<String> {
+    let own = name.rsplit(['.', '/', ':']).find(|part| !part.is_empty())?;
+    let own = own.rsplit("__").next().unwrap_or(own);
+    let first = own.chars().next()?;
+    let mut end = own.len();
+    for (at, c) in own.char_indices().skip(1) {
+        if !c.is_alphanumeric()
+            || (c.is_uppercase() && !own.starts_with(|_: char| first.is_uppercase() && at == 1))
+        {
+            end = at;
+            break;
+        }
+    }
+    own.get(..end).map(str::to_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_of_a_name_is_what_it_does() {
+        for (name, word) in [
+            ("createRefund", "create"),
+            ("create_refund", "create"),
+            ("shop.create-refund", "create"),
+            ("mcp__shop__create_refund", "create"),
+            ("CreateRefund", "create"),
+            ("send", "send"),
+            ("postal_codes", "postal"),
+            ("listUpdates", "list"),
+        ] {
+            assert_eq!(first_word(name).as_deref(), Some(word), "{name}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Tests of one place that no value passes together.
+
+use serde_json::Value;
+
+use super::checked::Checked;
+use super::condition::{Each, WrittenTest};
+use super::cover::value_passes;
+use super::scalars::{is_literal, order};
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::diagnostic::{CONTRADICTING_TESTS, Diagnostic, Diagnostics, Span};
+use crate::json::{self, JsonType};
+use crate::source::{Entry, Node};
+
+pub(super) static LINT: Lint = Lint { code: &CONTRADICTING_TESTS, needs: Needs::Nothing, check };
+
+/// Of more tests of one place in one policy, the first are compared.
+const MOST_COMPARED: usize = 32;
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for written in &checked.policies {
+        // What is absent passes these tests, whatever they ask.
+        let tests: Vec<&WrittenTest<'_>> = written
+            .tests
+            .iter()
+            .filter(|test| test.path.is_singular() && test.each != Each::None && !test.absence_counts)
+            .collect();
+        let mut asked: Vec<(&WrittenTest<'_>, &Entry)> = Vec::new();
+        for test in &tests {
+            asked.extend(test.operators().map(|operator| (*test, operator)));
+        }
+        for (place, (test, operator)) in asked.iter().enumerate().take(MOST_COMPARED) {
+            let before = asked.iter().take(place);
+            let excluded = before.rev().find(|(other, earlier)| {
+                together(written, test, other) && exclude_each_other(earlier, operator)
+            });
+            if let Some((_, earlier)) = excluded {
+                found.push(contradiction(written, test, operator, (earlier.key_span, earlier)));
+            }
+        }
+        for test in tests.iter().filter(|test| test.exists() == Some(false)) {
+            absent_and_tested(written, test, &asked, found);
+        }
+    }
+}
+
+/// Whether two tests are of one place and must hold together.
+fn together(written: &Written<'_>, a: &WrittenTest<'_>, b: &WrittenTest<'_>) -> bool {
+    a.path.text() == b.path.text()
+        && a.exists() != Some(false)
+        && b.exists() != Some(false)
+        && (written.scopes.holds_with(a.scope, b.scope) || written.scopes.holds_with(b.scope, a.scope))
+}
+
+fn contradiction(
+    written: &Written<'_>,
+    test: &WrittenTest<'_>,
+    operator: &Entry,
+    (span, earlier): (Span, &Entry),
+) -> Diagnostic {
+    let message = format!(
+        "no value of `{}` passes both `{}` and `{}`",
+        test.path.text(),
+        shown(earlier),
+        shown(operator)
+    );
+    let whole = Span::new(operator.key_span.source, operator.key_span.start, operator.value.span.end);
+    written
+        .tells(&CONTRADICTING_TESTS, whole, message)
+        .label(span, "the other test")
+        .help("all tests that stand together must hold; put what may hold instead under `any:`")
+}
+
+fn absent_and_tested(
+    written: &Written<'_>,
+    test: &WrittenTest<'_>,
+    asked: &[(&WrittenTest<'_>, &Entry)],
+    found: &mut Diagnostics,
+) {
+    let other = asked.iter().find(|(other, _)| {
+        let same = std::ptr::eq(other.node, test.node);
+        let path = other.path.text() == test.path.text();
+        path && (same
+            || (other.exists() != Some(false) && written.scopes.holds_with(test.scope, other.scope)))
+    });
+    let (Some((other, operator)), Some(exists)) = (other, test.operator("exists")) else { return };
+    let path = test.path.text();
+    let message = match std::ptr::eq(other.node, test.node) {
+        true => format!("`{}` is never asked of `{path}`, which must be absent", shown(operator)),
+        false => format!("`{path}` must be absent, and pass `{}`", shown(operator)),
+    };
+    let diagnostic = written
+        .tells(&CONTRADICTING_TESTS, operator.key_span, message)
+        .label(exists.key_span, "here it must be absent")
+        .help("leave one of the two out, or put them under `any:` as items of their own");
+    found.push(diagnostic);
+}
+
+fn shown(operator: &Entry) -> String {
+    format!("{}: {}", operator.key, super::scalars::shown(&operator.value.to_json()))
+}
+
+/// Whether certainly no value passes both operators.
+fn exclude_each_other(a: &Entry, b: &Entry) -> bool {
+    if !is_literal(&a.value) || !is_literal(&b.value) {
+        return false;
+    }
+    none_of_the_values(a, b) || none_of_the_values(b, a) || apart(a, b) || apart(b, a) || typed_apart(a, b)
+}
+
+/// `a` names the only values, and none of them passes `b`.
+fn none_of_the_values(a: &Entry, b: &Entry) -> bool {
+    let values: &[Node] = match a.key.as_str() {
+        "eq" => std::slice::from_ref(&a.value),
+        "in" => a.value.items().unwrap_or_default(),
+        _ => return false,
+    };
+    let judged = match b.key.as_str() {
+        "starts_with" | "ends_with" | "contains" => values.iter().all(|value| value.as_str().is_some()),
+        "ne" | "not_in" | "eq" | "in" => true,
+        "gt" | "gte" | "lt" | "lte" => values.iter().all(|value| order(value, &b.value).is_some()),
+        _ => false,
+    };
+    let passes = |value: &Node| match b.key.as_str() {
+        // Beside a value of another type these are undecided, which is another matter.
+        "ne" => !json::equal(&value.to_json(), &b.value.to_json()),
+        "not_in" => !b.value.items().is_some_and(|items| contains(items, value)),
+        _ => value_passes(value, b),
+    };
+    judged && !values.is_empty() && !values.iter().any(passes)
+}
+
+fn contains(items: &[Node], value: &Node) -> bool {
+    items.iter().any(|item| json::equal(&item.to_json(), &value.to_json()))
+}
+
+/// `low` asks for more than `high` allows.
+fn apart(low: &Entry, high: &Entry) -> bool {
+    let Some(order) = order(&low.value, &high.value) else { return false };
+    match (low.key.as_str(), high.key.as_str()) {
+        ("gte", "lte") => order.is_gt(),
+        ("gt" | "gte", "lt" | "lte") => order.is_ge(),
+        _ => false,
+    }
+}
+
+/// The two ask for values of different types.
+fn typed_apart(a: &Entry, b: &Entry) -> bool {
+    match (wanted_types(a), wanted_types(b)) {
+        (Some(a), Some(b)) => !a.iter().any(|json_type| b.contains(json_type)),
+        _ => false,
+    }
+}
+
+fn wanted_types(operator: &Entry) -> Option<Vec<JsonType>> {
+    let of = |node: &Node| JsonType::of(&node.to_json());
+    Some(match operator.key.as_str() {
+        "type" => {
+            let words = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
+            let schema = Value::Array(words.iter().map(Node::to_json).collect());
+            super::arguments::types(&serde_json::json!({ "type": schema }))?
+        }
+        "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],
+        "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],
+        "contains" => vec![JsonType::String, JsonType::Array],
+        _ => return None,
+    })
+}

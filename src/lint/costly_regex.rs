@@ -1,0 +1,124 @@
+//! Regular expressions that repeat so much that they are slow to build and to run.
+
+use super::checked::Checked;
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::diagnostic::{COSTLY_REGEX, Diagnostics};
+use crate::source::{Node, NodeValue};
+
+pub(super) static LINT: Lint = Lint { code: &COSTLY_REGEX, needs: Needs::Nothing, check };
+
+/// More repetitions than this, in one another multiplied, are told.
+const MANY: u64 = 1000;
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for written in &checked.policies {
+        collect(written, written.node, false, found);
+    }
+}
+
+fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnostics) {
+    match &node.value {
+        NodeValue::String(text) if regex || text.text.starts_with('/') => {
+            let times = repetitions(&text.text);
+            if times > MANY {
+                let message =
+                    format!("this repeats up to {times} times, which takes much memory and may be slow");
+                let help = "repeat without a count (`+`, `*`) and bound the length with `length:`";
+                found.push(written.tells(&COSTLY_REGEX, node.span, message).help(help));
+            }
+        }
+        NodeValue::Sequence(items) => items.iter().for_each(|item| collect(written, item, regex, found)),
+        NodeValue::Mapping(entries) => {
+            for entry in entries {
+                let regex = ["matches", "pattern", "patterns"].contains(&entry.key.as_str());
+                collect(written, &entry.value, regex, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The largest product of counts of repetitions that stand in one another.
+fn repetitions(pattern: &str) -> u64 {
+    // What the pieces of each open group come to, the innermost last.
+    let mut open: Vec<u64> = vec![1];
+    let (mut last, mut in_class) = (1, false);
+    let mut rest = pattern.char_indices();
+    while let Some((at, c)) = rest.next() {
+        match c {
+            '\\' => {
+                rest.next();
+                // The braces of `\p{Greek}` count nothing.
+                let behind = rest.as_str();
+                if behind.starts_with('{')
+                    && let Some(end) = behind.find('}')
+                {
+                    rest.nth(behind.get(..end).unwrap_or_default().chars().count());
+                }
+                last = 1;
+            }
+            '[' => (in_class, last) = (true, 1),
+            ']' => in_class = false,
+            _ if in_class => {}
+            '(' => open.push(1),
+            ')' => {
+                last = open.pop().unwrap_or(1);
+                if open.is_empty() {
+                    open.push(1);
+                }
+                raise(&mut open, last);
+            }
+            '{' => {
+                let count = pattern
+                    .get(at + 1..)
+                    .and_then(|rest| rest.split_once('}'))
+                    .and_then(|(count, _)| bound(count));
+                if let Some(count) = count {
+                    last = last.saturating_mul(count);
+                    raise(&mut open, last);
+                }
+            }
+            ',' | '0'..='9' | '}' | '?' | '*' | '+' => {}
+            _ => last = 1,
+        }
+    }
+    open.into_iter().max().unwrap_or(1)
+}
+
+fn raise(open: &mut [u64], times: u64) {
+    if let Some(group) = open.last_mut() {
+        *group = (*group).max(times);
+    }
+}
+
+/// The larger number of `{3}`, `{3,}` or `{3,5}`.
+fn bound(count: &str) -> Option<u64> {
+    let (min, max) = count.split_once(',').unwrap_or((count, count));
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    match max.trim() {
+        "" => number(min),
+        _ => number(max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_inside_one_another_multiply() {
+        for (pattern, times) in [
+            ("a{3}b{4}", 4),
+            ("(a{30}b){40}", 1200),
+            ("((a{2}){3}){4,5}", 30),
+            (r"\p{Greek}{7}", 7),
+            (r"[{9}]\{9}", 1),
+            ("x{5,}", 5),
+            ("a+b*", 1),
+            (r"(\d{4} ){3}", 12),
+        ] {
+            assert_eq!(repetitions(pattern), times, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Scripts that are near what one run may spend.
+
+use super::checked::Checked;
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::diagnostic::{COSTLY_SCRIPT, Diagnostics};
+use crate::script::{MAX_SCRIPT, SCRIPT_LIMITS};
+use crate::source::{Node, NodeValue, place_in};
+
+pub(super) static LINT: Lint = Lint { code: &COSTLY_SCRIPT, needs: Needs::Nothing, check };
+
+/// Steps that one turn of a loop takes at the least, roughly.
+const STEPS_OF_A_TURN: u64 = 4;
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for written in &checked.policies {
+        let script = written.kind.value.get("script").filter(|_| written.is(&["around"]));
+        let mut texts: Vec<&Node> = script.into_iter().collect();
+        expressions(written.node, &mut texts);
+        for node in texts {
+            let text = node.as_str().unwrap_or_default();
+            if text.len() > MAX_SCRIPT / 4 * 3 {
+                let message =
+                    format!("this script has {} of at most {} KiB", text.len() >> 10, MAX_SCRIPT >> 10);
+                let help = "a script that long is hard to judge; make several policies of it";
+                found.push(written.tells(&COSTLY_SCRIPT, node.span, message).help(help));
+            }
+            if let Some((at, turns)) = most_turns(text) {
+                tell_turns(checked, written, node, at, turns, found);
+            }
+        }
+    }
+}
+
+fn tell_turns(
+    checked: &Checked<'_>,
+    written: &Written<'_>,
+    node: &Node,
+    at: usize,
+    turns: u64,
+    found: &mut Diagnostics,
+) {
+    let steps = SCRIPT_LIMITS.steps;
+    if turns.saturating_mul(STEPS_OF_A_TURN) <= steps {
+        return;
+    }
+    let word =
+        if written.is(&["around"]) { "the call fails then" } else { "the condition is undecided then" };
+    let message = format!("these loops may turn {turns} times, and a run has {steps} steps: {word}");
+    let span = place_in(checked.sources, node, at..at + "for".len());
+    found.push(written.tells(&COSTLY_SCRIPT, span, message).help("turn less often"));
+}
+
+fn expressions<'a>(node: &'a Node, texts: &mut Vec<&'a Node>) {
+    match &node.value {
+        NodeValue::Sequence(items) => items.iter().for_each(|item| expressions(item, texts)),
+        NodeValue::Mapping(entries) => {
+            for entry in entries {
+                if entry.key == "expr" && entry.value.as_str().is_some() {
+                    texts.push(&entry.value);
+                } else {
+                    expressions(&entry.value, texts);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The outermost of the loops that turn most often, as far as their bounds are written out: where it stands, and how often
+/// the innermost of them turns.
+fn most_turns(text: &str) -> Option<(usize, u64)> {
+    let mut most: Option<(usize, u64)> = None;
+    // The loops that are open, each with the depth of braces at which it ends and the turns so far.
+    let mut open: Vec<(usize, usize, u64)> = Vec::new();
+    let mut depth = 0usize;
+    let mut waiting: Option<(usize, u64)> = None;
+    for (at, c) in text.char_indices() {
+        match c {
+            'f' if is_word(text, at, "for") => {
+                let head = text.get(at..).and_then(|rest| rest.split('{').next()).unwrap_or_default();
+                waiting = written_turns(head).map(|turns| (at, turns));
+            }
+            '{' => {
+                if let Some((at, turns)) = waiting.take() {
+                    let (outermost, outer) = open.last().map_or((at, 1), |(at, _, turns)| (*at, *turns));
+                    let turns = turns.saturating_mul(outer);
+                    open.push((outermost, depth, turns));
+                    if most.is_none_or(|(_, known)| turns > known) {
+                        most = Some((outermost, turns));
+                    }
+                }
+                depth += 1;
+            }
+            '}' => {
+                depth = depth.saturating_sub(1);
+                open.retain(|(_, ends_at, _)| *ends_at < depth);
+            }
+            _ => {}
+        }
+    }
+    most
+}
+
+fn is_word(text: &str, at: usize, word: &str) -> bool {
+    let letter = |c: char| c.is_alphanumeric() || c == '_';
+    let rest = text.get(at..).and_then(|rest| rest.strip_prefix(word));
+    rest.is_some_and(|rest| !rest.starts_with(letter))
+        && !text.get(..at).unwrap_or_default().ends_with(letter)
+}
+
+/// How often a loop turns, where its head says so: `for i in range(0, 100)`.
+fn written_turns(head: &str) -> Option<u64> {
+    let number = |text: &str| text.trim().trim_end_matches(')').trim().replace('_', "").parse::<u64>().ok();
+    let inside = head.split_once(" in ")?.1.trim().strip_prefix("range(")?;
+    let mut numbers = inside.split(',').map(number);
+    let (low, high) = (numbers.next()??, numbers.next()??);
+    Some(high.saturating_sub(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_loops_in_one_another_multiply() {
+        for (script, turns) in [
+            ("for i in range(0, 10) { x(); }", Some(10)),
+            (
+                "for i in range(0, 10) { for k in range(0, 20) { x(); } } for i in range(0, 30) { y(); }",
+                Some(200),
+            ),
+            ("for i in range(5, 1_000) { x(); }", Some(995)),
+            ("for x in input.items { y(x); }", None),
+            ("let format = 1; while true { }", None),
+        ] {
+            assert_eq!(most_turns(script).map(|(_, turns)| turns), turns, "{script}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Restricting tests that a call escapes by leaving the tested field out.
+
+use serde_json::Value;
+
+use super::checked::Checked;
+use super::condition::{Each, WrittenTest};
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::call::Root;
+use crate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Edit, Fix, Span};
+use crate::path::Step;
+use crate::source::Node;
+
+pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: Needs::Nothing, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for written in checked.policies.iter().filter(|written| written.is(&["deny", "halt", "approval"])) {
+        for test in written.tests.iter().filter(|test| escapes(written, test)) {
+            let Some(operator) =
+                test.operators().find(|operator| ["ne", "not_in"].contains(&operator.key.as_str()))
+            else {
+                continue;
+            };
+            if is_required_elsewhere(checked, written, test) {
+                continue;
+            }
+            let path = test.path.text();
+            let message =
+                format!("a call without `{path}` escapes: what is absent passes no `{}`", operator.key);
+            found.push(
+                written
+                    .tells(&ESCAPE_BY_ABSENCE, operator.key_span, message)
+                    .label(test.place.span, "may be left out")
+                    .help(format!(
+                        "add `absent: match`, or deny calls without it: `path: {path}, exists: false`"
+                    ))
+                    .fix(adding_absence(checked, test)),
+            );
+        }
+    }
+}
+
+/// Whether leaving the place out makes the test fail and with it, perhaps, the policy.
+fn escapes(written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
+    let said = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
+    // What is left out of `not` makes the policy match; what stands in `any` beside a test for absence is thought of.
+    let thought_of =
+        written.tests.iter().any(|other| other.exists().is_some() && other.path.text() == test.path.text());
+    let inside = test.path.steps().is_some_and(|steps| !steps.is_empty());
+    let by_client = matches!(test.path.root(), Root::Input | Root::Context);
+    test.positive && test.each == Each::Any && inside && by_client && !said && !thought_of
+}
+
+/// Whether another policy, or the tool's schema, sees to it that the place is there.
+fn is_required_elsewhere(checked: &Checked<'_>, written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
+    let Some([Step::Name(first), rest @ ..]) = test.path.steps() else { return false };
+    let requires = |schema: &Value| {
+        let required = schema.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(first))) && rest.is_empty()
+    };
+    let by_policy = checked.beside(written).into_iter().filter(|other| other.acts()).any(|other| {
+        let denies_absence = other.is(&["deny", "halt"])
+            && other.tests.iter().any(|absent| {
+                absent.positive && absent.exists() == Some(false) && absent.path.text() == test.path.text()
+            });
+        let schema = other.kind.value.get("schema").filter(|_| other.is(&["validate"]));
+        let validates = schema.is_some_and(|schema| match schema.as_str() {
+            Some(_) => every_tool(checked, written, requires),
+            // A schema in a file of its own is not read again for this.
+            None => requires(&schema.to_json()) || schema.get("file").is_some(),
+        });
+        denies_absence || (validates && test.path.root() == Root::Input)
+    });
+    by_policy || has_default(checked, written, test)
+}
+
+fn every_tool(checked: &Checked<'_>, written: &Written<'_>, requires: impl Fn(&Value) -> bool) -> bool {
+    let mut tools = checked.tools_of(written).peekable();
+    // Where the tools are not known, their schemas may well require it.
+    tools.peek().is_none() || tools.all(|tool| tool.input_schema.as_ref().is_some_and(&requires))
+}
+
+/// Whether a transform puts something where nothing was.
+fn has_default(checked: &Checked<'_>, written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
+    let transforms =
+        checked.beside(written).into_iter().filter(|other| other.acts() && Checked::changes_input(other));
+    transforms.flat_map(|other| other.kind.value.get("input").and_then(Node::items).unwrap_or_default()).any(
+        |step| {
+            let path = step.get("path").and_then(Node::as_str);
+            path == Some(test.path.text())
+                && ["default", "set", "template"].iter().any(|key| step.get(key).is_some())
+        },
+    )
+}
+
+/// Adds `absent: match` behind the last key of a test.
+fn adding_absence(checked: &Checked<'_>, test: &WrittenTest<'_>) -> Option<Fix> {
+    let (first, last) = (test.node.entries()?.first()?, test.node.entries()?.last()?);
+    let text = checked.text(test.node.span.source);
+    // Of an alias the words stand elsewhere.
+    let written = text.get(first.key_span.start..first.key_span.end)?;
+    if written.trim_matches(['"', '\'']) != first.key {
+        return None;
+    }
+    let end = last.value.span.end;
+    let flow = text.get(test.node.span.start..)?.starts_with('{');
+    let addition = if flow {
+        ", absent: match".to_owned()
+    } else {
+        let line = text.get(..first.key_span.start)?.rfind('\n').map_or(0, |at| at + 1);
+        let column = text.get(line..first.key_span.start)?.chars().count();
+        format!("\n{}absent: match", " ".repeat(column))
+    };
+    // What ends at a line's end may have taken the line break with it.
+    let end = text.get(..end)?.trim_end().len();
+    let edit = Edit { span: Span::new(test.node.span.source, end, end), text: addition };
+    Some(Fix { title: "add `absent: match`".to_owned(), edits: vec![edit] })
+}

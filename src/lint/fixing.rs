@@ -1,0 +1,62 @@
+//! Making the fixes of diagnostics, over as many passes as it takes.
+
+use std::collections::BTreeMap;
+
+use super::{Beside, Linted, lint};
+use crate::diagnostic::Fix;
+use crate::policy::build_texts;
+
+/// A fix can make room for another; two that undo each other end here.
+const MAX_PASSES: usize = 16;
+
+/// What became of the rules files of a bundle.
+#[derive(Debug)]
+pub struct Fixed {
+    /// The bundle after the last pass, with what is left to mend by hand.
+    pub linted: Linted,
+    /// The files that changed, by name, each with its text before and after.
+    pub changed: BTreeMap<String, (String, String)>,
+    /// How many fixes were made.
+    pub fixes: usize,
+}
+
+/// Makes the fixes of what was found, and of what is then found. A pass after which the bundle would have an error is not
+/// made. Nothing is written.
+pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
+    let mut fixed = Fixed { linted, changed: BTreeMap::new(), fixes: 0 };
+    for _ in 0..MAX_PASSES {
+        let Some((texts, made)) = one_pass(&fixed.linted) else { break };
+        let next = lint(build_texts(texts.clone()), beside);
+        if next.diagnostics.has_errors() {
+            break;
+        }
+        for (name, text) in texts {
+            let before = fixed.linted.sources.iter().find(|(_, source)| source.name() == name);
+            let before = before.map(|(_, source)| source.text().to_owned()).unwrap_or_default();
+            if before != text {
+                fixed.changed.entry(name).or_insert((before, String::new())).1 = text;
+            }
+        }
+        fixed.fixes += made;
+        fixed.linted = next;
+    }
+    fixed
+}
+
+/// The texts of all rules files after one pass, and how many fixes were made; nothing where there are none to make.
+fn one_pass(linted: &Linted) -> Option<(Vec<(String, String)>, usize)> {
+    let fixes: Vec<&Fix> =
+        linted.diagnostics.iter().filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
+    if fixes.is_empty() || linted.chains.is_none() {
+        return None;
+    }
+    let mut made = 0;
+    let mut texts = Vec::new();
+    for file in &linted.files {
+        let source = linted.sources.get(file.source)?;
+        let (text, count) = Fix::apply(fixes.iter().copied(), &linted.sources, file.source)?;
+        made += count;
+        texts.push((source.name().to_owned(), text));
+    }
+    (made > 0).then_some((texts, made))
+}

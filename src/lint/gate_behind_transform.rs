@@ -1,0 +1,147 @@
+//! Gates that test what a transform has changed before, so that they never hold.
+
+use serde_json::Value;
+
+use super::checked::Checked;
+use super::condition::WrittenTest;
+use super::cover::{covers, value_passes};
+use super::scalars::{is_literal, order};
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
+use crate::source::{Entry, Node};
+
+pub(super) static LINT: Lint = Lint { code: &GATE_BEHIND_TRANSFORM, needs: Needs::Nothing, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    if !checked.acting().any(Checked::changes_input) {
+        return;
+    }
+    for gate in
+        checked.acting().filter(|written| written.is(&["deny", "halt", "approval", "allow", "respond"]))
+    {
+        let required: Vec<&WrittenTest<'_>> = gate
+            .required_tests()
+            .filter(|test| {
+                test.positive && test.path.is_singular() && test.path.text().starts_with("$.input.")
+            })
+            .collect();
+        if required.is_empty() {
+            continue;
+        }
+        let beside = checked.beside(gate);
+        let transforms: Vec<&Written<'_>> =
+            beside.into_iter().filter(|other| other.acts() && Checked::changes_input(other)).collect();
+        let steps: Vec<(&Written<'_>, &Node)> =
+            transforms.iter().flat_map(|transform| steps(transform).map(|step| (*transform, step))).collect();
+        for test in required {
+            let touching: Vec<&(&Written<'_>, &Node)> =
+                steps.iter().filter(|(_, step)| touches(step, test.path.text())).collect();
+            // What several steps make of a place together is not judged, nor what only some of the calls go through.
+            let [(transform, step)] = touching.as_slice() else { continue };
+            if !covers(transform, gate) {
+                continue;
+            }
+            let Some((change, why)) = defeats(step, test) else { continue };
+            let message = format!("`{}` never matches: `{}` {why} before", gate.id(), transform.id());
+            found.push(
+                gate.tells(&GATE_BEHIND_TRANSFORM, test.place.span, message)
+                    .label(change.key_span, format!("`{}` changes it here", transform.id()))
+                    .help("arguments are brought into form before they are judged; test what they are then, or leave the step out"),
+            );
+        }
+    }
+}
+
+fn steps<'a>(transform: &Written<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
+    transform.kind.value.get("input").and_then(Node::items).unwrap_or_default().iter()
+}
+
+/// Whether a step may change what stands at a path.
+fn touches(step: &Node, path: &str) -> bool {
+    let Some(at) = step.get("path").and_then(Node::as_str) else { return true };
+    let below = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let renamed = step.get("rename").and_then(Node::as_str).map(|name| {
+        let parent = at.rsplit_once('.').map_or("", |(parent, _)| parent);
+        format!("{parent}.{name}")
+    });
+    let plain = |path: &str| !path.contains(['*', '[']) && !path.contains("..");
+    !plain(at)
+        || below(path, at)
+        || below(at, path)
+        || renamed.is_some_and(|to| below(path, &to) || below(&to, path))
+}
+
+/// The change of a step after which a test never holds, with what it does.
+fn defeats<'a>(step: &'a Node, test: &WrittenTest<'_>) -> Option<(&'a Entry, String)> {
+    let at = step.get("path")?.as_str()?;
+    let change = step.entries()?.iter().find(|entry| entry.key != "path")?;
+    let (path, exact) = (test.path.text(), at == test.path.text());
+    let wants_absence = test.exists() == Some(false);
+    let gone = format!("takes `{path}` away");
+    let operand = &change.value;
+    let defeated = match change.key.as_str() {
+        "remove" | "rename" if path.starts_with(at) => {
+            return (!wants_absence && !test.absence_counts).then_some((change, gone));
+        }
+        "default" if exact && wants_absence => {
+            return Some((change, format!("puts something into `{path}`")));
+        }
+        "set" if exact => {
+            let why = format!("sets `{path}` to `{}`", super::scalars::shown(&operand.to_json()));
+            let fails = wants_absence || test.operators().any(|operator| surely_fails(operand, operator));
+            return fails.then_some((change, why));
+        }
+        "clamp" if exact => test.operators().any(|operator| out_of_bounds(operand, operator)),
+        "lowercase" if exact => wants_letters(test, char::is_uppercase),
+        "uppercase" if exact => wants_letters(test, char::is_lowercase),
+        "trim" if exact => {
+            test.operator("eq").and_then(|eq| eq.value.as_str()).is_some_and(|text| text.trim() != text)
+        }
+        _ => false,
+    };
+    let does = match change.key.as_str() {
+        "clamp" => format!("brings `{path}` within other bounds"),
+        "trim" => format!("trims `{path}`"),
+        key => format!("puts `{path}` into {}", key.replace("case", " case")),
+    };
+    defeated.then_some((change, does))
+}
+
+/// Whether a value fails an operator whatever the call.
+fn surely_fails(value: &Node, operator: &Entry) -> bool {
+    let comparable = matches!(operator.key.as_str(), "eq" | "in" | "gt" | "gte" | "lt" | "lte");
+    let json = value.to_json();
+    comparable
+        && is_literal(&operator.value)
+        && !matches!(json, Value::Object(_) | Value::Array(_) | Value::Null)
+        && (operator.key == "in"
+            || std::mem::discriminant(&json) == std::mem::discriminant(&operator.value.to_json()))
+        && !value_passes(value, operator)
+}
+
+/// Whether a number within the bounds of a `clamp` never passes an operator.
+fn out_of_bounds(clamp: &Node, operator: &Entry) -> bool {
+    let against = |bound: &str| clamp.get(bound).and_then(|bound| order(bound, &operator.value));
+    let (min, max) = (against("min"), against("max"));
+    match operator.key.as_str() {
+        "gt" => max.is_some_and(std::cmp::Ordering::is_le),
+        "gte" => max.is_some_and(std::cmp::Ordering::is_lt),
+        "lt" => min.is_some_and(std::cmp::Ordering::is_ge),
+        "lte" => min.is_some_and(std::cmp::Ordering::is_gt),
+        "eq" => max.is_some_and(std::cmp::Ordering::is_lt) || min.is_some_and(std::cmp::Ordering::is_gt),
+        _ => false,
+    }
+}
+
+/// Whether a test needs letters that the place no longer has.
+fn wants_letters(test: &WrittenTest<'_>, gone: fn(char) -> bool) -> bool {
+    test.operators().any(|operator| {
+        let texts = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
+        matches!(operator.key.as_str(), "eq" | "in" | "starts_with" | "ends_with" | "contains")
+            && !texts.is_empty()
+            && texts.iter().all(|text| text.as_str().is_some_and(|text| text.contains(gone)))
+    })
+}

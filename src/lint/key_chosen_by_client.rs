@@ -1,0 +1,53 @@
+//! Rate limits that are counted by what the agent itself chooses, and nothing beside.
+
+use super::checked::Checked;
+use super::covering::Covering;
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, KEY_CHOSEN_BY_CLIENT};
+use crate::source::Node;
+
+pub(super) static LINT: Lint = Lint { code: &KEY_CHOSEN_BY_CLIENT, needs: Needs::Nothing, check };
+
+/// What comes with a call and not from the host. Facts and labels are Callgate's own.
+const CHOSEN: [&str; 7] = [
+    "$.input",
+    "$.id",
+    "$.session.requestId",
+    "$.session.streamId",
+    "$.session.conversationId",
+    "$.session.iteration",
+    "$.session.chunkIndex",
+];
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let bounded =
+        Covering::new(checked, |written| written.is(&["rate_limit"]) && chosen_key(written).is_none());
+    for written in checked.acting().filter(|written| written.is(&["rate_limit"])) {
+        let Some(key) = chosen_key(written) else { continue };
+        // A limit for each order, say, is well beside one that counts all orders.
+        if !bounded.of(written).is_empty() {
+            continue;
+        }
+        let path = key.as_str().unwrap_or_default();
+        let message = format!("whoever calls chooses `{path}`, and with another value begins a new count");
+        found.push(
+            written
+                .tells(&KEY_CHOSEN_BY_CLIENT, key.span, message)
+                .help("count by what the host vouches for, as in `key: $.context.principal`, or add a second `rate_limit` that does"),
+        );
+    }
+}
+
+/// The place in a limit's key that the agent chooses.
+fn chosen_key<'a>(written: &Written<'a>) -> Option<&'a Node> {
+    let key = written.kind.value.get("key")?;
+    let mut places = key.items().unwrap_or(std::slice::from_ref(key)).iter();
+    places.find(|place| {
+        place.as_str().is_some_and(|path| {
+            CHOSEN.iter().any(|chosen| {
+                path.strip_prefix(chosen).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            })
+        })
+    })
+}

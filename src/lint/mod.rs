@@ -1,0 +1,150 @@
+//! What is probably not meant, in a bundle that is valid: the catalogue of lints, one file each.
+//!
+//! ```
+//! let built = callgate::policy::build_texts([("rules.yaml", "
+//! policies:
+//!   - id: none-of-these
+//!     match: { tool: refund, where: [ { path: $.input.amount, gt: 10, lt: 5 } ] }
+//!     deny: {}
+//! ")]);
+//! let found = callgate::lint::lint(built, &callgate::lint::Beside::default());
+//! let codes: Vec<&str> = found.diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
+//! assert_eq!(codes, ["CG501"]);
+//! ```
+
+mod allowance;
+mod any_of_several;
+mod arguments;
+mod cache_of_changes;
+mod cache_shared_too_widely;
+mod checked;
+mod condition;
+mod contradicting_tests;
+mod costly_regex;
+mod costly_script;
+mod cover;
+mod covering;
+mod duplicate_policy;
+mod escape_by_absence;
+mod fixing;
+mod gate_behind_transform;
+mod key_chosen_by_client;
+mod moot_behind_respond;
+mod nothing_restricted;
+mod overlapping_policies;
+mod question_shows_redacted;
+mod scalars;
+mod secret_in_rules;
+mod shadowed_policy;
+mod test_of_wrong_type;
+mod unanchored_regex;
+mod unknown_argument;
+mod unknown_enum_value;
+mod unknown_tool;
+mod untested_policy;
+mod witness;
+mod written;
+
+pub use fixing::{Fixed, fix};
+
+use std::sync::Arc;
+
+use crate::diagnostic::{ALLOWANCE_WITHOUT_REASON, Code, Diagnostics, UNUSED_ALLOWANCE};
+use crate::policy::{Built, Chains};
+use crate::suite::LoadedSuite;
+use crate::tools::ToolDescriptor;
+use checked::Checked;
+
+/// What a bundle is checked by, beside itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'b> {
+    /// The tools that there are, where they are known.
+    pub tools: Option<&'b [ToolDescriptor]>,
+    /// The policy tests of the bundle, where there are any.
+    pub tests: Option<&'b LoadedSuite>,
+}
+
+/// What a lint needs to know, beside the bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// The tools that there are.
+    Tools,
+    /// The policy tests.
+    Tests,
+}
+
+/// One lint: its code, with name and page, and what finds it.
+#[derive(Debug)]
+pub struct Lint {
+    /// Its code.
+    pub code: &'static Code,
+    /// What it needs to know.
+    pub needs: Needs,
+    check: fn(&Checked<'_>, &mut Diagnostics),
+}
+
+/// Every lint, in the order of their codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are of
+/// the comments that allow others.
+pub static LINTS: [&Lint; 22] = [
+    &contradicting_tests::LINT,
+    &unknown_tool::LINT,
+    &unknown_argument::LINT,
+    &test_of_wrong_type::LINT,
+    &unknown_enum_value::LINT,
+    &shadowed_policy::LINT,
+    &duplicate_policy::LINT,
+    &overlapping_policies::LINT,
+    &moot_behind_respond::LINT,
+    &gate_behind_transform::LINT,
+    &escape_by_absence::LINT,
+    &any_of_several::LINT,
+    &unanchored_regex::LINT,
+    &costly_regex::LINT,
+    &costly_script::LINT,
+    &cache_of_changes::LINT,
+    &cache_shared_too_widely::LINT,
+    &key_chosen_by_client::LINT,
+    &secret_in_rules::LINT,
+    &question_shows_redacted::LINT,
+    &nothing_restricted::LINT,
+    &untested_policy::LINT,
+];
+
+/// The codes of comments that allow lints, which nothing allows.
+pub static OF_ALLOWANCES: [&Code; 2] = [&ALLOWANCE_WITHOUT_REASON, &UNUSED_ALLOWANCE];
+
+/// A bundle with everything that was found in it, errors and lints.
+#[derive(Debug)]
+pub struct Linted {
+    /// The compiled bundle; nothing where there is an error.
+    pub chains: Option<Arc<Chains>>,
+    /// The bundle as it was built, its lints among the diagnostics; its own `chains` are taken.
+    pub built: Built,
+}
+
+impl std::ops::Deref for Linted {
+    type Target = Built;
+
+    fn deref(&self) -> &Built {
+        &self.built
+    }
+}
+
+/// Looks for everything that the catalogue knows, and leaves out what comments in the files allow. A bundle with errors is
+/// left as it is: what is probably not meant is asked of rules that mean something.
+pub fn lint(mut built: Built, beside: &Beside<'_>) -> Linted {
+    let Some(chains) = built.chains.take().map(Arc::new) else { return Linted { chains: None, built } };
+    let checked = Checked::new(&chains, &built, beside);
+    let mut found = Diagnostics::default();
+    let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.knows(lint.needs)).collect();
+    for lint in &asked {
+        (lint.check)(&checked, &mut found);
+    }
+    let codes: Vec<&Code> = asked.iter().map(|lint| lint.code).collect();
+    allowance::apply(&checked, &codes, &mut found);
+    built.diagnostics.extend(found);
+    built.diagnostics.sort();
+    Linted { chains: Some(chains), built }
+}

@@ -1,0 +1,78 @@
+//! Policies of a kind of which only one has an effect, or whose effects multiply.
+
+use super::checked::Checked;
+use super::covering::Covering;
+use super::duplicate_policy::is_same;
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, OVERLAPPING_POLICIES};
+use crate::middleware::Kind;
+use crate::source::Node;
+
+pub(super) static LINT: Lint = Lint { code: &OVERLAPPING_POLICIES, needs: Needs::Nothing, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for kind in ["respond", "cache", "retry", "timeout"] {
+        let covering = Covering::new(checked, |written| written.is(&[kind]));
+        for narrow in checked.acting().filter(|written| written.is(&[kind])) {
+            let overlapping =
+                covering.of(narrow).into_iter().find_map(|wide| Some((wide, told(wide, narrow)?)));
+            let Some((wide, (message, help))) = overlapping else { continue };
+            found.push(
+                narrow
+                    .tells(&OVERLAPPING_POLICIES, narrow.kind.key_span, message)
+                    .label(wide.kind.key_span, format!("`{}` concerns all of these calls, too", wide.id()))
+                    .help(help),
+            );
+        }
+    }
+}
+
+/// What becomes of two policies of one kind, where that is probably not meant.
+fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
+    if is_same(wide, narrow) {
+        return None;
+    }
+    let (outer, inner) = if wide.index < narrow.index { (wide, narrow) } else { (narrow, wide) };
+    let (wide_id, narrow_id) = (wide.id(), narrow.id());
+    Some(match (&wide.policy.kind, &narrow.policy.kind) {
+        (Kind::Respond(_), Kind::Respond(_)) if wide.index < narrow.index => (
+            format!("`{narrow_id}` answers no call: `{wide_id}` answers them before"),
+            format!("give `{narrow_id}` a higher `priority`, or take it away"),
+        ),
+        (Kind::Cache(_), Kind::Cache(_)) => (
+            format!(
+                "calls of `{narrow_id}` are kept twice: `{}` asks first, and `{}` only where it has nothing",
+                outer.id(),
+                inner.id()
+            ),
+            format!(
+                "what is given out is as old as both together allow; let `{wide_id}` leave the tools of `{narrow_id}` out"
+            ),
+        ),
+        (Kind::Retry(_), Kind::Retry(_)) => {
+            let attempts = |written: &Written<'_>| {
+                written
+                    .kind
+                    .value
+                    .get("attempts")
+                    .and_then(Node::as_number)
+                    .and_then(serde_json::Number::as_u64)
+            };
+            let product = attempts(wide)?.saturating_mul(attempts(narrow)?);
+            (
+                format!(
+                    "attempts multiply: with `{wide_id}` and `{narrow_id}` a tool is called up to {product} times"
+                ),
+                format!("let `{wide_id}` leave the tools of `{narrow_id}` out"),
+            )
+        }
+        (Kind::Timeout(all), Kind::Timeout(these)) if all.after < these.after => (
+            format!("`{narrow_id}` gives no call more time: `{wide_id}` gives it up after {}", all.words),
+            format!(
+                "let `{wide_id}` leave the tools of `{narrow_id}` out; of several timeouts the shortest holds"
+            ),
+        ),
+        _ => return None,
+    })
+}

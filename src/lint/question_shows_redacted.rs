@@ -1,0 +1,111 @@
+//! Questions to people that show what a redaction hides, so that a mask stands there.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::checked::Checked;
+use super::cover::covers;
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, QUESTION_SHOWS_REDACTED};
+use crate::source::{Node, place_in};
+
+pub(super) static LINT: Lint = Lint { code: &QUESTION_SHOWS_REDACTED, needs: Needs::Nothing, check };
+
+/// Names of arguments that hold what a detector finds.
+const NAMES: [(&str, &[&str]); 9] = [
+    ("email", &["email", "e_mail", "mail_address", "email_address"]),
+    ("phone", &["phone", "telephone", "mobile", "phone_number"]),
+    ("payment_card", &["card", "card_number", "pan", "credit_card", "payment_card"]),
+    ("iban", &["iban"]),
+    ("us_ssn", &["ssn", "social_security_number"]),
+    ("api_key", &["api_key", "apikey"]),
+    ("private_key", &["private_key"]),
+    ("jwt", &["jwt"]),
+    ("ip_address", &["ip", "ip_address"]),
+];
+
+/// An argument by itself in a template; what is given to a function may come out as something else.
+static ARGUMENT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\{\{\s*(input(?:\.\w+)+)\s*\}\}").ok());
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let redactions: Vec<_> = checked
+        .acting()
+        .filter(|written| written.is(&["redact"]) && hides_input(&written.kind.value))
+        .collect();
+    if redactions.is_empty() {
+        return;
+    }
+    for approval in checked.acting().filter(|written| written.is(&["approval"])) {
+        let settings = &approval.kind.value;
+        let title = settings.get("card").and_then(|card| card.get("title"));
+        for node in settings.get("message").into_iter().chain(title) {
+            let text = node.as_str().unwrap_or_default();
+            for shown in ARGUMENT
+                .iter()
+                .flat_map(|argument| argument.captures_iter(text))
+                .filter_map(|shown| shown.get(1))
+            {
+                let name = snake_case(shown.as_str().rsplit('.').next().unwrap_or_default());
+                let hidden = redactions.iter().find_map(|redaction| {
+                    let detector =
+                        detectors(&redaction.kind.value).find(|detector| holds(detector, &name))?;
+                    covers(redaction, approval).then_some((redaction, detector))
+                });
+                let Some((redaction, detector)) = hidden else { continue };
+                let message = format!(
+                    "`{}` may hide `{}` (`{}`): the person who is asked reads a mask",
+                    redaction.id(),
+                    shown.as_str(),
+                    detector.as_str().unwrap_or_default()
+                );
+                found.push(
+                    approval
+                        .tells(
+                            &QUESTION_SHOWS_REDACTED,
+                            place_in(checked.sources, node, shown.range()),
+                            message,
+                        )
+                        .label(detector.span, "hidden here")
+                        .help(
+                            "ask by what stays readable, such as an id, or hide it with `{ keep_last: 4 }`",
+                        ),
+                );
+            }
+        }
+    }
+}
+
+fn hides_input(redact: &Node) -> bool {
+    let readable = redact.get("with").is_some_and(|with| with.get("keep_last").is_some());
+    let input = redact.get("in").is_none_or(|places| {
+        places
+            .items()
+            .unwrap_or(std::slice::from_ref(places))
+            .iter()
+            .any(|place| place.as_str() == Some("input"))
+    });
+    input && !readable
+}
+
+fn detectors(redact: &Node) -> impl Iterator<Item = &Node> {
+    let detect = redact.get("detect");
+    detect.into_iter().flat_map(|detect| detect.items().unwrap_or(std::slice::from_ref(detect)))
+}
+
+fn holds(detector: &Node, name: &str) -> bool {
+    let of_detector = NAMES.iter().find(|(of, _)| detector.as_str() == Some(of));
+    of_detector.is_some_and(|(_, names)| names.contains(&name))
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+    }
+    snake
+}

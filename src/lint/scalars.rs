@@ -1,0 +1,71 @@
+//! Literals of rules files as they are compared, and as they are written.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use crate::diagnostic::{SourceMap, Span};
+use crate::json::Decimal;
+use crate::source::{Node, NodeValue, TextStyle};
+
+/// The order of two numbers or two texts; nothing where they have none.
+pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
+    match (&a.value, &b.value) {
+        (NodeValue::Number(a), NodeValue::Number(b)) => Some(Decimal::of(a).cmp(&Decimal::of(b))),
+        (NodeValue::String(a), NodeValue::String(b)) => Some(a.text.cmp(&b.text)),
+        _ => None,
+    }
+}
+
+/// Whether this is a literal, and no `{ path: … }`.
+pub(super) fn is_literal(node: &Node) -> bool {
+    match node.entries() {
+        Some([entry]) => entry.key != "path",
+        _ => true,
+    }
+}
+
+/// A value in a message: as it could be written, cut where it is long.
+pub(super) fn shown(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// Where a scalar stands, if there it stands letter by letter and can be replaced: no alias, no block.
+pub(super) fn replaceable(sources: &SourceMap, node: &Node) -> Option<Span> {
+    let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
+    let fits = match &node.value {
+        NodeValue::String(text) => match text.style {
+            TextStyle::Plain => written == text.text,
+            TextStyle::Quoted => {
+                let inner = written.get(1..written.len().checked_sub(1)?)?;
+                written.starts_with(['"', '\'']) && inner == text.text
+            }
+            TextStyle::Literal | TextStyle::Folded => false,
+        },
+        NodeValue::Number(number) => written == number.as_str(),
+        _ => false,
+    };
+    fits.then_some(node.span)
+}
+
+/// Another text in the place of a scalar, in quotes where that was.
+pub(super) fn in_place_of(node: &Node, text: &str) -> String {
+    let plain = matches!(&node.value, NodeValue::String(written) if written.style == TextStyle::Plain);
+    let means_itself = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+        && !["true", "false", "null"].contains(&text.to_ascii_lowercase().as_str());
+    if plain && means_itself { text.to_owned() } else { quoted(text) }
+}
+
+/// Text as a double-quoted scalar.
+pub(super) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}

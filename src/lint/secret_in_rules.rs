@@ -1,0 +1,48 @@
+//! Passwords, keys and tokens that are written in rules files.
+
+use super::checked::Checked;
+use super::{Lint, Needs};
+use crate::detect::Detector;
+use crate::diagnostic::{Diagnostic, Diagnostics, SECRET_IN_RULES};
+use crate::source::{Node, NodeValue, place_in};
+
+pub(super) static LINT: Lint = Lint { code: &SECRET_IN_RULES, needs: Needs::Nothing, check };
+
+const DETECTORS: [Detector; 4] =
+    [Detector::PrivateKey, Detector::ApiKey, Detector::Jwt, Detector::UrlCredentials];
+
+/// Shorter texts hold no token.
+const SHORTEST: usize = 16;
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    for file in checked.files {
+        collect(checked, &file.root, found);
+    }
+}
+
+fn collect(checked: &Checked<'_>, node: &Node, found: &mut Diagnostics) {
+    match &node.value {
+        NodeValue::String(text) if may_hold_a_secret(&text.text) => {
+            for detector in DETECTORS {
+                let Some(range) = detector.find(&text.text).into_iter().next() else { continue };
+                let what = detector.name().replace('_', " ");
+                let span = place_in(checked.sources, node, range);
+                // The secret itself is not said again.
+                let message = format!("this looks like a secret (`{}`: {what})", detector.name());
+                found.push(Diagnostic::new(&SECRET_IN_RULES, span, message).help(
+                    "rules files are read by many: take it out, replace it where it is in use, and let the tool itself hold it",
+                ));
+                break;
+            }
+        }
+        NodeValue::Sequence(items) => items.iter().for_each(|item| collect(checked, item, found)),
+        NodeValue::Mapping(entries) => entries.iter().for_each(|entry| collect(checked, &entry.value, found)),
+        _ => {}
+    }
+}
+
+/// Whether it is worth looking: ids, names and most paths have neither the length nor the signs.
+fn may_hold_a_secret(text: &str) -> bool {
+    let digit = text.bytes().any(|byte| byte.is_ascii_digit());
+    text.len() >= SHORTEST && (digit || text.contains("://") || text.contains("-----"))
+}

@@ -1,0 +1,62 @@
+//! Policies that another one always beats.
+
+use super::checked::Checked;
+use super::covering::Covering;
+use super::witness::Example;
+use super::written::Written;
+use super::{Lint, Needs};
+use crate::call::Phase;
+use crate::diagnostic::{Diagnostics, SHADOWED_POLICY};
+use crate::middleware::{Counted, Kind};
+
+pub(super) static LINT: Lint = Lint { code: &SHADOWED_POLICY, needs: Needs::Nothing, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let refusing = Covering::new(checked, |written| written.is(&["deny", "halt"]));
+    for narrow in checked.acting().filter(|written| can_be_beaten(written)) {
+        let wide = refusing.of(narrow).into_iter().find(|wide| beats(wide, narrow));
+        let Some(wide) = wide else { continue };
+        // What the engine does not confirm is not claimed.
+        let Some(example) = Example::of(checked, narrow) else { continue };
+        if !example.is_refused_by(checked, wide.id()) {
+            continue;
+        }
+        let verb = if wide.is(&["halt"]) { "halts" } else { "denies" };
+        let message =
+            format!("`{}` decides no call: `{}` {verb} all that it matches", narrow.id(), wide.id());
+        let help = format!(
+            "for example {} is refused by `{}`; take one of the two away, or let `{}` leave these calls out",
+            example.shown(),
+            wide.id(),
+            wide.id()
+        );
+        found.push(
+            narrow
+                .tells(&SHADOWED_POLICY, narrow.id_span(), message)
+                .label(wide.id_span(), format!("this one {verb} them"))
+                .help(help),
+        );
+    }
+}
+
+/// Whether a policy has no part in calls that something refuses.
+fn can_be_beaten(written: &Written<'_>) -> bool {
+    match &written.policy.kind {
+        Kind::RateLimit(limit) => limit.counted == Counted::Executions,
+        kind => kind.acts_in(Phase::Gate) || kind.acts_in(Phase::Execute),
+    }
+}
+
+/// Of equally strict ones the first gives the reason.
+fn beats(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
+    let earlier = wide.index < narrow.index;
+    match (&wide.policy.kind, &narrow.policy.kind) {
+        (Kind::Deny(_), Kind::Halt(_)) => false,
+        (Kind::Deny(_), Kind::Deny(_)) | (Kind::Halt(_), Kind::Halt(_)) => {
+            earlier
+                && wide.policy.behaviour != narrow.policy.behaviour
+                && !super::duplicate_policy::is_same(wide, narrow)
+        }
+        _ => true,
+    }
+}

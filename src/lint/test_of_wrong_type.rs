@@ -1,0 +1,84 @@
+//! Tests that need a value of another type than the tool's schema takes.
+
+use serde_json::Value;
+
+use super::arguments::{Arguments, Place, types};
+use super::checked::Checked;
+use super::scalars::{is_literal, quoted, replaceable};
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, Fix, SourceMap, TEST_OF_WRONG_TYPE};
+use crate::json::JsonType;
+use crate::source::{Entry, Node};
+
+pub(super) static LINT: Lint = Lint { code: &TEST_OF_WRONG_TYPE, needs: Needs::Tools, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let arguments = Arguments::new(checked);
+    for written in &checked.policies {
+        for test in written.tests.iter().filter(|test| test.path.is_singular()) {
+            let Place::Known(schemas) = arguments.find(written, &test.path) else { continue };
+            let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(types).collect();
+            let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
+            for operator in test.operators().filter(|operator| is_literal(&operator.value)) {
+                let needed = needed(operator);
+                if needed.is_empty() || needed.iter().any(|json_type| taken.contains(json_type)) {
+                    continue;
+                }
+                let message = format!(
+                    "`{}` is {} by the schema of its tool, `{}` needs {}",
+                    test.path.text(),
+                    words(&taken),
+                    operator.key,
+                    words(&needed)
+                );
+                let diagnostic = written
+                    .tells(&TEST_OF_WRONG_TYPE, operator.value.span, message)
+                    .help("arguments of another type are undecided, whatever their value; compare with what the tool takes")
+                    .fix(as_taken(checked.sources, &operator.value, &taken));
+                found.push(diagnostic);
+            }
+        }
+    }
+}
+
+fn words(types: &[JsonType]) -> String {
+    let mut words: Vec<&str> = types.iter().map(|json_type| json_type.with_article()).collect();
+    words.sort_unstable();
+    words.dedup();
+    words.join(" or ")
+}
+
+/// The types of which a value must be for an operator to say anything of it; none where it says something of all.
+fn needed(operator: &Entry) -> Vec<JsonType> {
+    let of = |node: &Node| JsonType::of(&node.to_json());
+    let operand = &operator.value;
+    match operator.key.as_str() {
+        "eq" | "ne" | "gt" | "gte" | "lt" | "lte" if of(operand) != JsonType::Null => vec![of(operand)],
+        "in" | "not_in" => {
+            let types: Vec<JsonType> = operand.items().unwrap_or_default().iter().map(of).collect();
+            if types.contains(&JsonType::Null) { Vec::new() } else { types }
+        }
+        "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],
+        "contains" => vec![JsonType::String, JsonType::Array],
+        "length" => vec![JsonType::String, JsonType::Array, JsonType::Object],
+        _ => Vec::new(),
+    }
+}
+
+/// The same literal in the type that the tool takes, where there is no doubt of it.
+fn as_taken(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Option<Fix> {
+    let (taken, others) = taken.split_first()?;
+    if others.iter().any(|other| other != taken) {
+        return None;
+    }
+    let span = replaceable(sources, literal)?;
+    let text = match (literal.as_str(), literal.as_number(), taken) {
+        (Some(text), _, JsonType::Number) => {
+            serde_json::from_str::<Value>(text).ok().filter(Value::is_number)?.to_string()
+        }
+        (Some(text @ ("true" | "false")), _, JsonType::Boolean) => text.to_owned(),
+        (None, Some(number), JsonType::String) => quoted(number.as_str()),
+        _ => return None,
+    };
+    Some(Fix::replace(format!("write `{text}`"), span, text))
+}

@@ -1,0 +1,62 @@
+//! Paths to arguments that none of the tools has.
+
+use super::arguments::{Arguments, Place, first_name};
+use super::checked::Checked;
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, nearest};
+use crate::path::{Path, Step};
+use crate::source::{Node, NodeValue, place_in};
+
+pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ARGUMENT, needs: Needs::Tools, check };
+
+/// The keys under which paths stand.
+const KEYS: [&str; 6] = ["path", "key", "cost", "fields", "edits", "value"];
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let arguments = Arguments::new(checked);
+    for written in &checked.policies {
+        let mut places = Vec::new();
+        collect(written.node, false, &mut places);
+        for node in places {
+            let Some(path) = node.as_str().and_then(|text| Path::parse(text).ok()) else { continue };
+            let Place::Absent(names) = arguments.find(written, &path) else { continue };
+            let step = match path.steps().and_then(<[Step]>::last) {
+                Some(Step::Name(name)) => name.as_str(),
+                _ => first_name(path.text()).unwrap_or_default(),
+            };
+            let help = match nearest(step, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "what stands above it has no members".to_owned(),
+                None => {
+                    let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                    names.sort();
+                    names.dedup();
+                    format!("the arguments are {}", names.join(", "))
+                }
+            };
+            let at = path.text().rfind(step).unwrap_or(0);
+            let span = place_in(checked.sources, node, at..at + step.len());
+            let message = format!("none of the tools that this policy concerns has `{}`", path.text());
+            found.push(written.tells(&UNKNOWN_ARGUMENT, span, message).help(help));
+        }
+    }
+}
+
+/// The texts below a node that are paths into the arguments; `here` where one may stand.
+fn collect<'a>(node: &'a Node, here: bool, places: &mut Vec<&'a Node>) {
+    match &node.value {
+        NodeValue::String(text) if here && text.text.starts_with("$.input") => places.push(node),
+        NodeValue::Sequence(items) => items.iter().for_each(|item| collect(item, here, places)),
+        NodeValue::Mapping(entries) => {
+            // These steps of `transform` make what was not there.
+            let makes = ["default", "set", "template"].iter().any(|key| node.get(key).is_some());
+            for entry in entries.iter().filter(|entry| !(makes && entry.key == "path")) {
+                // Neither schemas nor answers hold paths.
+                if !["schema", "output"].contains(&entry.key.as_str()) || entry.value.items().is_some() {
+                    collect(&entry.value, KEYS.contains(&entry.key.as_str()), places);
+                }
+            }
+        }
+        _ => {}
+    }
+}

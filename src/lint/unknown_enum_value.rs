@@ -1,0 +1,63 @@
+//! Literals that are none of the values which the tool's schema takes.
+
+use serde_json::Value;
+
+use super::arguments::{Arguments, Place, values};
+use super::checked::Checked;
+use super::scalars::{in_place_of, is_literal, replaceable, shown};
+use super::{Lint, Needs};
+use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, nearest};
+use crate::json;
+use crate::source::Node;
+
+pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ENUM_VALUE, needs: Needs::Tools, check };
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let arguments = Arguments::new(checked);
+    for written in &checked.policies {
+        for test in written.tests.iter().filter(|test| test.path.is_singular()) {
+            let Place::Known(schemas) = arguments.find(written, &test.path) else { continue };
+            let taken: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(values).collect();
+            let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
+            for literal in literals(test.node) {
+                let value = literal.to_json();
+                if value.is_null() || taken.iter().any(|taken| json::equal(taken, &value)) {
+                    continue;
+                }
+                let texts = || taken.iter().filter_map(|value| value.as_str());
+                let same_letters = literal.as_str().and_then(|text| {
+                    let mut same = texts().filter(|taken| taken.eq_ignore_ascii_case(text));
+                    same.next().filter(|_| same.next().is_none())
+                });
+                let near = same_letters.or_else(|| nearest(literal.as_str()?, texts()));
+                let help = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        let all: Vec<String> =
+                            taken.iter().map(|value| format!("`{}`", shown(value))).collect();
+                        format!("it takes {}", all.join(", "))
+                    }
+                };
+                let fix = same_letters.and_then(|near| {
+                    let span = replaceable(checked.sources, literal)?;
+                    Some(Fix::replace(format!("write `{near}`"), span, in_place_of(literal, near)))
+                });
+                let message =
+                    format!("`{}` is never `{}` by the schema of its tool", test.path.text(), shown(&value));
+                found.push(written.tells(&UNKNOWN_ENUM_VALUE, literal.span, message).help(help).fix(fix));
+            }
+        }
+    }
+}
+
+/// The literals that a test compares with as a whole.
+fn literals(test: &Node) -> Vec<&Node> {
+    let mut found = Vec::new();
+    for key in ["eq", "ne"] {
+        found.extend(test.get(key).filter(|operand| is_literal(operand)));
+    }
+    for key in ["in", "not_in"] {
+        found.extend(test.get(key).and_then(Node::items).into_iter().flatten());
+    }
+    found
+}

@@ -1,0 +1,98 @@
+//! A policy as it is written, beside what it was compiled to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::condition::{self, Scopes, WrittenTest};
+use crate::authoring::Polarity;
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::path::Path;
+use crate::policy::{Defaults, Mode, Policy};
+use crate::source::{Entry, Node};
+
+/// A policy as it is written, beside what it was compiled to.
+pub(super) struct Written<'a> {
+    pub(super) policy: &'a Policy,
+    /// Its place in the order in which policies act.
+    pub(super) index: u32,
+    pub(super) node: &'a Node,
+    /// Its kind key with its value.
+    pub(super) kind: &'a Entry,
+    /// The conditions that must all hold.
+    pub(super) demands: Vec<&'a Node>,
+    /// Every test in its conditions.
+    pub(super) tests: Vec<WrittenTest<'a>>,
+    pub(super) scopes: Scopes,
+}
+
+impl<'a> Written<'a> {
+    pub(super) fn acts(&self) -> bool {
+        self.policy.mode == Mode::Enforce
+    }
+
+    pub(super) fn id(&self) -> &'a str {
+        &self.policy.id
+    }
+
+    pub(super) fn id_span(&self) -> Span {
+        self.node.get("id").map_or(self.node.span, |id| id.span)
+    }
+
+    pub(super) fn polarity(&self) -> Polarity {
+        self.policy.kind.entry().polarity
+    }
+
+    /// Whether it is of one of these kinds.
+    pub(super) fn is(&self, kinds: &[&str]) -> bool {
+        kinds.contains(&self.kind.key.as_str())
+    }
+
+    /// A diagnostic in this policy.
+    pub(super) fn tells(&self, code: &'static Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        let mut diagnostic = Diagnostic::new(code, span, message);
+        diagnostic.policy = Some(self.policy.id.clone());
+        diagnostic
+    }
+
+    /// The node of each of its patterns for tools.
+    pub(super) fn tool_nodes(&self) -> Vec<&'a Node> {
+        let Some(matcher) = self.node.get("match") else { return Vec::new() };
+        let tools = if matcher.entries().is_some() { matcher.get("tool") } else { Some(matcher) };
+        let many = |node: &'a Node| node.items().unwrap_or(std::slice::from_ref(node));
+        tools.map(many).unwrap_or_default().iter().collect()
+    }
+
+    /// The tests that must all hold.
+    pub(super) fn required_tests(&self) -> impl Iterator<Item = &WrittenTest<'a>> {
+        self.tests.iter().filter(|test| test.required)
+    }
+}
+
+/// Reads policies as they are written; each path once.
+pub(super) struct Writing<'a> {
+    defaults: Defaults,
+    paths: HashMap<&'a str, Option<Arc<Path>>>,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(defaults: Defaults) -> Self {
+        Self { defaults, paths: HashMap::new() }
+    }
+
+    pub(super) fn of(&mut self, policy: &'a Policy, index: u32, node: &'a Node) -> Option<Written<'a>> {
+        let entry = policy.kind.entry();
+        let kind = node.entries()?.iter().find(|candidate| candidate.key == entry.name)?;
+        let conditions = node.get("match").and_then(|matcher| matcher.get("where"));
+        let absence = self.defaults.absent_matches && entry.polarity == Polarity::Restricting;
+        let mut found = condition::Found::new(absence);
+        if let Some(conditions) = conditions {
+            found.read(conditions, |text| self.path(text));
+        }
+        let condition::Found { demands, tests, scopes, .. } = found;
+        Some(Written { policy, index, node, kind, demands, tests, scopes })
+    }
+
+    fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {
+        self.paths.entry(text).or_insert_with(|| Path::parse(text).ok().map(Arc::new)).clone()
+    }
+}
