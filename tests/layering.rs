@@ -99,6 +99,7 @@ fn one_room_names_each_heavy_dependency() {
         ("notify", "reload"),
         ("clap", "cli"),
         ("anstream", "cli"),
+        ("similar", "cli"),
         ("terminal_size", "cli"),
         ("unicode_width", "cli"),
     ] {

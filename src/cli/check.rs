@@ -1,61 +1,103 @@
-//! `callgate check`: compiles a bundle and shows everything that is wrong with it.
+//! `callgate check`: compiles a bundle and shows everything that is wrong with it, or probably not meant.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Format;
+use clap::ValueEnum;
+
 use super::exit::{Exit, Stop};
 use super::files::read_tools;
+use super::mend;
 use super::output::{BOLD, GREEN, Output, RED, YELLOW, amount};
 use crate::diagnostic::{
     Diagnostic, Diagnostics, INVALID_SCHEMA, MISSING_PATH, NO_RULES_FILES, UNREADABLE_FILE, render,
 };
-use crate::policy::{self, Built, Chains, Mode};
+use crate::lint::{Beside, Linted, lint};
+use crate::policy::{self, Chains, Mode};
 use crate::schema::ArgumentSchema;
+use crate::suite;
+use crate::tools::ToolDescriptor;
 
-/// Check rules files and show everything that is wrong with them.
+/// Check rules files: show everything that is wrong with them, and what is probably not meant.
 ///
 /// A bundle is every *.yaml and *.yml file below the paths, except policy tests (*.test.yaml) and hidden files. All
-/// problems of all files are shown at once, each with its place and what to do. `callgate rule CODE` explains a code.
+/// problems of all files are shown at once, each with its place and what to do. `callgate rule CODE` explains a code;
+/// `# callgate: allow CODE because …`, on a line or above it, allows a warning there.
 ///
-/// Exit status: 0 no errors, 1 errors found (with --deny-warnings: or warnings), 2 a path can't be read.
+/// Exit status: 0 no errors, 1 errors found (with --deny-warnings: or warnings; with --diff: or something to mend), 2 a
+/// path can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate check\n  \
     callgate check policies --tools tools.json\n  \
+    callgate check policies --diff\n  \
     callgate check policies --format json | jq '.[].message'")]
 pub(super) struct Check {
     /// Rules files, and directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Check the schemas of these tools, too: a JSON list, or the result of an MCP tools/list
+    /// Check against these tools, and check their schemas: a JSON list, or the result of an MCP tools/list
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// How problems are written: for people, or as a JSON list for programs
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// How problems are written
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
     /// Exit with 1 for warnings, too
     #[arg(long)]
     deny_warnings: bool,
+    /// Mend in the files what can be mended without doubt, and show the rest
+    #[arg(long)]
+    fix: bool,
+    /// Show what --fix would change, and change nothing
+    #[arg(long, conflicts_with_all = ["fix", "format"])]
+    diff: bool,
+}
+
+/// Who reads the problems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    Text,
+    /// A JSON list for programs; stable
+    Json,
+    /// SARIF 2.1.0, for code scanning services
+    Sarif,
+    /// Workflow commands, for annotations on GitHub
+    Github,
 }
 
 pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<Exit, Stop> {
     let mut built = policy::build(&arguments.paths);
-    if let Some(path) = &arguments.tools {
-        check_tools(path, &mut built.diagnostics)?;
+    let tools = arguments.tools.as_deref().map(read_tools).transpose()?;
+    if let (Some(path), Some(tools)) = (&arguments.tools, &tools) {
+        check_tools(path, tools, &mut built.diagnostics);
     }
-    match arguments.format {
-        Format::Json => {
-            let list = render::json(&built.diagnostics, &built.sources)
-                .map_err(|error| Stop::trouble(error.to_string()))?;
-            writeln!(output, "{list}")?;
-        }
-        Format::Text => write_text(&built, output)?,
+    let tests = suite::load(&arguments.paths);
+    let beside = Beside { tools: tools.as_deref(), tests: Some(&tests) };
+    let mut linted = lint(built, &beside);
+    if arguments.diff {
+        return mend::diff(linted, &beside, output);
     }
-    Ok(match exit(&built.diagnostics) {
-        Exit::Done if arguments.deny_warnings && !built.diagnostics.is_empty() => Exit::Fails,
+    if arguments.fix {
+        linted = mend::write(linted, &beside)?;
+    }
+    show(arguments.format, &linted, output)?;
+    Ok(match exit(&linted.diagnostics) {
+        Exit::Done if arguments.deny_warnings && !linted.diagnostics.is_empty() => Exit::Fails,
         exit => exit,
     })
+}
+
+fn show(form: Form, linted: &Linted, output: &mut Output) -> Result<(), Stop> {
+    let (diagnostics, sources) = (&linted.diagnostics, &linted.sources);
+    let unwritable = |error: serde_json::Error| Stop::trouble(error.to_string());
+    match form {
+        Form::Text => write_text(linted, output)?,
+        Form::Json => writeln!(output, "{}", render::json(diagnostics, sources).map_err(unwritable)?)?,
+        Form::Sarif => writeln!(output, "{}", render::sarif(diagnostics, sources).map_err(unwritable)?)?,
+        Form::Github => write!(output, "{}", render::github(diagnostics, sources))?,
+    }
+    Ok(())
 }
 
 /// The exit status for what was found. Where nothing is wrong but that a path can't be read, no rules were asked about.
@@ -71,8 +113,8 @@ pub(super) fn exit(diagnostics: &Diagnostics) -> Exit {
     }
 }
 
-fn check_tools(path: &Path, diagnostics: &mut Diagnostics) -> Result<(), Stop> {
-    for tool in read_tools(path)? {
+fn check_tools(path: &Path, tools: &[ToolDescriptor], diagnostics: &mut Diagnostics) {
+    for tool in tools {
         let Some(Err(error)) = tool.input_schema.as_ref().map(ArgumentSchema::compile) else { continue };
         let message = format!("the schema of the tool `{}` can't be used: {error}", tool.name);
         diagnostics.push(
@@ -81,26 +123,25 @@ fn check_tools(path: &Path, diagnostics: &mut Diagnostics) -> Result<(), Stop> {
             ),
         );
     }
-    Ok(())
 }
 
-fn write_text(built: &Built, output: &mut Output) -> Result<(), Stop> {
-    let summary = render::summary(&built.diagnostics, &built.sources);
-    if !built.diagnostics.is_empty() {
-        write!(output, "{}", render::text(&built.diagnostics, &built.sources, output.colour))?;
+fn write_text(linted: &Linted, output: &mut Output) -> Result<(), Stop> {
+    let summary = render::summary(&linted.diagnostics, &linted.sources);
+    if !linted.diagnostics.is_empty() {
+        write!(output, "{}", render::text(&linted.diagnostics, &linted.sources, output.colour))?;
         // The last word comes last, also where both streams are one terminal.
         output.flush()?;
-        let style = if built.diagnostics.has_errors() { RED } else { YELLOW };
+        let style = if linted.diagnostics.has_errors() { RED } else { YELLOW };
         let _ = writeln!(anstream::stderr(), "\n{style}{summary}{style:#}");
-    } else if let Some(chains) = &built.chains {
-        let (size, no_problems) = (size(chains, built), output.paint(GREEN, &summary));
+    } else if let Some(chains) = &linted.chains {
+        let (size, no_problems) = (size(chains, linted), output.paint(GREEN, &summary));
         let size = output.paint(BOLD, &size).into_owned();
         writeln!(output, "{size}: {no_problems}")?;
     }
     Ok(())
 }
 
-fn size(chains: &Chains, built: &Built) -> String {
+fn size(chains: &Chains, linted: &Linted) -> String {
     let policies = chains.policies();
     let shadows = policies.iter().filter(|policy| policy.mode == Mode::Shadow).count();
     let shadows = if shadows > 0 { format!(" ({shadows} in shadow)") } else { String::new() };
@@ -108,6 +149,6 @@ fn size(chains: &Chains, built: &Built) -> String {
     format!(
         "{}{shadows} in {}, revision {revision}",
         amount(policies.len(), "policy", "policies"),
-        amount(built.sources.iter().count(), "file", "files"),
+        amount(linted.sources.iter().count(), "file", "files"),
     )
 }

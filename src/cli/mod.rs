@@ -6,6 +6,7 @@ mod check;
 mod exit;
 mod files;
 mod init;
+mod mend;
 mod output;
 mod progress;
 mod rule;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics, Fix, Location, Severity, SourceMap};
 
 /// One diagnostic; the members and their order are a contract.
 #[derive(Serialize)]
@@ -18,10 +18,29 @@ struct Record<'a> {
     end_line: Option<usize>,
     end_column: Option<usize>,
     policy: Option<&'a str>,
+    fix: Option<FixRecord<'a>>,
+}
+
+/// What `check --fix` does about it.
+#[derive(Serialize)]
+struct FixRecord<'a> {
+    title: &'a str,
+    edits: Vec<EditRecord<'a>>,
+}
+
+/// What stands between two places is replaced.
+#[derive(Serialize)]
+struct EditRecord<'a> {
+    file: String,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    text: &'a str,
 }
 
 /// All diagnostics as one JSON list. A member that does not apply is null: the place of a file that can't be read, the
-/// policy of a problem outside any.
+/// policy of a problem outside any, the fix of one that must be mended by hand.
 ///
 /// # Errors
 /// Where `serde_json` can't write, which text and numbers give no cause for.
@@ -45,7 +64,16 @@ fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Record<'a> {
         end_column: number(|place| place.end_column),
         file: place.map(|place| place.file).or_else(|| diagnostic.file.clone()),
         policy: diagnostic.policy.as_deref(),
+        fix: diagnostic.fix.as_ref().map(|fix| fix_record(fix, sources)),
     }
+}
+
+fn fix_record<'a>(fix: &'a Fix, sources: &SourceMap) -> FixRecord<'a> {
+    let edits = fix.edits.iter().filter_map(|edit| {
+        let Location { file, line, column, end_line, end_column } = sources.locate(edit.span)?;
+        Some(EditRecord { file, line, column, end_line, end_column, text: &edit.text })
+    });
+    FixRecord { title: &fix.title, edits: edits.collect() }
 }
 
 #[cfg(test)]
@@ -59,11 +87,12 @@ mod tests {
         let source = sources.add("é.yaml", "a: é\ntol: x\n");
         let mut diagnostics = Diagnostics::default();
         diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "gone", "`gone` does not exist"));
-        let mut at_key =
-            Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 6, 9), "unknown key `tol`").help("`tool`?");
+        let mut at_key = Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 6, 9), "unknown key `tol`")
+            .help("`tool`?")
+            .fix(Some(Fix::replace("write `tool`", Span::new(source, 6, 9), "tool")));
         at_key.policy = Some("p".to_owned());
         diagnostics.push(at_key);
-        let expected = r#"[{"code":"CG002","name":"missing-path","severity":"error","message":"`gone` does not exist","help":null,"file":"gone","line":null,"column":null,"end_line":null,"end_column":null,"policy":null},{"code":"CG201","name":"unknown-key","severity":"error","message":"unknown key `tol`","help":"`tool`?","file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"policy":"p"}]"#;
+        let expected = r#"[{"code":"CG002","name":"missing-path","severity":"error","message":"`gone` does not exist","help":null,"file":"gone","line":null,"column":null,"end_line":null,"end_column":null,"policy":null,"fix":null},{"code":"CG201","name":"unknown-key","severity":"error","message":"unknown key `tol`","help":"`tool`?","file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"policy":"p","fix":{"title":"write `tool`","edits":[{"file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"text":"tool"}]}}]"#;
         let written = json(&diagnostics, &sources).unwrap();
         let compact: serde_json::Value = serde_json::from_str(&written).unwrap();
         assert_eq!(compact.to_string(), expected);

@@ -1,7 +1,11 @@
 //! Diagnostics as people and programs read them.
 
+mod github;
 mod json;
+mod sarif;
 mod text;
 
+pub use github::github;
 pub use json::json;
+pub use sarif::sarif;
 pub use text::{summary, text};

@@ -77,6 +77,9 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(visible(help)));
     }
+    if let Some(fix) = &diagnostic.fix {
+        group = group.element(Level::NOTE.message(format!("`--fix` can do it: {}", visible(&fix.title))));
+    }
     group
 }
 

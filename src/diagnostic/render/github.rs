@@ -1,0 +1,80 @@
+//! Workflow commands, which GitHub shows as annotations beside the lines of a pull request.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap};
+
+/// One workflow command a diagnostic, each on a line of its own.
+pub fn github(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
+    diagnostics.iter().map(|diagnostic| command(diagnostic, sources)).collect()
+}
+
+fn command(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
+    let level = match diagnostic.severity() {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let mut command = format!("::{level} ");
+    let place = diagnostic.span.and_then(|span| sources.locate(span));
+    // Writing into a string does not fail.
+    if let Some(place) = &place {
+        let _ = write!(command, "file={},line={}", property(&place.file), place.line);
+        match place.line == place.end_line {
+            true => {
+                // The last column belongs to the place.
+                let last = place.end_column.saturating_sub(1).max(place.column);
+                let _ = write!(command, ",endLine={},col={},endColumn={last}", place.line, place.column);
+            }
+            // Columns are of one line only.
+            false => {
+                let _ = write!(command, ",endLine={}", place.end_line);
+            }
+        }
+        command.push(',');
+    } else if let Some(file) = &diagnostic.file {
+        let _ = write!(command, "file={},", property(file));
+    }
+    let title = format!("{} {}", diagnostic.code.id, diagnostic.code.name);
+    let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+    let message = format!("{}{help}", diagnostic.message);
+    let _ = writeln!(command, "title={}::{}", property(&title), data(&message));
+    command
+}
+
+/// A message, in which nothing ends the command.
+fn data(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '\r', '\n']) {
+        return text.into();
+    }
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").into()
+}
+
+/// A property's value, in which nothing ends the property either.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{MISSING_PATH, Span, UNKNOWN_KEY, UNKNOWN_TOOL};
+
+    #[test]
+    fn what_has_a_meaning_in_a_command_is_escaped() {
+        let mut sources = SourceMap::default();
+        let source = sources.add("a,b:c%\n.yaml", "x: 1\ny:\n  - z\n");
+        let mut diagnostics = Diagnostics::default();
+        diagnostics
+            .push(Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 1), "::stop\n::error::100%").help("b"));
+        diagnostics.push(Diagnostic::new(&UNKNOWN_TOOL, Span::new(source, 5, 13), "over lines"));
+        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "gone", "`gone` does not exist"));
+        assert_eq!(
+            github(&diagnostics, &sources),
+            "::error file=a%2Cb%3Ac%25%0A.yaml,line=1,endLine=1,col=1,endColumn=1,title=CG201 unknown-key::\
+             ::stop%0A::error::100%25%0Ahelp: b\n\
+             ::warning file=a%2Cb%3Ac%25%0A.yaml,line=2,endLine=3,title=CG502 unknown-tool::over lines\n\
+             ::error file=gone,title=CG002 missing-path::`gone` does not exist\n"
+        );
+    }
+}
