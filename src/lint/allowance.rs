@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::LINTS;
 use super::checked::Checked;
-use super::{LINTS, OF_ALLOWANCES};
 use crate::diagnostic::{
     ALLOWANCE_WITHOUT_REASON, Code, Diagnostic, Diagnostics, Fix, Source, SourceId, Span, UNUSED_ALLOWANCE,
     by_name, nearest,
@@ -49,9 +49,14 @@ pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut 
                     !allowed
                 });
                 if !used && let Some(why) = unused(code, word, asked) {
-                    let fix = fix(source.text(), &allowance, *place);
-                    let diagnostic = Diagnostic::new(&UNUSED_ALLOWANCE, *place, why.0).help(why.1).fix(fix);
-                    about.push(diagnostic);
+                    let fix = match (code, &why.meant) {
+                        (None, None) => None,
+                        (None, Some(meant)) => Some(Fix::replace(format!("write `{meant}`"), *place, *meant)),
+                        (Some(_), _) => removal(source.text(), &allowance, *place),
+                    };
+                    about.push(
+                        Diagnostic::new(&UNUSED_ALLOWANCE, *place, why.message).help(why.help).fix(fix),
+                    );
                 }
             }
             if !allowance.has_reason {
@@ -69,32 +74,36 @@ pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut 
     found.extend(about);
 }
 
-/// Why a code that allowed nothing should not stand there, with what to do. Nothing where it was not looked for.
-fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> Option<(String, String)> {
+/// Why a code should not stand in a comment.
+struct Unused {
+    message: String,
+    help: String,
+    /// The lint that was probably meant.
+    meant: Option<&'static str>,
+}
+
+/// Why a code that allowed nothing should not stand there. Nothing where it was not looked for.
+fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> Option<Unused> {
     let lints = || LINTS.iter().map(|lint| lint.code);
+    let of = |message: String, help: &str| Some(Unused { message, help: help.to_owned(), meant: None });
     let Some(code) = code else {
-        let names = lints().flat_map(|code| [code.id, code.name]);
-        let help = match nearest(word, names) {
-            Some(near) => format!("did you mean `{near}`?"),
+        let meant = nearest(word, lints().flat_map(|code| [code.id, code.name]));
+        let help = match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Some((format!("there is no lint `{word}`"), help));
+        return Some(Unused { message: format!("there is no lint `{word}`"), help, meant });
     };
-    if OF_ALLOWANCES.contains(&code) || !lints().any(|lint| lint == code) {
-        let message = format!("`{word}` can't be allowed");
-        return Some((
-            message,
-            "lints about what is probably not meant can be allowed, nothing else".to_owned(),
-        ));
+    if !lints().any(|lint| lint == code) {
+        let help = "lints about what is probably not meant can be allowed, nothing else";
+        return of(format!("`{word}` can't be allowed"), help);
     }
-    asked.contains(&code).then(|| {
-        let message = format!("there is no `{word}` here to allow");
-        (message, "take it away; it stands on the line that the lint points at, or above it".to_owned())
-    })
+    let help = "take it away; it stands on the line that the lint points at, or above it";
+    asked.contains(&code).then(|| of(format!("there is no `{word}` here to allow"), help)).flatten()
 }
 
 /// Takes one code out of a comment, or the comment where it is the only one.
-fn fix(text: &str, allowance: &Allowance<'_>, place: Span) -> Option<Fix> {
+fn removal(text: &str, allowance: &Allowance<'_>, place: Span) -> Option<Fix> {
     let Span { source, start, end } = allowance.span;
     let place = match allowance.codes.iter().position(|(span, _)| *span == place)? {
         _ if allowance.codes.len() == 1 && allowance.alone => {

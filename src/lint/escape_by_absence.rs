@@ -7,7 +7,7 @@ use super::condition::{Each, WrittenTest};
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::call::Root;
-use crate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Edit, Fix, Span};
+use crate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Fix, Span};
 use crate::path::Step;
 use crate::source::Node;
 
@@ -102,17 +102,21 @@ fn adding_absence(checked: &Checked<'_>, test: &WrittenTest<'_>) -> Option<Fix> 
     if written.trim_matches(['"', '\'']) != first.key {
         return None;
     }
-    let end = last.value.span.end;
+    // What ends at a line's end may have taken the line break with it.
+    let end = text.get(..last.value.span.end)?.trim_end().len();
     let flow = text.get(test.node.span.start..)?.starts_with('{');
-    let addition = if flow {
-        ", absent: match".to_owned()
+    let (at, addition) = if flow {
+        (end, ", absent: match".to_owned())
     } else {
         let line = text.get(..first.key_span.start)?.rfind('\n').map_or(0, |at| at + 1);
         let column = text.get(line..first.key_span.start)?.chars().count();
-        format!("\n{}absent: match", " ".repeat(column))
+        let rest = text.get(end..)?.lines().next().unwrap_or_default();
+        // A comment behind the last value stays with it.
+        if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
+            return None;
+        }
+        let rest = rest.trim_end();
+        (end + rest.len(), format!("\n{}absent: match", " ".repeat(column)))
     };
-    // What ends at a line's end may have taken the line break with it.
-    let end = text.get(..end)?.trim_end().len();
-    let edit = Edit { span: Span::new(test.node.span.source, end, end), text: addition };
-    Some(Fix { title: "add `absent: match`".to_owned(), edits: vec![edit] })
+    Some(Fix::replace("add `absent: match`", Span::new(test.node.span.source, at, at), addition))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Beside, Linted, lint};
-use crate::diagnostic::Fix;
+use super::{Beside, Linted, OF_ALLOWANCES, lint};
+use crate::diagnostic::{Diagnostic, Fix};
 use crate::policy::build_texts;
 
 /// A fix can make room for another; two that undo each other end here.

@@ -1,0 +1,108 @@
+//! What checking costs beside loading: 10,000 policies are to be checked in less than four times the time that it takes to
+//! load them. Both are measured in one run, over several forms of bundles, for only their ratio says something.
+//!
+//! `cargo bench --bench lint`
+
+#![expect(
+    clippy::expect_used,
+    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+)]
+
+use std::time::{Duration, Instant};
+
+use callgate::ToolDescriptor;
+use callgate::lint::{Beside, lint};
+use callgate::policy::build_texts;
+use serde_json::{Value, json};
+
+const SIZES: [usize; 3] = [100, 1_000, 10_000];
+const ROUNDS: usize = 5;
+
+/// A policy of a bundle, by its number.
+type Form = fn(usize) -> Value;
+
+/// Of ten policies seven name a tool, two a family by a glob and one by a regex.
+fn mixed(number: usize) -> Value {
+    let tool = match number % 10 {
+        0..7 => format!("family{}.tool{}", number % 100, number % 1_000),
+        7 | 8 => format!("family{}.*", number % 100),
+        _ => format!("/^family{}\\.tool\\d*5$/", number % 100),
+    };
+    let condition = json!([{ "path": "$.input.amount", "gt": 1_000 + number }]);
+    let matcher = json!({ "tool": tool, "where": condition });
+    let id = format!("p{number}");
+    match number % 4 {
+        0 => json!({ "id": id, "match": matcher, "approval": { "message": "Pay {{ input.amount }}?" } }),
+        1 => {
+            json!({ "id": id, "match": matcher, "rate_limit": { "limit": 5, "per": "1m", "key": "$.context.principal" } })
+        }
+        _ => json!({ "id": id, "match": matcher, "deny": { "message": "not that much" } }),
+    }
+}
+
+/// All for one tool, each for another value of one field.
+fn one_tool_one_field(number: usize) -> Value {
+    let condition = json!([{ "path": "$.input.customer", "eq": format!("customer{number}") }]);
+    json!({ "id": format!("p{number}"), "match": { "tool": "refund", "where": condition }, "deny": {} })
+}
+
+/// All for one tool, each with another bound on one field: each covers half of the others.
+fn one_tool_many_bounds(number: usize) -> Value {
+    let condition = json!([{ "path": "$.input.amount", "gt": number }]);
+    json!({ "id": format!("p{number}"), "match": { "tool": "refund", "where": condition }, "deny": {} })
+}
+
+/// Each with conditions in conditions.
+fn nested(number: usize) -> Value {
+    let any: Vec<Value> = (0..4)
+        .map(|part| json!({ "all": [ { "path": format!("$.input.field{part}"), "gt": number }, { "path": "$.input.note", "ne": "x" } ] }))
+        .collect();
+    json!({ "id": format!("p{number}"), "match": { "tool": format!("tool{number}"), "where": [ { "any": any } ] }, "deny": {} })
+}
+
+fn main() {
+    let tools: Vec<ToolDescriptor> = serde_json::from_value(Value::Array(
+        (0..1_000)
+            .map(|number| {
+                json!({
+                    "name": format!("family{}.tool{}", number % 100, number),
+                    "input_schema": { "type": "object", "properties": { "amount": { "type": "number" } } },
+                })
+            })
+            .collect(),
+    ))
+    .expect("tools");
+    println!(
+        "{:<24} {:>8} {:>12} {:>12} {:>7} {:>9}",
+        "bundle", "policies", "load", "check", "ratio", "warnings"
+    );
+    let forms: [(&str, Form); 4] = [
+        ("mixed", mixed),
+        ("one tool, one field", one_tool_one_field),
+        ("one tool, many bounds", one_tool_many_bounds),
+        ("nested", nested),
+    ];
+    for (name, form) in forms {
+        for size in SIZES {
+            let policies: Vec<Value> = (0..size).map(form).collect();
+            measure(name, size, &json!({ "policies": policies }).to_string(), &tools);
+        }
+    }
+}
+
+/// The best of some rounds, for what disturbs only adds.
+fn measure(name: &str, size: usize, text: &str, tools: &[ToolDescriptor]) {
+    let (mut load, mut check, mut warnings) = (Duration::MAX, Duration::MAX, 0);
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let built = build_texts([("rules.yaml", text)]);
+        load = load.min(began.elapsed());
+        let began = Instant::now();
+        let linted = lint(built, &Beside { tools: Some(tools), tests: None });
+        check = check.min(began.elapsed());
+        warnings = linted.diagnostics.len();
+        assert!(linted.chains.is_some(), "the bundle has errors");
+    }
+    let ratio = check.as_secs_f64() / load.as_secs_f64();
+    println!("{name:<24} {size:>8} {load:>12.2?} {check:>12.2?} {ratio:>7.2} {warnings:>9}");
+}
