@@ -1,5 +1,6 @@
 //! The command line as people and programs meet it: the real binary in a directory of its own.
 
+mod check;
 mod run;
 mod schema;
 mod test;

@@ -47,6 +47,8 @@ mod layering;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod lint_claims;
+#[cfg(test)]
 mod lints;
 #[cfg(test)]
 mod pages;

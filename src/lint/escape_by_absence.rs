@@ -116,7 +116,8 @@ fn adding_absence(checked: &Checked<'_>, test: &WrittenTest<'_>) -> Option<Fix> 
             return None;
         }
         let rest = rest.trim_end();
-        (end + rest.len(), format!("\n{}absent: match", " ".repeat(column)))
+        let line_break = if text.get(line..)?.contains("\r\n") { "\r\n" } else { "\n" };
+        (end + rest.len(), format!("{line_break}{}absent: match", " ".repeat(column)))
     };
     Some(Fix::replace("add `absent: match`", Span::new(test.node.span.source, at, at), addition))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Beside, Linted, OF_ALLOWANCES, lint};
-use crate::diagnostic::{Diagnostic, Fix};
+use crate::diagnostic::Fix;
 use crate::policy::build_texts;
 
 /// A fix can make room for another; two that undo each other end here.
@@ -45,8 +45,15 @@ pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
 
 /// The texts of all rules files after one pass, and how many fixes were made; nothing where there are none to make.
 fn one_pass(linted: &Linted) -> Option<(Vec<(String, String)>, usize)> {
-    let fixes: Vec<&Fix> =
-        linted.diagnostics.iter().filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
+    let all = || {
+        linted.diagnostics.iter().filter_map(|diagnostic| Some((diagnostic.code, diagnostic.fix.as_ref()?)))
+    };
+    // A comment that is mended may allow what would else be mended.
+    let of_comments = all().filter(|(code, _)| OF_ALLOWANCES.contains(code));
+    let mut fixes: Vec<&Fix> = of_comments.map(|(_, fix)| fix).collect();
+    if fixes.is_empty() {
+        fixes = all().map(|(_, fix)| fix).collect();
+    }
     if fixes.is_empty() || linted.chains.is_none() {
         return None;
     }
