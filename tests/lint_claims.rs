@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 /// One test of `$.input.n` or `$.input.s`, as YAML in one line.
 fn condition() -> impl Strategy<Value = String> {
-    let number = (prop::sample::select(vec!["eq", "ne", "gt", "gte", "lt", "lte"]), 0..6i32)
+    let number = (prop::sample::select(vec!["eq", "ne", "gt", "gte", "lt", "lte"]), 0..3i32)
         .prop_map(|(operator, bound)| format!("path: $.input.n, {operator}: {bound}"));
-    let numbers = (prop::sample::select(vec!["in", "not_in"]), prop::collection::vec(0..6i32, 1..3))
+    let numbers = (prop::sample::select(vec!["in", "not_in"]), prop::collection::vec(0..3i32, 1..3))
         .prop_map(|(operator, set)| format!("path: $.input.n, {operator}: {set:?}"));
     let text = (prop::sample::select(vec!["eq", "ne", "starts_with", "ends_with", "contains"]), "[ab]{1,2}")
         .prop_map(|(operator, text)| format!("path: $.input.s, {operator}: {text}"));
@@ -20,7 +20,7 @@ fn condition() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(vec!["number", "string"])
         .prop_map(|kind| format!("path: $.input.n, type: {kind}"));
     let absent = prop::sample::select(vec!["", "", "", ", absent: match"]);
-    let test = (prop_oneof![4 => number, 2 => numbers, 3 => text, 1 => there, 1 => kind], absent)
+    let test = (prop_oneof![6 => number, 2 => numbers, 2 => text, 1 => there, 1 => kind], absent)
         .prop_map(|(test, absent)| format!("{{ {test}{absent} }}"));
     (test, 0..8u8).prop_map(|(test, wrapped)| match wrapped {
         0 => format!("{{ not: {test} }}"),
@@ -55,8 +55,8 @@ fn bundle() -> impl Strategy<Value = String> {
 /// what they are, which the lints' words leave open.
 fn world() -> Vec<ToolCall> {
     let numbers: Vec<Option<Value>> =
-        std::iter::once(None).chain((-1..7).map(|n| Some(json!(n)))).chain([Some(json!(2.5))]).collect();
-    let texts = [None, Some("a"), Some("b"), Some("ab"), Some("ba"), Some("bb"), Some("aab"), Some("")];
+        std::iter::once(None).chain((-1..4).map(|n| Some(json!(n)))).chain([Some(json!(1.5))]).collect();
+    let texts = [None, Some("a"), Some("b"), Some("ab"), Some("bb"), Some("")];
     let mut calls = Vec::new();
     for tool in ["pay", "payOut", "read"] {
         for number in &numbers {
@@ -72,7 +72,7 @@ fn world() -> Vec<ToolCall> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_called_shadowed_decides_no_call(rules in bundle()) {
