@@ -137,7 +137,7 @@ impl<'l> Ledger<'l> {
                 Stage::Claimed { .. } => claimed,
                 Stage::Settled { .. } => false,
             };
-            if !free || entry.call != fresh.call {
+            if !free || !entry.is_of_the_same(fresh) {
                 return Ok((None, Err(Box::new(entry))));
             }
             let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
@@ -169,7 +169,7 @@ impl<'l> Ledger<'l> {
         let at = self.clock.now();
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
-            let same = entry.call == fresh.call && entry.request == fresh.request;
+            let same = entry.is_of_the_same(fresh) && entry.request == fresh.request;
             // An answer that came since may be a denial.
             if entry.stage != Stage::Waiting || !same || entry.answers().len() != answers {
                 return Ok((None, Claim::Lost(Box::new(entry))));

@@ -117,7 +117,8 @@ impl Question {
     pub fn asks_the_same(&self, other: &Self) -> bool {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
-            (question.call, askers, question.held.clone(), question.journals.clone())
+            let id = question.request.tool_call_id.clone();
+            (id, question.call, askers, question.held.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -159,7 +160,9 @@ impl Question {
         let (claims, seal) = token.split_once('.').ok_or(malformed("its token has no seal"))?;
         let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
         let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
-        let claims = claims.and_then(|text| json::parse(&text).ok());
+        // Written otherwise it would say the same under another name.
+        let claims =
+            claims.and_then(|text| json::parse(&text).ok().filter(|claims| json::canonical(claims) == text));
         let claims = claims.ok_or(malformed("its token can't be read"))?;
         let shown = shown(request)?;
         match keys {

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::answered::Said;
-use crate::approval::{Entry, LedgerError, Name, Question, Stage};
+use super::judged::Said;
+use crate::approval::{Entry, LedgerError, Name, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Stopped, Turn};
 use crate::host::{ToolExecutor, guarded};
@@ -35,6 +35,14 @@ pub(super) enum Known {
     Unknown(Name, LedgerError),
 }
 
+/// What came of a call that someone else took up.
+pub(super) enum Elsewhere {
+    /// It is over, or nobody knows how it ended.
+    Over(Box<Outcome>),
+    /// They never came back, and it may run twice: it is this one's now.
+    Abandoned(Box<Entry>),
+}
+
 impl<E: ToolExecutor> Desk<'_, E> {
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
     pub(super) async fn look_up(&mut self, call: &ToolCall, occurrence: String) -> Known {
@@ -43,11 +51,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return Known::New(name);
         }
         let ledger = self.shared.services.ledger(&*self.shared.clock);
-        let asked = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         loop {
             match ledger.find(&name).await {
                 Ok(None) => return Known::New(name),
-                Ok(Some(entry)) if entry.call == asked => return Known::Earlier(name),
+                Ok(Some(entry)) if entry.is_of(call) => return Known::Earlier(name),
                 Ok(Some(_)) => name.occurrence = self.state.name_occurrence(&call.id),
                 Err(error) => return Known::Unknown(name, error),
             }
@@ -86,7 +93,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let turn = Turn::first(name, once);
         match self.execute.run(call, decision, &turn, self.state, started).await {
             Ok(outcome) => self.over(call, &turn, outcome).await,
-            Err(Stopped::Elsewhere(entry)) => self.elsewhere(call, &turn, *entry, started).await,
+            Err(Stopped::Elsewhere(entry)) => match self.elsewhere(call, &turn, *entry, started).await {
+                Elsewhere::Over(outcome) => *outcome,
+                Elsewhere::Abandoned(entry) => self.run_again(call, &turn.name, *entry, started).await,
+            },
             Err(Stopped::Ledger(error)) => {
                 let reason = unreachable_store(&error.to_string());
                 self.denied(call, &turn, Effect::Deny, reason, started).await
@@ -132,37 +142,39 @@ impl<E: ToolExecutor> Desk<'_, E> {
         self.over(call, turn, outcome).await
     }
 
-    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows.
+    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows; one that may
+    /// run twice is then claimed anew.
     pub(super) async fn elsewhere(
         &mut self,
         call: &ToolCall,
         turn: &Turn,
         mut entry: Entry,
         started: Instant,
-    ) -> Outcome {
+    ) -> Elsewhere {
+        let over = |outcome: Outcome| Elsewhere::Over(Box::new(outcome));
         let clock = &*self.shared.clock;
         let ledger = self.shared.services.ledger(clock);
         let mut waited = Duration::ZERO;
         loop {
             match entry.stage {
-                Stage::Settled { outcome, .. } => return Outcome { replayed: true, ..*outcome },
+                Stage::Settled { outcome, .. } => return over(Outcome { replayed: true, ..*outcome }),
                 Stage::Claimed { at } if waited >= OTHERS_PATIENCE => {
                     let tool = self.execute.kernel.tools.get(call);
                     if tool.is_some_and(|tool| tool.idempotent)
                         && ledger.reclaim(&turn.name, at).await == Ok(true)
                     {
-                        return self.once_more(call, turn, started).await;
+                        return Elsewhere::Abandoned(Box::new(entry));
                     }
                     let message = format!(
                         "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
                          taken effect"
                     );
-                    return self.unfinished(call, message, started);
+                    return over(self.unfinished(call, message, started));
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < OTHERS_PATIENCE => {}
                 Stage::Claimed { .. } | Stage::Waiting => {
                     let message = "its question was answered otherwise meanwhile; take the session up again";
-                    return self.unfinished(call, message.to_owned(), started);
+                    return over(self.unfinished(call, message.to_owned(), started));
                 }
             }
             clock.sleep(LOOK_AGAIN).await;
@@ -171,20 +183,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 Ok(Some(found)) => entry = found,
                 Ok(None) | Err(_) => {
                     let message = "it is not known whether it ran: the store does not say".to_owned();
-                    return self.unfinished(call, message, started);
+                    return over(self.unfinished(call, message, started));
                 }
             }
-        }
-    }
-
-    /// A call that may run twice, whose first run nobody came back from.
-    async fn once_more(&mut self, call: &ToolCall, turn: &Turn, started: Instant) -> Outcome {
-        let again = Turn { entry: turn.entry.clone(), ..Turn::first(turn.name.clone(), false) };
-        let held = crate::kernel::Held { limits: &[], permits: &turn.permits };
-        let decision = self.execute.kernel.decide_holding(call, self.state, held);
-        match self.execute.run(call, decision, &again, self.state, started).await {
-            Ok(outcome) => self.over(call, turn, outcome).await,
-            Err(_) => self.unfinished(call, "its store does not answer".to_owned(), started),
         }
     }
 
