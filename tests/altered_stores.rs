@@ -26,6 +26,10 @@ pub trait Alteration: Send + Sync {
     ) -> StoreFuture<'a, Vec<Refusal>> {
         good
     }
+    /// Whether several processes share it.
+    fn is_shared(&self) -> bool {
+        false
+    }
     /// A slot is given back.
     fn give_back(&self, inner: &MemoryStore, key: &str) {
         inner.give_back(key);
@@ -83,5 +87,8 @@ impl<A: Alteration> StateStore for Altered<A> {
     }
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
         self.by.answer(self.inner.records(space, after, limit))
+    }
+    fn is_shared(&self) -> bool {
+        self.by.is_shared()
     }
 }

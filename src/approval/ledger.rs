@@ -288,13 +288,13 @@ impl<'l> Ledger<'l> {
         Err(LedgerError::Contended(name.occurrence.clone()))
     }
 
-    /// Long after the question has lapsed, so that a clock which runs ahead for a while does not make its answer new. What never
-    /// lapses is never forgotten where it is shared; a process's own memory has no room for that.
+    /// Long after the question has lapsed and anything was done about it, so that a clock which runs ahead for a while does not
+    /// make its answer new. What never lapses is never forgotten where it is shared; a process's own memory has no room for that.
     fn forget_at(&self, entry: &Entry) -> Option<Timestamp> {
         let expires = entry.request.as_ref().and_then(|request| request.expires_at.as_deref());
         let lapses = match expires.and_then(|text| text.parse::<Timestamp>().ok()) {
             None if self.store.is_shared() => return None,
-            lapses => lapses.unwrap_or_else(|| self.clock.now()),
+            lapses => lapses.map_or_else(|| self.clock.now(), |lapses| lapses.max(self.clock.now())),
         };
         lapses.checked_add((24 * 90).hours()).ok()
     }

@@ -136,7 +136,8 @@ impl Shared {
         for (_, answer) in counting {
             match ledger.answer(name, answer).await {
                 Ok(_) => {}
-                Err(LedgerError::Refused(_)) => return Ok(None),
+                // It is over by now, or was forgotten just now.
+                Err(LedgerError::Refused(_) | LedgerError::Unknown(_)) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }

@@ -108,27 +108,33 @@ impl Shared {
         Ok(Some((state, found.version)))
     }
 
-    /// Keeps what the session has seen in the store, united with what others have kept there meanwhile.
+    /// Keeps what the session has seen in the store, united with what others have kept there meanwhile. `over` is what stopped a
+    /// run that is over: of the next one it is forgotten.
     pub(super) async fn keep_in_store(
         &self,
         conversation: &str,
         state: &SessionState,
+        over: Option<&str>,
     ) -> Result<(), StoreError> {
         if !self.services.store.is_shared() {
             return Ok(());
         }
         for _ in 0..TRIES {
             let kept = self.kept_in_store(conversation).await?;
-            let over = kept.as_ref().map(|(_, version)| *version);
+            let version = kept.as_ref().map(|(_, version)| *version);
             let mut united = state.clone();
             if let Some((kept, _)) = kept {
                 let mut both = kept;
+                // What stops a run that others began meanwhile stays.
+                if over.is_some() && both.halted() == over {
+                    both.begin_anew();
+                }
                 both.unite(state);
                 united = both;
             }
             let value = united.to_json();
             let key = RecordKey { space: SESSIONS, key: conversation };
-            let write = Write { key, value: &value, over, forget_at: None };
+            let write = Write { key, value: &value, over: version, forget_at: None };
             if in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await? {
                 return Ok(());
             }

@@ -120,10 +120,12 @@ impl Session {
         }
         settle(history, settled)?;
         // What stopped the run that these calls were of does not stop the next one.
-        if self.state.halted().is_some() && !round.outcomes.iter().any(|outcome| stops(outcome.outcome)) {
+        let over = self.state.halted().map(str::to_owned);
+        let over = over.filter(|_| !round.outcomes.iter().any(|outcome| stops(outcome.outcome)));
+        if over.is_some() {
             self.state.begin_anew();
         }
-        self.keep(history).await;
+        self.keep(history, over.as_deref()).await;
         Ok(round)
     }
 
@@ -152,7 +154,7 @@ impl Session {
             put(history, found, outcome, &mut settled)?;
         }
         settle(history, settled)?;
-        self.keep(history).await;
+        self.keep(history, None).await;
         Ok(Round { outcomes, ignored: Vec::new() })
     }
 
@@ -212,10 +214,10 @@ impl Session {
     }
 
     /// Keeps what the session has seen. A store that does not answer now is asked again after the next round.
-    async fn keep(&self, history: &mut History) {
+    async fn keep(&self, history: &mut History, over: Option<&str>) {
         let conversation = self.conversation();
         self.shared.seal_into(&conversation, history, &self.state);
-        let _ = self.shared.keep_in_store(&conversation, &self.state).await;
+        let _ = self.shared.keep_in_store(&conversation, &self.state, over).await;
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.
