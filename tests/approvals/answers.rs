@@ -33,10 +33,9 @@ fn a_persons_own_result_may_be_null_and_is_settled_like_any_other() {
     redact: {{ detect: [email], in: [output] }}
 "
     );
-    for (output, told) in [
-        (Value::Null, "null".to_owned()),
-        (json!("paid to ana@example.com"), "paid to [email]".to_owned()),
-    ] {
+    for (output, told) in
+        [(Value::Null, "null".to_owned()), (json!("paid to ana@example.com"), "paid to [email]".to_owned())]
+    {
         for mut scene in Scene::each(&redacting, &refund()) {
             scene.answer(ResponsePart { output: Some(output.clone()), ..scene.yes() });
             let outcome = scene.outcome();
@@ -73,20 +72,14 @@ fn who_cancels_ends_the_run() {
         scene.answer(approval_response(&ids[1 - cancelled], true));
         match in_store {
             true => drop(
-                scene
-                    .clock
-                    .drive(scene.ledger().answer(&scene.name(["a", "b"][cancelled]), &ends))
-                    .unwrap(),
+                scene.clock.drive(scene.ledger().answer(&scene.name(["a", "b"][cancelled]), &ends)).unwrap(),
             ),
             false => scene.answer(ends),
         }
         let round = scene.resume();
         let outcomes: Vec<&str> = round.outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
-        let expected = if cancelled == 0 {
-            ["aborted", "halted", "halted"]
-        } else {
-            ["halted", "aborted", "halted"]
-        };
+        let expected =
+            if cancelled == 0 { ["aborted", "halted", "halted"] } else { ["halted", "aborted", "halted"] };
         assert_eq!((outcomes.as_slice(), in_store), (&expected[..], in_store));
         assert!(!round.is_suspended());
         assert_eq!((scene.tool.count(), scene.results().len()), (0, 3));

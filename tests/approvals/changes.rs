@@ -163,7 +163,11 @@ fn i6_without_its_policy_an_answer_still_counts() {
             scene.rules = "policies: [ { id: other, match: other, deny: {} } ]".to_owned();
             // What was asked is waited for, also where nobody would ask any more.
             assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
-            if approves { scene.approve() } else { scene.deny(None) }
+            if approves {
+                scene.approve()
+            } else {
+                scene.deny(None)
+            }
             let ended_as = scene.outcome();
             assert_eq!(ended_as.outcome.name(), outcome.0);
             assert_eq!(scene.tool.count(), usize::from(approves));
@@ -177,7 +181,10 @@ fn i6_an_answered_call_meets_the_rules_of_now() {
     for (policy, outcome) in [
         ("{ id: no, match: refund, deny: { code: closed } }", ("denied", "closed")),
         ("{ id: stop, match: refund, halt: {} }", ("halted", "halted")),
-        ("{ id: form, match: refund, validate: { schema: { required: [to] } } }", ("invalid", "schema_violation")),
+        (
+            "{ id: form, match: refund, validate: { schema: { required: [to] } } }",
+            ("invalid", "schema_violation"),
+        ),
         ("{ id: say, match: refund, respond: { output: closed } }", ("answered", "answered")),
     ] {
         for mut scene in Scene::each(REFUNDS, &refund()) {
