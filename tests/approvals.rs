@@ -6,6 +6,8 @@ mod approvers;
 mod changes;
 mod edits;
 mod expiry;
+mod identity;
+mod once;
 mod remembering;
 mod resuming;
 mod scene;

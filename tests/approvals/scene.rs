@@ -225,6 +225,10 @@ impl Scene {
         self.answer(self.yes());
     }
 
+    pub fn approve_of(&mut self, approval_id: &str) {
+        self.answer(approval_response(approval_id, true));
+    }
+
     pub fn deny(&mut self, reason: Option<&str>) {
         let response = approval_response(self.request().approval_id, false);
         self.answer(ResponsePart { reason: reason.map(str::to_owned), ..response });
