@@ -162,8 +162,10 @@ impl Question {
         let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
         let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
         // Written otherwise it would say the same under another name.
+        let as_written =
+            |claims: &Value, text: &str| serde_json::to_string(claims).is_ok_and(|own| own == text);
         let claims =
-            claims.and_then(|text| json::parse(&text).ok().filter(|claims| claims.to_string() == text));
+            claims.and_then(|text| json::parse(&text).ok().filter(|claims| as_written(claims, &text)));
         let claims = claims.ok_or(malformed("its token can't be read"))?;
         let shown = shown(request)?;
         match keys {

@@ -9,7 +9,7 @@ use super::Shared;
 use crate::call::SessionState;
 use crate::host::{RecordKey, StoreError, Write, in_time};
 use crate::json::{self, Digest};
-use crate::message::{Content, History, StatePart};
+use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
 
 /// The space of sessions in a store.
@@ -17,13 +17,19 @@ const SESSIONS: &str = "sessions";
 /// How often a write is tried again when others were quicker.
 const TRIES: usize = 16;
 
-/// The digest of all settled calls of a history: their names, arguments and results.
-fn settled_calls(history: &History) -> Digest {
-    let settled = history.occurrences().into_iter().filter_map(|call| {
-        let result = call.result?;
-        Some(json!([call.call.id, call.call.name, call.digest.to_string(), result.output.text()]))
+/// The digest of all calls of a history: their names, arguments and results. Before a round, without the new ones that it is
+/// for. Calls that wait count, so that one which ran does not pass for one that did not when its result is taken away.
+fn known_calls(history: &History, before_round: bool) -> Digest {
+    let calls = history.occurrences();
+    let last = calls.last().map(|call| call.round);
+    let is_new = |call: &Occurrence<'_>| {
+        before_round && Some(call.round) == last && call.result.is_none() && call.request.is_none()
+    };
+    let known = calls.iter().filter(|call| !is_new(call)).map(|call| {
+        let result = call.result.map(|result| result.output.text());
+        json!([call.call.id, call.call.name, call.digest.to_string(), result])
     });
-    json::digest(&settled.collect::<Vec<_>>().into())
+    json::digest(&known.collect::<Vec<_>>().into())
 }
 
 fn content(conversation: &str, calls: Digest, state: &Value) -> Value {
@@ -37,9 +43,10 @@ impl Shared {
         &self,
         conversation: &str,
         history: &History,
+        before_round: bool,
     ) -> Result<SessionState, StoreError> {
         let mut state = match &self.services.keys {
-            Some(_) => self.sealed_in(conversation, history),
+            Some(_) => self.sealed_in(conversation, history, before_round),
             None => Some(SessionState::default()),
         };
         if self.services.store.is_shared()
@@ -66,10 +73,10 @@ impl Shared {
         Ok(state)
     }
 
-    /// Nothing where the history has settled calls and no seal that fits them.
-    fn sealed_in(&self, conversation: &str, history: &History) -> Option<SessionState> {
+    /// Nothing where the history has calls and no seal that fits them.
+    fn sealed_in(&self, conversation: &str, history: &History, before_round: bool) -> Option<SessionState> {
         let keys = self.services.keys.as_ref()?;
-        let calls = settled_calls(history);
+        let calls = known_calls(history, before_round);
         let parts = history.messages().iter().flat_map(|message| message.parts());
         let mut states = parts.filter_map(|part| match part.content() {
             Content::State(state) => Some(state),
@@ -93,7 +100,7 @@ impl Shared {
             return;
         }
         let state = state.to_json();
-        let calls = settled_calls(history);
+        let calls = known_calls(history, false);
         let seal = keys.seal(Purpose::Session, &content(conversation, calls, &state));
         history.keep_state(StatePart { state, seal });
     }

@@ -2,6 +2,7 @@
 
 mod answered;
 mod desk;
+mod fitting;
 mod judged;
 mod kept;
 mod resume;

@@ -85,7 +85,7 @@ impl Session {
         history: &mut History,
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
-        self.see(history).await?;
+        self.see(history, false).await?;
         let mut found = self.unsettled(history);
         self.add_noted_endings(&mut found).await;
         let unknown = unknown_answers(history, &found);
@@ -136,7 +136,7 @@ impl Session {
         history: &mut History,
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
-        self.see(history).await?;
+        self.see(history, true).await?;
         let last = history.occurrences().last().map(|call| call.round);
         let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
         let in_last: Vec<Place> = history
@@ -203,11 +203,11 @@ impl Session {
     }
 
     /// What the session has seen by its history, and by what it has seen itself so far.
-    async fn see(&mut self, history: &History) -> Result<(), StoreError> {
+    async fn see(&mut self, history: &History, before_round: bool) -> Result<(), StoreError> {
         if self.has_seen {
             return Ok(());
         }
-        let seen = self.shared.seen(&self.conversation(), history).await?;
+        let seen = self.shared.seen(&self.conversation(), history, before_round).await?;
         self.state.unite(&seen);
         self.has_seen = true;
         Ok(())
@@ -291,13 +291,17 @@ fn settle(history: &mut History, settled: Vec<Settlement>) -> Result<(), AnswerE
         Err(AnswerError::SharedId { .. }) => {}
         done => return done,
     }
+    let mut fit = Vec::new();
     for one in settled {
-        match history.append_results(vec![one]) {
-            Ok(()) | Err(AnswerError::SharedId { .. }) => {}
+        let mut more = fit.clone();
+        more.push(one);
+        match history.clone().append_results(more.clone()) {
+            Ok(()) => fit = more,
+            Err(AnswerError::SharedId { .. }) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    history.append_results(fit)
 }
 
 /// Answers to questions of which no call of the history waits.

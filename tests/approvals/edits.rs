@@ -40,7 +40,7 @@ fn i1_what_a_person_may_change_runs_as_they_changed_it_and_the_model_is_told() {
             let outcome = scene.outcome();
             assert_eq!(ended(&outcome), ("executed", "approved"), "{given}");
             assert!(outcome.approved.as_ref().unwrap().edited);
-            assert_eq!(scene.tool.inputs(), [given.clone()]);
+            assert_eq!(scene.tool.inputs(), std::slice::from_ref(&given));
             let told = scene.results()[0].output.text();
             assert!(told.contains("changed its arguments") && told.contains(&given.to_string()), "{told}");
         }
@@ -184,7 +184,7 @@ fn i1_changed_arguments_that_another_policy_asks_about_are_asked_about_as_they_a
         let outcome = scene.outcome();
         assert_eq!(ended(&outcome), ("executed", "approved"));
         assert!(outcome.approved.unwrap().edited);
-        assert_eq!(scene.tool.inputs(), [large.clone()]);
+        assert_eq!(scene.tool.inputs(), std::slice::from_ref(&large));
     }
 }
 
