@@ -220,6 +220,15 @@ impl<'l> Ledger<'l> {
         .await
     }
 
+    /// Whether there is any call of a conversation.
+    pub async fn knows(&self, conversation: &str) -> Result<bool, LedgerError> {
+        // Keys are lists in their one spelling, so those of a conversation begin with all but the end of a list of it alone.
+        let alone = json::canonical(&json!([conversation]));
+        let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
+        let page = in_time(self.clock, || self.store.records(CALLS, Some(&prefix), 1)).await?;
+        Ok(page.records.iter().any(|(key, _)| key.starts_with(&prefix)))
+    }
+
     /// All calls, in the order of their names.
     pub async fn list(&self) -> Result<Vec<Listed>, LedgerError> {
         let mut listed = Vec::new();

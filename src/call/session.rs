@@ -206,6 +206,14 @@ impl SessionState {
         *known = count.max(*known);
     }
 
+    /// The same without the calls that have come: what is kept of an earlier process is no reason to call the same calls
+    /// otherwise when they are put through again.
+    #[must_use]
+    pub fn without_occurrences(mut self) -> Self {
+        self.occurrences.clear();
+        self
+    }
+
     /// What the session has seen is not known for certain: tests that read it are undecided from now on, and what is counted by
     /// run counts as used up.
     pub fn distrust(&mut self) {

@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::{Session, Shared};
+use crate::approval::LedgerError;
 use crate::call::SessionState;
 use crate::host::{RecordKey, StoreError, Write, in_time};
 use crate::json::{self, Digest};
@@ -98,6 +99,29 @@ impl Shared {
         history.keep_state(StatePart { state, seal });
     }
 
+    /// What the store has of the session, for one that has no history.
+    pub(super) async fn seen_in_store(&self, conversation: &str) -> Result<SessionState, StoreError> {
+        let kept = match self.services.store.is_shared() {
+            true => self.kept_in_store(conversation).await?,
+            false => None,
+        };
+        Ok(kept.map(|(state, _)| state.without_occurrences()).unwrap_or_default())
+    }
+
+    /// Notes the session in the store, where that does not know it; says whether it was new.
+    async fn begin_in_store(&self, conversation: &str) -> Result<bool, LedgerError> {
+        if !self.services.store.is_shared() {
+            return Ok(true);
+        }
+        if self.services.ledger(&*self.clock).knows(conversation).await? {
+            return Ok(false);
+        }
+        let value = SessionState::default().to_json();
+        let key = RecordKey { space: SESSIONS, key: conversation };
+        let write = Write { key, value: &value, over: None, forget_at: None };
+        Ok(in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await?)
+    }
+
     async fn kept_in_store(&self, conversation: &str) -> Result<Option<(SessionState, u64)>, StoreError> {
         let key = RecordKey { space: SESSIONS, key: conversation };
         let found = in_time(&*self.clock, || self.services.store.record(key)).await?;
@@ -134,5 +158,28 @@ impl Shared {
             }
         }
         Err(StoreError(format!("the session `{conversation}` kept being changed by others")))
+    }
+}
+
+impl Session {
+    /// Begins the session in a store that others share: of several processes one does. Says `false`, and changes nothing, where
+    /// the store knows the session already; it is then for the caller to say whether it is to go on. A store that nobody shares
+    /// knows none.
+    ///
+    /// # Errors
+    /// When the store does not say.
+    pub async fn begin(&self) -> Result<bool, LedgerError> {
+        self.shared.begin_in_store(&self.conversation()).await
+    }
+
+    /// What a recorded session has seen by what its store says now, which others may have added to.
+    pub(super) async fn see_recorded(&mut self) -> Result<(), StoreError> {
+        if self.recorded {
+            let mut seen = self.shared.seen_in_store(&self.conversation()).await?;
+            // Of two facts of one place the one that is known here stays.
+            seen.unite(&self.state);
+            self.state.unite(&seen);
+        }
+        Ok(())
     }
 }
