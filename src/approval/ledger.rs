@@ -20,7 +20,7 @@ const CALLS: &str = "calls";
 /// The space of grants.
 const GRANTS: &str = "grants";
 /// How often a change is tried again when others were quicker.
-const TRIES: usize = 64;
+pub(super) const TRIES: usize = 64;
 /// Entries on a page.
 const PAGE: usize = 256;
 
@@ -315,11 +315,11 @@ impl<'l> Ledger<'l> {
         Ok(Some((entry_of(name, record)?, version)))
     }
 
-    async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
+    pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
         in_time(self.clock, || self.store.record(key)).await
     }
 
-    async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
+    pub(super) async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
         in_time(self.clock, || self.store.write_record(self.clock.now(), write)).await
     }
 

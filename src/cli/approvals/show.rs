@@ -1,0 +1,110 @@
+//! One question: its card, its answers, and how far it is.
+
+use std::io::Write;
+
+use super::json as forms;
+use super::{Desk, Refusal, word};
+use crate::approval::{Item, Progress};
+use crate::card::Card;
+use crate::cli::Format;
+use crate::cli::output::{BOLD, DIM, Output, amount, one_line, shell_word, to_the_minute};
+use crate::message::{RequestPart, ResponsePart};
+
+impl Desk<'_> {
+    pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
+        let item = self.runtime.block_on(self.inbox.find(id))?;
+        if self.format == Format::Json {
+            return forms::write(&forms::item(&item), output);
+        }
+        // The buttons of a card are the commands here.
+        let card = Card { actions: Vec::new(), ..Card::pending(&RequestPart::from(&item.request)) };
+        writeln!(output, "{}", card.to_text().trim_end())?;
+        writeln!(output, "\nSession: {}", one_line(&item.name.conversation))?;
+        if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
+            writeln!(output, "For: {}", one_line(requester))?;
+        }
+        if let Some(question) = &item.question {
+            writeln!(output, "Asked: {}", to_the_minute(&question.asked_at.to_string()))?;
+            let edits: Vec<&str> =
+                question.askers.iter().flat_map(|asker| &asker.edits).map(String::as_str).collect();
+            if !edits.is_empty() && !question.editable().is_empty() {
+                writeln!(output, "May be changed: {}", one_line(&edits.join(", ")))?;
+            }
+        }
+        writeln!(output, "Stage: {}", progress(&item))?;
+        for (place, answer) in item.answers.iter().enumerate() {
+            let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
+            let ignored = ignored.map(|ignored| format!(" (does not count: {})", one_line(&ignored.why)));
+            writeln!(output, "Answer: {}{}", told(answer), ignored.unwrap_or_default())?;
+        }
+        if item.waits() {
+            let id = shell_word(&item.request.approval_id);
+            let command = format!("callgate approvals approve {id} --state {}", shell_word(&self.url));
+            let command = output.paint(BOLD, &command).into_owned();
+            let others = output.paint(DIM, "(or deny, edit, answer, cancel)").into_owned();
+            writeln!(output, "\n{command}  {others}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An answer in a line.
+fn told(answer: &ResponsePart) -> String {
+    let mut text = word(answer).to_owned();
+    if let Some(by) = &answer.answered_by {
+        text.push_str(&format!(" by {}", one_line(&by.principal)));
+    }
+    if let Some(at) = &answer.answered_at {
+        text.push_str(&format!(", {}", one_line(&to_the_minute(at))));
+    }
+    for value in [&answer.edited_input, &answer.output].into_iter().flatten() {
+        text.push_str(&format!(": {}", one_line(&value.to_string())));
+    }
+    if let Some(reason) = &answer.reason {
+        text.push_str(&format!(" – {}", one_line(reason)));
+    }
+    text
+}
+
+/// How far a question is, in a few words.
+pub(super) fn progress(item: &Item) -> String {
+    match &item.progress {
+        Progress::Waiting { by } if by.is_empty() => format!("waits: {}", missing(item)),
+        Progress::Waiting { by } => {
+            format!("waits, approved by {}: {}", one_line(&by.join(", ")), missing(item))
+        }
+        Progress::Answered(standing) => format!("{standing}, not taken up yet"),
+        Progress::Lapsed { at } => format!("lapsed {}", to_the_minute(&at.to_string())),
+        Progress::Unproven(error) => format!("counts for nothing: {error}"),
+        Progress::Running { at } => format!("runs since {}", to_the_minute(&at.to_string())),
+        Progress::Settled { at, outcome } => {
+            format!("over: {} at {}", outcome.outcome, to_the_minute(&at.to_string()))
+        }
+    }
+}
+
+/// Whose approvals are missing: `1 more approval is needed`.
+pub(super) fn missing(item: &Item) -> String {
+    let open: Vec<_> = item.asks.iter().filter(|ask| ask.missing() > 0).collect();
+    let several = item.asks.len() > 1;
+    let needs = open.iter().map(|ask| {
+        let count = usize::try_from(ask.missing()).unwrap_or(usize::MAX);
+        let more = if ask.approvals > 0 { "more " } else { "" };
+        let count = amount(count, &format!("{more}approval is"), &format!("{more}approvals are"));
+        let of = match ask.quorum {
+            1 => String::new(),
+            quorum => format!(" ({} of {quorum})", ask.approvals),
+        };
+        let from = match ask.approvers.as_slice() {
+            [] => String::new(),
+            approvers => format!(" from {}", one_line(&approvers.join(" or "))),
+        };
+        let whose = match &ask.policy {
+            Some(policy) if several => format!(" for {}", one_line(policy)),
+            _ => String::new(),
+        };
+        format!("{count} needed{from}{of}{whose}")
+    });
+    let needs: Vec<String> = needs.collect();
+    if needs.is_empty() { "those who approved do not agree".to_owned() } else { needs.join("; ") }
+}
