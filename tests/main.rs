@@ -57,6 +57,8 @@ mod predicates;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod reload;

@@ -4,12 +4,11 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::Refusal;
+use super::{Refusal, show};
 use crate::approval::{Grant, Item, Progress, Standing};
-use crate::card::Card;
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
-use crate::message::{RequestPart, ResponsePart};
+use crate::message::ResponsePart;
 
 /// The version of these forms.
 const VERSION: u64 = 1;
@@ -65,7 +64,7 @@ pub(super) fn item(item: &Item) -> Value {
         "editable": editable(item),
         "answers": answers.collect::<Vec<_>>(),
         "outcome": outcome,
-        "card": json!(Card::pending(&RequestPart::from(request))),
+        "card": json!(show::card(item)),
     })
 }
 

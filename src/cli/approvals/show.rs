@@ -5,7 +5,7 @@ use std::io::Write;
 use super::json as forms;
 use super::{Desk, Refusal, word};
 use crate::approval::{Item, Progress};
-use crate::card::Card;
+use crate::card::{Card, Resolution, Resolved};
 use crate::cli::Format;
 use crate::cli::output::{BOLD, DIM, Output, amount, one_line, shell_word, to_the_minute};
 use crate::message::{RequestPart, ResponsePart};
@@ -17,7 +17,7 @@ impl Desk<'_> {
             return forms::write(&forms::item(&item), output);
         }
         // The buttons of a card are the commands here.
-        let card = Card { actions: Vec::new(), ..Card::pending(&RequestPart::from(&item.request)) };
+        let card = Card { actions: Vec::new(), ..card(&item) };
         writeln!(output, "{}", card.to_text().trim_end())?;
         writeln!(output, "\nSession: {}", one_line(&item.name.conversation))?;
         if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
@@ -46,6 +46,37 @@ impl Desk<'_> {
         }
         Ok(())
     }
+}
+
+/// The card of a question: one that asks while it waits, and then one that says what became of it.
+pub(super) fn card(item: &Item) -> Card {
+    let request = RequestPart::from(&item.request);
+    let resolution = match &item.progress {
+        Progress::Waiting { .. } | Progress::Unproven(_) => None,
+        Progress::Lapsed { at } => {
+            Some(Resolution { resolved: Resolved::Expired, by: None, at: Some(at.to_string()), reason: None })
+        }
+        Progress::Answered(_) | Progress::Running { .. } | Progress::Settled { .. } => {
+            deciding(item).map(|answer| Resolution {
+                by: answer.answered_by.as_ref().map(|by| by.principal.clone()),
+                at: answer.answered_at.clone(),
+                ..Resolution::from(answer)
+            })
+        }
+    };
+    match resolution {
+        Some(resolution) => Card::resolved(&request, &resolution),
+        None => Card::pending(&request),
+    }
+}
+
+/// The answer that decided: the strictest that counts, and of approvals the one that completed them.
+fn deciding(item: &Item) -> Option<&ResponsePart> {
+    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
+    let counting =
+        || item.answers.iter().enumerate().filter(|(place, _)| counts(place)).map(|(_, said)| said);
+    let cancels = counting().find(|said| said.cancel);
+    cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
 }
 
 /// An answer in a line.

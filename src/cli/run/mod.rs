@@ -188,7 +188,9 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     };
     sessions.end(&mut |outcome| seen.show(&outcome, &mut report, output))?;
     seen.progress.end();
-    report.end(sessions.opened(), output)?;
+    if ended.is_ok() || sessions.opened() > 0 {
+        report.end(sessions.opened(), output)?;
+    }
     ended?;
     Ok(match (unreadable_lines, seen.failing) {
         (true, _) => Exit::Trouble,
