@@ -117,7 +117,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         // A call that the ledger has as over is one whose traces in the session are kept: the other way round, a process that
         // ends in between would lose them.
         let kept = match self.recorded {
-            true => self.shared.keep_in_store(self.conversation, self.state).await,
+            true => self.keep_what_was_seen().await,
             false => Ok(()),
         };
         if outcome.outcome == OutcomeKind::Suspended {
@@ -132,6 +132,12 @@ impl<E: ToolExecutor> Desk<'_, E> {
             // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
             let _ = ledger.settle(&turn.name, &turn.entry(call), outcome).await;
         }
+    }
+
+    /// Without which calls came: every call has an entry of its own, and the list would grow with each.
+    async fn keep_what_was_seen(&self) -> Result<(), StoreError> {
+        let state = self.state.clone().without_occurrences();
+        self.shared.keep_in_store(self.conversation, &state).await
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.
@@ -177,7 +183,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     if self.recorded {
                         // Nor is it known what it has left in the session.
                         self.state.distrust();
-                        let _ = self.shared.keep_in_store(self.conversation, self.state).await;
+                        let _ = self.keep_what_was_seen().await;
                     }
                     return self.unfinished(call, message, started);
                 }

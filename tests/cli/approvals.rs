@@ -140,7 +140,7 @@ fn arguments_are_changed_where_the_policy_allows_it() {
         assert_eq!(ended.code, Some(2), "{more:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(said), "{more:?}: {}", ended.stderr);
     }
-    let ended = edit(&["--set", "note=\"late=r\"", "--as", "ana"]);
+    let ended = edit(&["--set", "note=1", "--set", "note=\"late=r\"", "--as", "ana"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.starts_with("approved with changes by ana"), "{}", ended.stdout);
     let outcome = desk.outcome(CALLS, "c2");
@@ -281,6 +281,7 @@ fn an_answer_is_taken_from_whoever_may_give_it_with_a_state_that_is_there() {
         &["approvals", "list"],
         &["approvals", "approve", "--state", "file:s.db"],
         &["approvals", "approve", "x", "--role", "lead", "--state", "file:s.db"],
+        &["approvals", "approve", "x", "--as", "", "--state", "file:s.db"],
     ] {
         assert_eq!(desk.run(arguments).code, Some(2), "{arguments:?}");
     }

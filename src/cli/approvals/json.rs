@@ -61,20 +61,11 @@ pub(super) fn item(item: &Item) -> Value {
         "decision": decision,
         "why": why,
         "asks": asks.collect::<Vec<_>>(),
-        "editable": editable(item),
+        "editable": show::editable(item),
         "answers": answers.collect::<Vec<_>>(),
         "outcome": outcome,
         "card": json!(show::card(item)),
     })
-}
-
-/// The paths that each asking policy lets approvers change.
-fn editable(item: &Item) -> Vec<&str> {
-    let askers = item.question.iter().flat_map(|question| &question.askers);
-    let mut paths: Vec<&str> = askers.flat_map(|asker| &asker.edits).map(String::as_str).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    paths
 }
 
 fn decision(standing: &Standing) -> &'static str {

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -148,10 +149,10 @@ struct One {
 #[derive(clap::Args)]
 struct Who {
     /// Who answers. Without it the answer has no name, and does not count where approvers or a quorum are asked for
-    #[arg(long = "as", value_name = "PRINCIPAL")]
+    #[arg(long = "as", value_name = "PRINCIPAL", value_parser = NonEmptyStringValueParser::new())]
     principal: Option<String>,
     /// A role that they have
-    #[arg(long = "role", value_name = "ROLE", requires = "principal")]
+    #[arg(long = "role", value_name = "ROLE", requires = "principal", value_parser = NonEmptyStringValueParser::new())]
     roles: Vec<String>,
     /// Why; the agent is told
     #[arg(long, value_name = "TEXT")]

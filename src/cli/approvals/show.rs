@@ -4,11 +4,12 @@ use std::io::Write;
 
 use super::json as forms;
 use super::{Desk, Refusal, word};
-use crate::approval::{Item, Progress};
+use crate::approval::{Item, Progress, Question};
 use crate::card::{Card, Resolution, Resolved};
 use crate::cli::Format;
 use crate::cli::output::{BOLD, DIM, Output, amount, one_line, shell_word, to_the_minute};
 use crate::message::{RequestPart, ResponsePart};
+use crate::path::Step;
 
 impl Desk<'_> {
     pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
@@ -25,10 +26,9 @@ impl Desk<'_> {
         }
         if let Some(question) = &item.question {
             writeln!(output, "Asked: {}", to_the_minute(&question.asked_at.to_string()))?;
-            let edits: Vec<&str> =
-                question.askers.iter().flat_map(|asker| &asker.edits).map(String::as_str).collect();
-            if !edits.is_empty() && !question.editable().is_empty() {
-                writeln!(output, "May be changed: {}", one_line(&edits.join(", ")))?;
+            let places = editable(&item);
+            if !places.is_empty() {
+                writeln!(output, "May be changed: {}", one_line(&places.join(", ")))?;
             }
         }
         writeln!(output, "Stage: {}", progress(&item))?;
@@ -38,7 +38,8 @@ impl Desk<'_> {
             writeln!(output, "Answer: {}{}", told(answer), ignored.unwrap_or_default())?;
         }
         if item.waits() {
-            let id = shell_word(&item.request.approval_id);
+            // As it was asked for, which names one question.
+            let id = shell_word(id);
             let command = format!("callgate approvals approve {id} --state {}", shell_word(&self.url));
             let command = output.paint(BOLD, &command).into_owned();
             let others = output.paint(DIM, "(or deny, edit, answer, cancel)").into_owned();
@@ -46,6 +47,14 @@ impl Desk<'_> {
         }
         Ok(())
     }
+}
+
+/// The places of the arguments that who answers may change.
+pub(super) fn editable(item: &Item) -> Vec<String> {
+    let places = item.question.iter().flat_map(Question::editable);
+    let written =
+        |steps: Vec<Step>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
+    places.map(written).collect()
 }
 
 /// The card of a question: one that asks while it waits, and then one that says what became of it.
@@ -58,7 +67,7 @@ pub(super) fn card(item: &Item) -> Card {
         }
         Progress::Answered(_) | Progress::Running { .. } | Progress::Settled { .. } => {
             deciding(item).map(|answer| Resolution {
-                by: answer.answered_by.as_ref().map(|by| by.principal.clone()),
+                by: deciders(item, answer),
                 at: answer.answered_at.clone(),
                 ..Resolution::from(answer)
             })
@@ -70,11 +79,23 @@ pub(super) fn card(item: &Item) -> Card {
     }
 }
 
+fn counting(item: &Item) -> impl Iterator<Item = &ResponsePart> {
+    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
+    item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
+}
+
+/// Who decided: of an approval all who gave it.
+fn deciders(item: &Item, deciding: &ResponsePart) -> Option<String> {
+    let approves = |said: &ResponsePart| said.approved && !said.cancel;
+    let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
+    let names = counting(item).filter(together).filter_map(|said| said.answered_by.as_ref());
+    let names: Vec<&str> = names.map(|by| by.principal.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// The answer that decided: the strictest that counts, and of approvals the one that completed them.
 fn deciding(item: &Item) -> Option<&ResponsePart> {
-    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
-    let counting =
-        || item.answers.iter().enumerate().filter(|(place, _)| counts(place)).map(|(_, said)| said);
+    let counting = || counting(item);
     let cancels = counting().find(|said| said.cancel);
     cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
 }

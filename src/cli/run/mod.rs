@@ -45,7 +45,7 @@ use sessions::{Keeping, Sessions};
 /// started anew.
 ///
 /// Calls without "session" are one session. At most 10000 sessions are open at once; then the idlest is closed, and a
-/// later call of it begins a new session that has seen nothing.
+/// later call of it begins a new session that has seen nothing, or with --state takes it up again.
 ///
 /// With --state, every call is noted before and after it runs, and what its session has seen is kept. A session that the state knows
 /// already is refused, unless --resume says that it goes on: then the same calls can be given any number of times, and each runs
