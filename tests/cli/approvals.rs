@@ -247,7 +247,7 @@ fn a_remembered_approval_is_listed_and_taken_back() {
     });
     refused(&desk.approvals(&["revoke", "nothing"]), "there is no remembered approval `nothing`");
     refused(&desk.approvals(&["revoke", ""]), "there is no remembered approval ``");
-    assert_eq!(desk.approvals(&["revoke", &id[..12]]).code, Some(0));
+    assert_eq!(desk.approvals(&["revoke", id.get(..12).unwrap()]).code, Some(0));
     assert_eq!(desk.json(&["grants"])["grants"].as_array().unwrap().len(), 0);
     assert_eq!(desk.json(&["grants", "--all"])["grants"][0]["state"], "revoked");
     assert_eq!(desk.resume(&BOARD_CALLS.replace("\"c2\"", "\"c4\"")), ["c4 suspended"]);
