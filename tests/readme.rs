@@ -105,7 +105,14 @@ fn rules_and_calls_are_read() {
 
 #[test]
 fn every_file_that_is_linked_is_there() {
-    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reference.md", "docs/failures.md"] {
+    for page in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/reference.md",
+        "docs/failures.md",
+        "docs/asking-people.md",
+    ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let beside = root().join(page);
         let beside = beside.parent().unwrap();
@@ -137,5 +144,17 @@ fn every_failure_has_its_test() {
             let has_tests = || std::fs::read_to_string(root().join(test)).unwrap().contains("#[test]");
             assert!(test.starts_with("tests/") || has_tests(), "{test} has no tests: {row}");
         }
+    }
+}
+
+/// Each row of what becomes of a call that waited names a test that is there, by its file and name.
+#[test]
+fn every_end_of_a_call_that_waited_has_its_test() {
+    let page = std::fs::read_to_string(root().join("docs/asking-people.md")).unwrap();
+    let named: Vec<(&str, &str)> = page.split('`').filter_map(|word| word.split_once(".rs: ")).collect();
+    assert!(named.len() > 25, "{}", named.len());
+    for (file, test) in named {
+        let text = std::fs::read_to_string(root().join(format!("tests/approvals/{file}.rs"))).unwrap();
+        assert!(text.contains(&format!("fn {test}(")), "{file}.rs has no test {test}");
     }
 }

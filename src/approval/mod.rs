@@ -3,6 +3,8 @@
 //!
 //! Nothing waits in memory while a person decides. A question travels in the history and, where there is a store, lies in
 //! its ledger.
+//!
+#![doc = include_str!("../../docs/asking-people.md")]
 
 mod answer;
 mod edit;
