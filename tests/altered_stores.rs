@@ -26,7 +26,19 @@ pub trait Alteration: Send + Sync {
     ) -> StoreFuture<'a, Vec<Refusal>> {
         good
     }
-    /// Whether several processes share it.
+    /// What it has under a key.
+    fn record<'a>(
+        &'a self,
+        good: StoreFuture<'a, Option<Record>>,
+        _: RecordKey<'a>,
+    ) -> StoreFuture<'a, Option<Record>> {
+        good
+    }
+    /// A record is written.
+    fn write_record<'a>(&'a self, good: StoreFuture<'a, bool>, _: RecordKey<'a>) -> StoreFuture<'a, bool> {
+        good
+    }
+    /// Whether others share it.
     fn is_shared(&self) -> bool {
         false
     }
@@ -80,15 +92,15 @@ impl<A: Alteration> StateStore for Altered<A> {
         self.by.answer(self.inner.cache_clear(space))
     }
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
-        self.by.answer(self.inner.record(key))
+        self.by.record(self.by.answer(self.inner.record(key)), key)
     }
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
-        self.by.answer(self.inner.write_record(now, write))
-    }
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
-        self.by.answer(self.inner.records(space, after, limit))
+        self.by.write_record(self.by.answer(self.inner.write_record(now, write)), write.key)
     }
     fn is_shared(&self) -> bool {
         self.by.is_shared()
+    }
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+        self.by.answer(self.inner.records(space, after, limit))
     }
 }

@@ -20,7 +20,7 @@ const CALLS: &str = "calls";
 /// The space of grants.
 const GRANTS: &str = "grants";
 /// How often a change is tried again when others were quicker.
-const TRIES: usize = 64;
+pub(super) const TRIES: usize = 64;
 /// Entries on a page.
 const PAGE: usize = 256;
 
@@ -220,6 +220,15 @@ impl<'l> Ledger<'l> {
         .await
     }
 
+    /// Whether there is any call of a conversation.
+    pub async fn knows(&self, conversation: &str) -> Result<bool, LedgerError> {
+        // Keys are lists in their one spelling, so those of a conversation begin with all but the end of a list of it alone.
+        let alone = json::canonical(&json!([conversation]));
+        let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
+        let page = in_time(self.clock, || self.store.records(CALLS, Some(&prefix), 1)).await?;
+        Ok(page.records.iter().any(|(key, _)| key.starts_with(&prefix)))
+    }
+
     /// All calls, in the order of their names.
     pub async fn list(&self) -> Result<Vec<Listed>, LedgerError> {
         let mut listed = Vec::new();
@@ -306,11 +315,11 @@ impl<'l> Ledger<'l> {
         Ok(Some((entry_of(name, record)?, version)))
     }
 
-    async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
+    pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
         in_time(self.clock, || self.store.record(key)).await
     }
 
-    async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
+    pub(super) async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
         in_time(self.clock, || self.store.write_record(self.clock.now(), write)).await
     }
 

@@ -142,7 +142,7 @@ impl Question {
             Some(keys) => keys.seal(Purpose::Approval, &content(&self.request, &claims)?),
             None => UNSEALED.to_owned(),
         };
-        // Not in its canonical form: arguments that a person gave run with their numbers as they were written.
+        // As it is, and not in its canonical form, in which 28800 is `288e2`: numbers are read as they were written.
         let token = format!("{}.{seal}", BASE64URL_NOPAD.encode(claims.to_string().as_bytes()));
         if token.len() > MAX_TOKEN {
             return Err(QuestionError::TooLarge);
@@ -205,6 +205,12 @@ impl Question {
             journals,
         })
     }
+}
+
+/// Whether a request says that it is sealed.
+pub(super) fn is_sealed(request: &ApprovalRequest) -> bool {
+    let seal = request.approval_token.as_deref().and_then(|token| token.split_once('.'));
+    seal.is_some_and(|(_, seal)| seal != UNSEALED)
 }
 
 /// What a seal is over: all that people are shown, and all that the token has.

@@ -15,6 +15,7 @@ use crate::json::{self, Digest};
 use crate::message::{Approver, ResponsePart};
 use crate::path::{Path, Step};
 use crate::seal::Keys;
+use crate::text::inert;
 
 /// What the answers to a question come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,22 @@ pub enum Standing {
         /// Why.
         reason: Option<String>,
     },
+}
+
+impl std::fmt::Display for Standing {
+    /// What the answers came to: `approved by ana`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (word, by) = match self {
+            Self::Open { by } if by.is_empty() => ("not answered", by),
+            Self::Open { by } | Self::Approved { by, edited: None, .. } => ("approved", by),
+            Self::Approved { by, .. } => ("approved with changes", by),
+            Self::Answered { by, .. } => ("answered in the tool's place", by),
+            Self::Denied { by, .. } => ("denied", by),
+            Self::Cancelled { by, .. } => ("cancelled", by),
+        };
+        f.write_str(word)?;
+        if by.is_empty() { Ok(()) } else { write!(f, " by {}", inert(&by.join(", "))) }
+    }
 }
 
 /// An answer that does not count.

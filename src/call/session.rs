@@ -27,6 +27,8 @@ pub struct SessionState {
     occurrences: HashMap<String, u64>,
     /// How often each question was put to people, by what is asked.
     questions: HashMap<String, u64>,
+    /// Calls of the run wait for people.
+    suspended: bool,
 }
 
 impl Default for SessionState {
@@ -40,6 +42,7 @@ impl Default for SessionState {
             invitations: Vec::new(),
             occurrences: HashMap::new(),
             questions: HashMap::new(),
+            suspended: false,
         }
     }
 }
@@ -206,6 +209,14 @@ impl SessionState {
         *known = count.max(*known);
     }
 
+    /// The same without the calls that have come: what is kept of an earlier process is no reason to call the same calls
+    /// otherwise when they are put through again.
+    #[must_use]
+    pub fn without_occurrences(mut self) -> Self {
+        self.occurrences.clear();
+        self
+    }
+
     /// What the session has seen is not known for certain: tests that read it are undecided from now on, and what is counted by
     /// run counts as used up.
     pub fn distrust(&mut self) {
@@ -219,9 +230,21 @@ impl SessionState {
         SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
     }
 
-    /// Begins a run of its own: what stopped an earlier one does not stop this one.
+    /// Begins a run of its own: what stopped an earlier one does not stop this one, and what is counted by run begins at nothing.
     pub fn begin_anew(&mut self) {
         self.halted = None;
+        self.taken.clear();
+        self.invitations.clear();
+    }
+
+    /// Whether calls of the run wait for people: it goes on when the session is taken up again.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
+    /// Says whether calls of the run wait for people.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        self.suspended = suspended;
     }
 
     /// What the session has seen, to be kept. What the host says of the run is not in it.
@@ -250,6 +273,7 @@ impl SessionState {
             "invitations": self.invitations,
             "occurrences": sorted(&self.occurrences),
             "questions": sorted(&self.questions),
+            "suspended": self.suspended,
         })
     }
 
@@ -267,6 +291,7 @@ impl SessionState {
             invitations,
             occurrences,
             questions,
+            suspended,
         } = Kept::deserialize(kept).ok()?;
         let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
         (version == VERSION).then(|| Self {
@@ -278,6 +303,7 @@ impl SessionState {
             invitations,
             occurrences,
             questions,
+            suspended,
         })
     }
 
@@ -308,6 +334,7 @@ impl SessionState {
             }
         }
         other.unsettled.iter().for_each(|part| self.unsettle(part));
+        self.suspended |= other.suspended;
         self.halted = self.halted.take().or_else(|| other.halted.clone());
         for (limit, amount) in &other.taken {
             let known = self.taken.entry(limit.clone()).or_default();
@@ -353,4 +380,5 @@ struct Kept {
     invitations: Vec<((String, String), u64)>,
     occurrences: HashMap<String, u64>,
     questions: HashMap<String, u64>,
+    suspended: bool,
 }

@@ -7,7 +7,7 @@ use super::judged::Said;
 use crate::approval::{Entry, LedgerError, Name, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Stopped, Turn};
-use crate::host::{ToolExecutor, guarded};
+use crate::host::{StoreError, ToolExecutor, guarded};
 use crate::kernel::{Decision, Effect, Ended, Kernel};
 
 /// How long a call is waited for that someone else runs.
@@ -45,10 +45,19 @@ pub(super) enum Elsewhere {
 
 impl<E: ToolExecutor> Desk<'_, E> {
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
-    pub(super) async fn look_up(&mut self, call: &ToolCall, occurrence: String) -> Known {
+    /// `seen`: whether the store said what the session has seen.
+    pub(super) async fn look_up(
+        &mut self,
+        call: &ToolCall,
+        occurrence: String,
+        seen: &Result<(), StoreError>,
+    ) -> Known {
         let mut name = self.name(occurrence);
         if !self.recorded {
             return Known::New(name);
+        }
+        if let Err(error) = seen {
+            return Known::Unknown(name, error.clone().into());
         }
         let ledger = self.shared.services.ledger(&*self.shared.clock);
         loop {
@@ -66,8 +75,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         match known {
             Known::Unknown(name, error) => {
                 let turn = Turn::first(name, false);
-                let reason = unreachable_store(&error.to_string());
-                self.denied(call, &turn, Effect::Deny, reason, started).await
+                let mut decision = self.execute.kernel.decide(call, self.state);
+                decision.refuse(Effect::Deny, unreachable_store(&error.to_string()), None);
+                // It is not noted as its end: for all that is known the call may have run, or waits with its answer.
+                self.execute.refuse(call, decision, &turn, self.state, started).await
             }
             Known::Earlier(name) | Known::New(name) => {
                 self.take_up(call, &name, Said::default(), started).await.outcome
@@ -113,6 +124,12 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     async fn note_end(&self, call: &ToolCall, turn: &Turn, outcome: &Outcome) {
         let ledger = self.shared.services.ledger(&*self.shared.clock);
+        // A call that the ledger has as over is one whose traces in the session are kept: the other way round, a process that
+        // ends in between would lose them.
+        let kept = match self.recorded {
+            true => self.keep_what_was_seen().await,
+            false => Ok(()),
+        };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
                 let name = Name { occurrence: occurrence_of(request), ..turn.name.clone() };
@@ -121,10 +138,16 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     self.shared.tell(|observer| observer.on_request(request));
                 }
             }
-        } else if turn.is_claimed() || turn.entry.is_some() || self.recorded {
+        } else if kept.is_ok() && (turn.is_claimed() || turn.entry.is_some() || self.recorded) {
             // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
             let _ = ledger.settle(&turn.name, &turn.entry(call), outcome).await;
         }
+    }
+
+    /// Without which calls came: every call has an entry of its own, and the list would grow with each.
+    async fn keep_what_was_seen(&self) -> Result<(), StoreError> {
+        let state = self.state.clone().without_occurrences();
+        self.shared.keep_in_store(self.conversation, &state, None).await
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.
@@ -169,6 +192,11 @@ impl<E: ToolExecutor> Desk<'_, E> {
                         "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
                          taken effect"
                     );
+                    if self.recorded {
+                        // Nor is it known what it has left in the session.
+                        self.state.distrust();
+                        let _ = self.keep_what_was_seen().await;
+                    }
                     return over(self.unfinished(call, message, started));
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < OTHERS_PATIENCE => {}
