@@ -29,6 +29,8 @@ pub struct SessionState {
     questions: HashMap<String, u64>,
     /// Calls of the run wait for people.
     suspended: bool,
+    /// The number of the run among those of the session.
+    run: u64,
 }
 
 impl Default for SessionState {
@@ -43,6 +45,7 @@ impl Default for SessionState {
             occurrences: HashMap::new(),
             questions: HashMap::new(),
             suspended: false,
+            run: 0,
         }
     }
 }
@@ -232,6 +235,8 @@ impl SessionState {
 
     /// Begins a run of its own: what stopped an earlier one does not stop this one, and what is counted by run begins at nothing.
     pub fn begin_anew(&mut self) {
+        self.run += 1;
+        self.suspended = false;
         self.halted = None;
         self.taken.clear();
         self.invitations.clear();
@@ -274,6 +279,7 @@ impl SessionState {
             "occurrences": sorted(&self.occurrences),
             "questions": sorted(&self.questions),
             "suspended": self.suspended,
+            "run": self.run,
         })
     }
 
@@ -292,6 +298,7 @@ impl SessionState {
             occurrences,
             questions,
             suspended,
+            run,
         } = Kept::deserialize(kept).ok()?;
         let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
         (version == VERSION).then(|| Self {
@@ -304,7 +311,34 @@ impl SessionState {
             occurrences,
             questions,
             suspended,
+            run,
         })
+    }
+
+    /// Of two runs the later one is what counts; of one run what is known here and there.
+    fn unite_run(&mut self, other: &Self) {
+        if other.run > self.run {
+            self.run = other.run;
+            self.suspended = other.suspended;
+            self.halted.clone_from(&other.halted);
+            self.taken.clone_from(&other.taken);
+            self.invitations.clone_from(&other.invitations);
+        }
+        if other.run != self.run {
+            return;
+        }
+        self.suspended |= other.suspended;
+        self.halted = self.halted.take().or_else(|| other.halted.clone());
+        for (limit, amount) in &other.taken {
+            let known = self.taken.entry(limit.clone()).or_default();
+            *known = (*known).max(*amount);
+        }
+        for (invitation, count) in &other.invitations {
+            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
+                Some((_, known)) => *known = (*known).max(*count),
+                None => self.invitations.push((invitation.clone(), *count)),
+            }
+        }
     }
 
     /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
@@ -334,20 +368,9 @@ impl SessionState {
             }
         }
         other.unsettled.iter().for_each(|part| self.unsettle(part));
-        self.suspended |= other.suspended;
-        self.halted = self.halted.take().or_else(|| other.halted.clone());
-        for (limit, amount) in &other.taken {
-            let known = self.taken.entry(limit.clone()).or_default();
-            *known = (*known).max(*amount);
-        }
+        self.unite_run(other);
         for (tool, inputs) in &other.worked {
             inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
-        }
-        for (invitation, count) in &other.invitations {
-            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
-                Some((_, known)) => *known = (*known).max(*count),
-                None => self.invitations.push((invitation.clone(), *count)),
-            }
         }
         for (counts, others) in
             [(&mut self.occurrences, &other.occurrences), (&mut self.questions, &other.questions)]
@@ -381,4 +404,5 @@ struct Kept {
     occurrences: HashMap<String, u64>,
     questions: HashMap<String, u64>,
     suspended: bool,
+    run: u64,
 }

@@ -147,7 +147,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// Without which calls came: every call has an entry of its own, and the list would grow with each.
     async fn keep_what_was_seen(&self) -> Result<(), StoreError> {
         let state = self.state.clone().without_occurrences();
-        self.shared.keep_in_store(self.conversation, &state, None).await
+        self.shared.keep_in_store(self.conversation, &state).await
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.

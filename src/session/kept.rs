@@ -147,13 +147,11 @@ impl Shared {
         Ok(Some((state, found.version)))
     }
 
-    /// Keeps what the session has seen in the store, united with what others have kept there meanwhile. `over` is what stopped a
-    /// run that is over: of the next one it is forgotten.
+    /// Keeps what the session has seen in the store, united with what others have kept there meanwhile.
     pub(super) async fn keep_in_store(
         &self,
         conversation: &str,
         state: &SessionState,
-        over: Option<&str>,
     ) -> Result<(), StoreError> {
         if !self.services.store.is_shared() {
             return Ok(());
@@ -164,11 +162,8 @@ impl Shared {
             let mut united = state.clone();
             if let Some((kept, _)) = kept {
                 let mut both = kept;
-                // What stops a run that others began meanwhile stays.
-                if over.is_some() && both.halted() == over {
-                    both.begin_anew();
-                }
                 both.unite(state);
+                both.set_suspended(state.is_suspended());
                 united = both;
             }
             let value = united.to_json();

@@ -120,12 +120,10 @@ impl Session {
         }
         settle(history, settled)?;
         // What stopped the run that these calls were of does not stop the next one.
-        let over = self.state.halted().map(str::to_owned);
-        let over = over.filter(|_| !round.outcomes.iter().any(|outcome| stops(outcome.outcome)));
-        if over.is_some() {
+        if self.state.halted().is_some() && !round.outcomes.iter().any(|outcome| stops(outcome.outcome)) {
             self.state.begin_anew();
         }
-        self.keep(history, over.as_deref()).await;
+        self.keep(history).await;
         Ok(round)
     }
 
@@ -154,7 +152,7 @@ impl Session {
             put(history, found, outcome, &mut settled)?;
         }
         settle(history, settled)?;
-        self.keep(history, None).await;
+        self.keep(history).await;
         Ok(Round { outcomes, ignored: Vec::new() })
     }
 
@@ -214,10 +212,11 @@ impl Session {
     }
 
     /// Keeps what the session has seen. A store that does not answer now is asked again after the next round.
-    async fn keep(&self, history: &mut History, over: Option<&str>) {
+    async fn keep(&mut self, history: &mut History) {
         let conversation = self.conversation();
+        self.state.set_suspended(history.calls_without_result().iter().any(|call| call.request.is_some()));
         self.shared.seal_into(&conversation, history, &self.state);
-        let _ = self.shared.keep_in_store(&conversation, &self.state, over).await;
+        let _ = self.shared.keep_in_store(&conversation, &self.state).await;
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.

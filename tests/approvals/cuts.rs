@@ -170,8 +170,8 @@ impl Seen {
         Self { scene, old }
     }
 
-    /// The history after cuts, and whether it is the session's own as it was half-way, with its seal of then: that is not
-    /// changed but older, which only a store can tell.
+    /// The history after cuts, and whether it is the session's own as it was half-way, with its seal of then, or before its first
+    /// call: that is not changed but older, which only a store can tell.
     fn cut(&self, cuts: &[Cut]) -> (History, bool) {
         let cut = cuts.iter().fold(self.scene.history.clone(), |history, by| cut(&history, &self.old, by));
         let calls = |history: &History| -> Vec<String> {
@@ -182,7 +182,8 @@ impl Seen {
             calls.iter().map(told).collect()
         };
         let is_older = state(&cut) == state(&self.old) && calls(&cut) == calls(&self.old);
-        (cut, is_older)
+        let is_new = state(&cut).is_none() && calls(&cut).is_empty();
+        (cut, is_older || is_new)
     }
 
     /// What becomes of one more call.
