@@ -188,7 +188,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The first open call of this id: of those of its round, rather one that waits for no answer.
+    /// The first open call of this id, rather one that waits for no answer: of its round, or of an earlier one where it waits
+    /// itself.
     fn first_ready(&mut self, id: &'a str) -> Option<usize> {
         let first = self.first_open(&Key::Id(id))?;
         if !self.repeated.contains(id) {
@@ -196,7 +197,9 @@ impl<'a> Matcher<'a> {
         }
         let Some(ready) = self.first_open(&Key::Ready(id)) else { return Some(first) };
         let round = |index: usize| self.matched.get(index).map(|call| call.round);
-        Some(if round(ready) == round(first) { ready } else { first })
+        let waits = |call: &Matched| call.request.is_some() && call.responses.is_empty();
+        let first_waits = self.matched.get(first).is_some_and(waits);
+        Some(if first_waits || round(ready) == round(first) { ready } else { first })
     }
 
     /// The first call of this id that no one was asked about: of those of its round, rather one with these arguments.

@@ -142,11 +142,24 @@ fn strictness(outcome: &Outcome) -> u8 {
     }
 }
 
+/// The calls of a history that had a turn, with their results. Those of its last round that had none are new ones of the model.
+fn known(history: &History) -> Vec<String> {
+    let calls = history.occurrences();
+    let last = calls.last().map(|call| call.round);
+    let is_new =
+        |call: &Occurrence<'_>| Some(call.round) == last && call.result.is_none() && call.request.is_none();
+    let told =
+        |call: &Occurrence<'_>| format!("{:?} {:?}", call.call, call.result.map(|of| of.output.text()));
+    calls.iter().filter(|call| !is_new(call)).map(told).collect()
+}
+
 /// A session that has seen something.
 struct Seen {
     scene: Scene,
     /// Its history half-way.
     old: History,
+    /// What it kept at each point, with the calls that were known then.
+    kept: Vec<(Option<Part>, Vec<String>)>,
 }
 
 impl Seen {
@@ -155,6 +168,7 @@ impl Seen {
         let mut scene = if shared { scene.sharing() } else { scene };
         scene.resume();
         let mut old = scene.history.clone();
+        let mut kept = vec![(None, Vec::new()), (state(&old), Vec::new())];
         for (at, tool) in tools.iter().enumerate() {
             scene.user_says("go on");
             if at == tools.len() / 2 {
@@ -166,24 +180,17 @@ impl Seen {
             };
             scene.model_calls(&[(&format!("c{at}"), tool, json!({ "id": "a", "status": status }))]);
             scene.round();
+            kept.push((state(&scene.history), known(&scene.history)));
         }
-        Self { scene, old }
+        Self { scene, old, kept }
     }
 
-    /// The history after cuts, and whether it is the session's own as it was half-way, with its seal of then, or before its first
-    /// call: that is not changed but older, which only a store can tell.
+    /// The history after cuts, and whether it is the session's own as it was at some point, with what was kept then: that is not
+    /// changed but older, which only a store can tell.
     fn cut(&self, cuts: &[Cut]) -> (History, bool) {
         let cut = cuts.iter().fold(self.scene.history.clone(), |history, by| cut(&history, &self.old, by));
-        let calls = |history: &History| -> Vec<String> {
-            let calls = history.occurrences();
-            let told = |call: &Occurrence<'_>| {
-                format!("{:?} {:?}", call.call, call.result.map(|of| of.output.text()))
-            };
-            calls.iter().map(told).collect()
-        };
-        let is_older = state(&cut) == state(&self.old) && calls(&cut) == calls(&self.old);
-        let is_new = state(&cut).is_none() && calls(&cut).is_empty();
-        (cut, is_older || is_new)
+        let is_older = self.kept.contains(&(state(&cut), known(&cut)));
+        (cut, is_older)
     }
 
     /// What becomes of one more call.
