@@ -8,7 +8,7 @@ use crate::approval::{Entry, LedgerError, Name, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Stopped, Turn};
 use crate::host::{StoreError, ToolExecutor, guarded};
-use crate::kernel::{Decision, Effect, Ended, Kernel};
+use crate::kernel::{Decision, Effect, Ended};
 
 /// How long a call is waited for that someone else runs.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
@@ -230,8 +230,13 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let message = why.or_else(|| request.message.clone()).unwrap_or_default();
         let policy = request.policies.first().cloned();
         let reason = Reason { policy, code: reason_code::APPROVAL_REQUIRED.to_owned(), message };
-        let input = request.input.clone();
-        self.execute.kernel.suspended(call, input, reason, request)
+        let of = (call.id.as_str(), call.tool.as_str());
+        let (input, revision) = (request.input.clone(), self.execute.kernel.revision());
+        Outcome {
+            approval: Some(request),
+            replayed: true,
+            ..Outcome::new(of, OutcomeKind::Suspended, input, reason, revision)
+        }
     }
 }
 
@@ -245,36 +250,4 @@ pub(super) fn unreachable_store(error: &str) -> Reason {
 pub(super) fn occurrence_of(request: &ApprovalRequest) -> String {
     let id = request.approval_id.as_str();
     id.strip_prefix("approval_").unwrap_or(id).to_owned()
-}
-
-impl Kernel<'_> {
-    /// The outcome of a call that goes on waiting.
-    fn suspended(
-        &self,
-        call: &ToolCall,
-        input: serde_json::Value,
-        reason: Reason,
-        request: ApprovalRequest,
-    ) -> Outcome {
-        Outcome {
-            id: call.id.clone(),
-            tool: call.tool.clone(),
-            session: None,
-            outcome: OutcomeKind::Suspended,
-            input,
-            output: None,
-            error: None,
-            reason,
-            policies: Vec::new(),
-            approval: Some(request),
-            approved: None,
-            replayed: true,
-            audit: Vec::new(),
-            dry: false,
-            attempts: None,
-            retry_after_ms: None,
-            revision: self.revision(),
-            duration_us: 0,
-        }
-    }
 }
