@@ -60,18 +60,16 @@ fn nested(number: usize) -> Value {
     json!({ "id": format!("p{number}"), "match": { "tool": format!("tool{number}"), "where": [ { "any": any } ] }, "deny": {} })
 }
 
+fn tool(name: String) -> Value {
+    let properties = json!({ "amount": { "type": "number" }, "customer": { "type": "string" } });
+    json!({ "name": name, "input_schema": { "type": "object", "properties": properties, "additionalProperties": true } })
+}
+
 fn main() {
-    let tools: Vec<ToolDescriptor> = serde_json::from_value(Value::Array(
-        (0..1_000)
-            .map(|number| {
-                json!({
-                    "name": format!("family{}.tool{}", number % 100, number),
-                    "input_schema": { "type": "object", "properties": { "amount": { "type": "number" } } },
-                })
-            })
-            .collect(),
-    ))
-    .expect("tools");
+    let families = (0..1_000).map(|number| format!("family{}.tool{}", number % 100, number));
+    let others = (0..10_000).map(|number| format!("tool{number}")).chain(["refund".to_owned()]);
+    let tools: Vec<ToolDescriptor> =
+        serde_json::from_value(Value::Array(families.chain(others).map(tool).collect())).expect("tools");
     println!(
         "{:<24} {:>8} {:>12} {:>12} {:>7} {:>9}",
         "bundle", "policies", "load", "check", "ratio", "warnings"

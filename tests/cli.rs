@@ -1,8 +1,10 @@
 //! The command line as people and programs meet it: the real binary in a directory of its own.
 
+mod approvals;
 mod check;
 mod run;
 mod schema;
+mod state;
 mod test;
 #[cfg(feature = "watch")]
 mod watch;
@@ -28,7 +30,7 @@ impl Desk {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callgate"));
         command.current_dir(self.0.path()).args(arguments);
-        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CALLGATE_KEYS"] {
             command.env_remove(variable);
         }
         command

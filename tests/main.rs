@@ -39,6 +39,8 @@ mod failing_hosts;
 #[cfg(test)]
 mod file_store;
 #[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod invariants;
 #[cfg(test)]
 mod jsonpath_compliance;
@@ -60,6 +62,8 @@ mod playback;
 mod predicates;
 #[cfg(test)]
 mod readme;
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
 
-use std::collections::{BTreeMap, HashMap};
+mod kept;
 
-use serde::Deserialize;
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::Amount;
@@ -27,6 +28,10 @@ pub struct SessionState {
     occurrences: HashMap<String, u64>,
     /// How often each question was put to people, by what is asked.
     questions: HashMap<String, u64>,
+    /// Calls of the run wait for people.
+    suspended: bool,
+    /// The number of the run among those of the session.
+    run: u64,
 }
 
 impl Default for SessionState {
@@ -40,6 +45,8 @@ impl Default for SessionState {
             invitations: Vec::new(),
             occurrences: HashMap::new(),
             questions: HashMap::new(),
+            suspended: false,
+            run: 0,
         }
     }
 }
@@ -206,6 +213,14 @@ impl SessionState {
         *known = count.max(*known);
     }
 
+    /// The same without the calls that have come: what is kept of an earlier process is no reason to call the same calls
+    /// otherwise when they are put through again.
+    #[must_use]
+    pub fn without_occurrences(mut self) -> Self {
+        self.occurrences.clear();
+        self
+    }
+
     /// What the session has seen is not known for certain: tests that read it are undecided from now on, and what is counted by
     /// run counts as used up.
     pub fn distrust(&mut self) {
@@ -219,138 +234,25 @@ impl SessionState {
         SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
     }
 
-    /// Begins a run of its own: what stopped an earlier one does not stop this one.
+    /// Begins a run of its own: what stopped an earlier one does not stop this one, and what is counted by run begins at nothing.
     pub fn begin_anew(&mut self) {
+        self.run += 1;
+        self.suspended = false;
         self.halted = None;
+        self.taken.clear();
+        self.invitations.clear();
     }
 
-    /// What the session has seen, to be kept. What the host says of the run is not in it.
-    pub fn to_json(&self) -> Value {
-        let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
-        let taken: BTreeMap<&String, u64> =
-            self.taken.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
-        let sorted = |counts: &HashMap<String, u64>| -> Value {
-            counts
-                .iter()
-                .collect::<BTreeMap<_, _>>()
-                .into_iter()
-                .map(|(k, v)| (k.clone(), json!(v)))
-                .collect()
-        };
-        let worked: BTreeMap<_, _> = self.worked.iter().collect();
-        json!({
-            "version": VERSION,
-            "labels": part("labels"),
-            "facts": part("facts"),
-            "calls": part("calls"),
-            "unsettled": self.unsettled,
-            "halted": self.halted,
-            "taken": taken,
-            "worked": worked,
-            "invitations": self.invitations,
-            "occurrences": sorted(&self.occurrences),
-            "questions": sorted(&self.questions),
-        })
+    /// Whether calls of the run wait for people: it goes on when the session is taken up again.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
     }
 
-    /// Reads what was kept; nothing where it is not of that form.
-    pub fn of_json(kept: Value) -> Option<Self> {
-        let Kept {
-            version,
-            labels,
-            facts,
-            calls,
-            unsettled,
-            halted,
-            taken,
-            worked,
-            invitations,
-            occurrences,
-            questions,
-        } = Kept::deserialize(kept).ok()?;
-        let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
-        (version == VERSION).then(|| Self {
-            document: json!({ "labels": labels, "facts": facts, "calls": calls }),
-            unsettled,
-            halted,
-            taken: taken.collect(),
-            worked,
-            invitations,
-            occurrences,
-            questions,
-        })
-    }
-
-    /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
-    /// becomes more permissive; of two facts of one place the other's stays.
-    pub fn unite(&mut self, other: &Self) {
-        let text = |name: &str| other.document.get(name);
-        for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-        {
-            self.add_label(label);
-        }
-        if let (Some(Value::Object(known)), Some(Value::Object(facts))) =
-            (self.document.get_mut("facts"), text("facts"))
-        {
-            for (name, fact) in facts {
-                match (known.get_mut(name), fact) {
-                    (Some(Value::Object(known)), Value::Object(keyed)) => known.extend(keyed.clone()),
-                    _ => drop(known.insert(name.clone(), fact.clone())),
-                }
-            }
-        }
-        if let (Some(Value::Object(known)), Some(Value::Object(calls))) =
-            (self.document.get_mut("calls"), text("calls"))
-        {
-            for (tool, count) in calls {
-                let most = known.get(tool).and_then(Value::as_u64).max(count.as_u64());
-                known.insert(tool.clone(), most.into());
-            }
-        }
-        other.unsettled.iter().for_each(|part| self.unsettle(part));
-        self.halted = self.halted.take().or_else(|| other.halted.clone());
-        for (limit, amount) in &other.taken {
-            let known = self.taken.entry(limit.clone()).or_default();
-            *known = (*known).max(*amount);
-        }
-        for (tool, inputs) in &other.worked {
-            inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
-        }
-        for (invitation, count) in &other.invitations {
-            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
-                Some((_, known)) => *known = (*known).max(*count),
-                None => self.invitations.push((invitation.clone(), *count)),
-            }
-        }
-        for (counts, others) in
-            [(&mut self.occurrences, &other.occurrences), (&mut self.questions, &other.questions)]
-        {
-            for (key, count) in others {
-                let known = counts.entry(key.clone()).or_default();
-                *known = (*known).max(*count);
-            }
-        }
+    /// Says whether calls of the run wait for people.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        self.suspended = suspended;
     }
 }
 
 /// The parts of the document that Callgate keeps.
 const SEEN: [&str; 3] = ["labels", "facts", "calls"];
-
-const VERSION: u64 = 1;
-
-/// What a session has seen, as it is kept.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Kept {
-    version: u64,
-    labels: Vec<String>,
-    facts: Map<String, Value>,
-    calls: BTreeMap<String, u64>,
-    unsettled: Vec<String>,
-    halted: Option<String>,
-    taken: BTreeMap<String, u64>,
-    worked: HashMap<String, Vec<Value>>,
-    invitations: Vec<((String, String), u64)>,
-    occurrences: HashMap<String, u64>,
-    questions: HashMap<String, u64>,
-}

@@ -15,13 +15,15 @@ pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: Needs::No
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in checked.policies.iter().filter(|written| written.is(&["deny", "halt", "approval"])) {
+        let mut beside = None;
         for test in written.tests.iter().filter(|test| escapes(written, test)) {
             let Some(operator) =
                 test.operators().find(|operator| ["ne", "not_in"].contains(&operator.key.as_str()))
             else {
                 continue;
             };
-            if is_required_elsewhere(checked, written, test) {
+            let beside = beside.get_or_insert_with(|| able_to_require(checked, written));
+            if is_required_elsewhere(checked, written, test, beside) {
                 continue;
             }
             let path = test.path.text();
@@ -52,13 +54,18 @@ fn escapes(written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
 }
 
 /// Whether another policy, or the tool's schema, sees to it that the place is there.
-fn is_required_elsewhere(checked: &Checked<'_>, written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
+fn is_required_elsewhere(
+    checked: &Checked<'_>,
+    written: &Written<'_>,
+    test: &WrittenTest<'_>,
+    beside: &[&Written<'_>],
+) -> bool {
     let Some([Step::Name(first), rest @ ..]) = test.path.steps() else { return false };
     let requires = |schema: &Value| {
         let required = schema.get("required").and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(first))) && rest.is_empty()
     };
-    let by_policy = checked.beside(written).into_iter().filter(|other| other.acts()).any(|other| {
+    let by_policy = beside.iter().any(|other| {
         let denies_absence = other.is(&["deny", "halt"])
             && other.tests.iter().any(|absent| {
                 absent.positive && absent.exists() == Some(false) && absent.path.text() == test.path.text()
@@ -71,7 +78,7 @@ fn is_required_elsewhere(checked: &Checked<'_>, written: &Written<'_>, test: &Wr
         });
         denies_absence || (validates && test.path.root() == Root::Input)
     });
-    by_policy || has_default(checked, written, test)
+    by_policy || has_default(beside, test)
 }
 
 fn every_tool(checked: &Checked<'_>, written: &Written<'_>, requires: impl Fn(&Value) -> bool) -> bool {
@@ -81,16 +88,27 @@ fn every_tool(checked: &Checked<'_>, written: &Written<'_>, requires: impl Fn(&V
 }
 
 /// Whether a transform puts something where nothing was.
-fn has_default(checked: &Checked<'_>, written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
-    let transforms =
-        checked.beside(written).into_iter().filter(|other| other.acts() && Checked::changes_input(other));
-    transforms.flat_map(|other| other.kind.value.get("input").and_then(Node::items).unwrap_or_default()).any(
-        |step| {
-            let path = step.get("path").and_then(Node::as_str);
-            path == Some(test.path.text())
-                && ["default", "set", "template"].iter().any(|key| step.get(key).is_some())
-        },
-    )
+fn has_default(beside: &[&Written<'_>], test: &WrittenTest<'_>) -> bool {
+    let transforms = beside.iter().filter(|other| Checked::changes_input(other));
+    let mut steps =
+        transforms.flat_map(|other| other.kind.value.get("input").and_then(Node::items).unwrap_or_default());
+    steps.any(|step| {
+        let path = step.get("path").and_then(Node::as_str);
+        path == Some(test.path.text())
+            && ["default", "set", "template"].iter().any(|key| step.get(key).is_some())
+    })
+}
+
+/// The policies beside this one that can see to it that something is there.
+fn able_to_require<'s, 'a>(checked: &'s Checked<'a>, written: &Written<'a>) -> Vec<&'s Written<'a>> {
+    let tests_absence = |other: &Written<'_>| {
+        other.is(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
+    };
+    let mut beside = checked.beside(written);
+    beside.retain(|other| {
+        other.acts() && (other.is(&["validate"]) || tests_absence(other) || Checked::changes_input(other))
+    });
+    beside
 }
 
 /// Adds `absent: match` behind the last key of a test.

@@ -1,6 +1,6 @@
 //! Patterns that fit none of the known tools.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::checked::Checked;
 use super::scalars::{in_place_of, replaceable};
@@ -10,28 +10,32 @@ use crate::matcher::NamePattern;
 
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_TOOL, needs: Needs::Tools, check };
 
+/// For so many names the nearest one is looked for; where more are unknown, it is the wrong list of tools.
+const MOST_COMPARED: usize = 50;
+
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let names: Vec<&str> = checked.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let mut known: HashMap<String, bool> = HashMap::new();
+    // Of each unknown pattern the name that was probably meant.
+    let mut unknown: HashMap<&str, Option<&str>> = HashMap::new();
+    let mut known: HashSet<&str> = HashSet::new();
     for written in &checked.policies {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
             let text = node.as_str().unwrap_or_default();
-            let fits = known
-                .entry(text.to_owned())
-                .or_insert_with(|| names.iter().any(|name| pattern.matches(name)));
-            if *fits {
+            if known.contains(text) || names.iter().any(|name| pattern.matches(name)) {
+                known.insert(text);
                 continue;
             }
-            let (message, near) = match pattern {
-                NamePattern::Exact(name) => {
-                    (format!("there is no tool `{name}`"), nearest(name, names.iter().copied()))
-                }
-                _ => (format!("no tool fits `{text}`"), None),
+            let compared = unknown.len() < MOST_COMPARED && matches!(pattern, NamePattern::Exact(_));
+            let near = *unknown
+                .entry(text)
+                .or_insert_with(|| nearest(text, names.iter().copied().filter(|_| compared)));
+            let message = match pattern {
+                NamePattern::Exact(name) => format!("there is no tool `{name}`"),
+                _ => format!("no tool fits `{text}`"),
             };
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "the policy does nothing for calls that never come; name one of the tools, or leave it out"
-                    .to_owned(),
+                None => "the policy does nothing for calls that never come; name one of the tools, or leave it out".to_owned(),
             };
             let same_letters = near.filter(|near| near.eq_ignore_ascii_case(text));
             let fix = same_letters.and_then(|near| {

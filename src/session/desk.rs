@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::answered::Said;
-use crate::approval::{Entry, LedgerError, Name, Question, Stage};
+use super::judged::Said;
+use crate::approval::{Entry, LedgerError, Name, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Stopped, Turn};
-use crate::host::{ToolExecutor, guarded};
-use crate::kernel::{Decision, Effect, Ended, Kernel};
+use crate::host::{StoreError, ToolExecutor, guarded};
+use crate::kernel::{Decision, Effect, Ended};
 
 /// How long a call is waited for that someone else runs.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
@@ -35,19 +35,35 @@ pub(super) enum Known {
     Unknown(Name, LedgerError),
 }
 
+/// What came of a call that someone else took up.
+pub(super) enum Elsewhere {
+    /// It is over, or nobody knows how it ended.
+    Over(Box<Outcome>),
+    /// They never came back, and it may run twice: it is this one's now.
+    Abandoned(Box<Entry>),
+}
+
 impl<E: ToolExecutor> Desk<'_, E> {
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
-    pub(super) async fn look_up(&mut self, call: &ToolCall, occurrence: String) -> Known {
+    /// `seen`: whether the store said what the session has seen.
+    pub(super) async fn look_up(
+        &mut self,
+        call: &ToolCall,
+        occurrence: String,
+        seen: &Result<(), StoreError>,
+    ) -> Known {
         let mut name = self.name(occurrence);
         if !self.recorded {
             return Known::New(name);
         }
+        if let Err(error) = seen {
+            return Known::Unknown(name, error.clone().into());
+        }
         let ledger = self.shared.services.ledger(&*self.shared.clock);
-        let asked = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         loop {
             match ledger.find(&name).await {
                 Ok(None) => return Known::New(name),
-                Ok(Some(entry)) if entry.call == asked => return Known::Earlier(name),
+                Ok(Some(entry)) if entry.is_of(call) => return Known::Earlier(name),
                 Ok(Some(_)) => name.occurrence = self.state.name_occurrence(&call.id),
                 Err(error) => return Known::Unknown(name, error),
             }
@@ -59,8 +75,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         match known {
             Known::Unknown(name, error) => {
                 let turn = Turn::first(name, false);
-                let reason = unreachable_store(&error.to_string());
-                self.denied(call, &turn, Effect::Deny, reason, started).await
+                let mut decision = self.execute.kernel.decide(call, self.state);
+                decision.refuse(Effect::Deny, unreachable_store(&error.to_string()), None);
+                // It is not noted as its end: for all that is known the call may have run, or waits with its answer.
+                self.execute.refuse(call, decision, &turn, self.state, started).await
             }
             Known::Earlier(name) | Known::New(name) => {
                 self.take_up(call, &name, Said::default(), started).await.outcome
@@ -86,7 +104,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let turn = Turn::first(name, once);
         match self.execute.run(call, decision, &turn, self.state, started).await {
             Ok(outcome) => self.over(call, &turn, outcome).await,
-            Err(Stopped::Elsewhere(entry)) => self.elsewhere(call, &turn, *entry, started).await,
+            Err(Stopped::Elsewhere(entry)) => match self.elsewhere(call, &turn, *entry, started).await {
+                Elsewhere::Over(outcome) => *outcome,
+                Elsewhere::Abandoned(entry) => self.run_again(call, &turn.name, *entry, started).await,
+            },
             Err(Stopped::Ledger(error)) => {
                 let reason = unreachable_store(&error.to_string());
                 self.denied(call, &turn, Effect::Deny, reason, started).await
@@ -103,6 +124,12 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     async fn note_end(&self, call: &ToolCall, turn: &Turn, outcome: &Outcome) {
         let ledger = self.shared.services.ledger(&*self.shared.clock);
+        // A call that the ledger has as over is one whose traces in the session are kept: the other way round, a process that
+        // ends in between would lose them.
+        let kept = match self.recorded {
+            true => self.keep_what_was_seen().await,
+            false => Ok(()),
+        };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
                 let name = Name { occurrence: occurrence_of(request), ..turn.name.clone() };
@@ -111,10 +138,16 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     self.shared.tell(|observer| observer.on_request(request));
                 }
             }
-        } else if turn.is_claimed() || turn.entry.is_some() || self.recorded {
+        } else if kept.is_ok() && (turn.is_claimed() || turn.entry.is_some() || self.recorded) {
             // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
             let _ = ledger.settle(&turn.name, &turn.entry(call), outcome).await;
         }
+    }
+
+    /// Without which calls came: every call has an entry of its own, and the list would grow with each.
+    async fn keep_what_was_seen(&self) -> Result<(), StoreError> {
+        let state = self.state.clone().without_occurrences();
+        self.shared.keep_in_store(self.conversation, &state).await
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.
@@ -132,37 +165,44 @@ impl<E: ToolExecutor> Desk<'_, E> {
         self.over(call, turn, outcome).await
     }
 
-    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows.
+    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows; one that may
+    /// run twice is then claimed anew.
     pub(super) async fn elsewhere(
         &mut self,
         call: &ToolCall,
         turn: &Turn,
         mut entry: Entry,
         started: Instant,
-    ) -> Outcome {
+    ) -> Elsewhere {
+        let over = |outcome: Outcome| Elsewhere::Over(Box::new(outcome));
         let clock = &*self.shared.clock;
         let ledger = self.shared.services.ledger(clock);
         let mut waited = Duration::ZERO;
         loop {
             match entry.stage {
-                Stage::Settled { outcome, .. } => return Outcome { replayed: true, ..*outcome },
+                Stage::Settled { outcome, .. } => return over(Outcome { replayed: true, ..*outcome }),
                 Stage::Claimed { at } if waited >= OTHERS_PATIENCE => {
                     let tool = self.execute.kernel.tools.get(call);
                     if tool.is_some_and(|tool| tool.idempotent)
                         && ledger.reclaim(&turn.name, at).await == Ok(true)
                     {
-                        return self.once_more(call, turn, started).await;
+                        return Elsewhere::Abandoned(Box::new(entry));
                     }
                     let message = format!(
                         "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
                          taken effect"
                     );
-                    return self.unfinished(call, message, started);
+                    if self.recorded {
+                        // Nor is it known what it has left in the session.
+                        self.state.distrust();
+                        let _ = self.keep_what_was_seen().await;
+                    }
+                    return over(self.unfinished(call, message, started));
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < OTHERS_PATIENCE => {}
                 Stage::Claimed { .. } | Stage::Waiting => {
                     let message = "its question was answered otherwise meanwhile; take the session up again";
-                    return self.unfinished(call, message.to_owned(), started);
+                    return over(self.unfinished(call, message.to_owned(), started));
                 }
             }
             clock.sleep(LOOK_AGAIN).await;
@@ -171,20 +211,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 Ok(Some(found)) => entry = found,
                 Ok(None) | Err(_) => {
                     let message = "it is not known whether it ran: the store does not say".to_owned();
-                    return self.unfinished(call, message, started);
+                    return over(self.unfinished(call, message, started));
                 }
             }
-        }
-    }
-
-    /// A call that may run twice, whose first run nobody came back from.
-    async fn once_more(&mut self, call: &ToolCall, turn: &Turn, started: Instant) -> Outcome {
-        let again = Turn { entry: turn.entry.clone(), ..Turn::first(turn.name.clone(), false) };
-        let held = crate::kernel::Held { limits: &[], permits: &turn.permits };
-        let decision = self.execute.kernel.decide_holding(call, self.state, held);
-        match self.execute.run(call, decision, &again, self.state, started).await {
-            Ok(outcome) => self.over(call, turn, outcome).await,
-            Err(_) => self.unfinished(call, "its store does not answer".to_owned(), started),
         }
     }
 
@@ -201,8 +230,13 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let message = why.or_else(|| request.message.clone()).unwrap_or_default();
         let policy = request.policies.first().cloned();
         let reason = Reason { policy, code: reason_code::APPROVAL_REQUIRED.to_owned(), message };
-        let input = request.input.clone();
-        self.execute.kernel.suspended(call, input, reason, request)
+        let of = (call.id.as_str(), call.tool.as_str());
+        let (input, revision) = (request.input.clone(), self.execute.kernel.revision());
+        Outcome {
+            approval: Some(request),
+            replayed: true,
+            ..Outcome::new(of, OutcomeKind::Suspended, input, reason, revision)
+        }
     }
 }
 
@@ -216,36 +250,4 @@ pub(super) fn unreachable_store(error: &str) -> Reason {
 pub(super) fn occurrence_of(request: &ApprovalRequest) -> String {
     let id = request.approval_id.as_str();
     id.strip_prefix("approval_").unwrap_or(id).to_owned()
-}
-
-impl Kernel<'_> {
-    /// The outcome of a call that goes on waiting.
-    fn suspended(
-        &self,
-        call: &ToolCall,
-        input: serde_json::Value,
-        reason: Reason,
-        request: ApprovalRequest,
-    ) -> Outcome {
-        Outcome {
-            id: call.id.clone(),
-            tool: call.tool.clone(),
-            session: None,
-            outcome: OutcomeKind::Suspended,
-            input,
-            output: None,
-            error: None,
-            reason,
-            policies: Vec::new(),
-            approval: Some(request),
-            approved: None,
-            replayed: true,
-            audit: Vec::new(),
-            dry: false,
-            attempts: None,
-            retry_after_ms: None,
-            revision: self.revision(),
-            duration_us: 0,
-        }
-    }
 }

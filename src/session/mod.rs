@@ -2,6 +2,8 @@
 
 mod answered;
 mod desk;
+mod fitting;
+mod judged;
 mod kept;
 mod resume;
 mod told;
@@ -165,8 +167,12 @@ impl Session {
     }
 
     /// Notes every call in the store before and after it runs, not only those that people are asked about: a call that the
-    /// store knows as settled is told again, and not run; one of which it is not known how it ended is not run either. For this
-    /// the session needs a name, or a `conversationId`.
+    /// store knows as settled is told again, and not run; one of which it is not known how it ended is not run either. What the
+    /// session has seen is kept there with each call, and read again before the next. For this the session needs a name, or a
+    /// `conversationId`, which [`begin`](Self::begin) makes sure that no earlier one had.
+    ///
+    /// A call is known again by its id, its tool, its server and its arguments. Of a call that began and never ended it is not
+    /// known what the session has seen of it, so policies that read the session are undecided from then on.
     #[must_use]
     pub fn recorded(mut self) -> Self {
         self.recorded = true;
@@ -187,13 +193,14 @@ impl Session {
         let started = Instant::now();
         let call = self.name_call(call);
         let occurrence = self.state.name_occurrence(&call.id);
+        let seen = self.see_recorded().await;
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, name, state, unique_name, recorded, .. } = self;
         let kernel = shared.kernel(&layers);
         let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
         let mut desk =
             Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
-        let known = desk.look_up(&call, occurrence).await;
+        let known = desk.look_up(&call, occurrence, &seen).await;
         let outcome = match known {
             Known::New(of) => {
                 let decision = kernel.decide(&call, desk.state);
@@ -225,6 +232,7 @@ impl Session {
         occurrences: Vec<String>,
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
+        let seen = self.see_recorded().await;
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, name, state, unique_name, recorded, .. } = self;
         let kernel = shared.kernel(&layers);
@@ -233,7 +241,7 @@ impl Session {
             Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
         let mut known = Vec::with_capacity(calls.len());
         for (call, occurrence) in calls.iter().zip(occurrences) {
-            let found = desk.look_up(call, occurrence).await;
+            let found = desk.look_up(call, occurrence, &seen).await;
             let decision = matches!(found, Known::New(_)).then(|| kernel.decide(call, desk.state));
             known.push((found, decision));
         }
