@@ -26,9 +26,8 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 NamePattern::Regex(_) => continue,
             };
             let said: Vec<bool> = checked
-                .tools
+                .tools_that_fit(pattern)
                 .iter()
-                .filter(|tool| pattern.matches(&tool.name))
                 .filter_map(|tool| changes(tool.annotations.as_ref()?))
                 .collect();
             let why = if said.contains(&true) {

@@ -1,11 +1,14 @@
 //! The bundle that is checked, with what is known beside it.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::written::{Writing, Written};
 use super::{Beside, Needs};
 use crate::diagnostic::{SourceId, SourceMap};
+use crate::matcher::NamePattern;
 use crate::middleware::Kind;
 use crate::policy::{Built, Chains};
 use crate::source::{LoadedFile, Node};
@@ -24,6 +27,9 @@ pub(super) struct Checked<'a> {
     /// The tools that there are; none where they are not known.
     pub(super) tools: &'a [ToolDescriptor],
     tools_are_known: bool,
+    tools_by_name: HashMap<&'a str, Vec<&'a ToolDescriptor>>,
+    /// The tools that fit a pattern, by whether it is one and by its text.
+    fitting_tools: RefCell<HashMap<(bool, String), Rc<[&'a ToolDescriptor]>>>,
     pub(super) tool_set: ToolSet,
     pub(super) tests: Option<&'a LoadedSuite>,
 }
@@ -45,6 +51,10 @@ impl<'a> Checked<'a> {
             }
         }
         let tools = beside.tools.unwrap_or_default();
+        let mut tools_by_name: HashMap<&str, Vec<&ToolDescriptor>> = HashMap::new();
+        for tool in tools {
+            tools_by_name.entry(&tool.name).or_default().push(tool);
+        }
         Self {
             policies,
             places,
@@ -53,6 +63,8 @@ impl<'a> Checked<'a> {
             sources: &built.sources,
             tools,
             tools_are_known: beside.tools.is_some(),
+            tools_by_name,
+            fitting_tools: RefCell::default(),
             tool_set: ToolSet::new(tools.iter().cloned()),
             tests: beside.tests,
         }
@@ -93,22 +105,32 @@ impl<'a> Checked<'a> {
     }
 
     /// The known tools that a policy concerns.
-    pub(super) fn tools_of<'s>(
-        &'s self,
-        written: &'s Written<'a>,
-    ) -> impl Iterator<Item = &'a ToolDescriptor> + 's {
-        self.tools.iter().filter(|tool| {
-            let server = tool.server.as_deref();
-            let matcher = &written.policy.matcher;
-            match server {
-                Some(server) => matcher.concerns(server, &tool.name),
-                // A tool without a server is found for calls of every server.
-                None => {
-                    matcher.tools.is_empty()
-                        || matcher.tools.iter().any(|pattern| pattern.matches(&tool.name))
-                }
+    pub(super) fn tools_of(&self, written: &Written<'_>) -> Vec<&'a ToolDescriptor> {
+        let matcher = &written.policy.matcher;
+        let mut tools: Vec<&ToolDescriptor> = match matcher.tools.as_slice() {
+            [] => self.tools.iter().collect(),
+            [pattern] => self.tools_that_fit(pattern).to_vec(),
+            patterns => patterns.iter().flat_map(|pattern| self.tools_that_fit(pattern).to_vec()).collect(),
+        };
+        // A tool without a server is found for calls of every server.
+        tools.retain(|tool| tool.server.as_deref().is_none_or(|server| matcher.concerns(server, &tool.name)));
+        tools
+    }
+
+    /// The known tools whose names fit a pattern; looked for once.
+    pub(super) fn tools_that_fit(&self, pattern: &NamePattern) -> Rc<[&'a ToolDescriptor]> {
+        let key = (pattern.as_regex().is_some(), pattern.text().to_owned());
+        if let Some(known) = self.fitting_tools.borrow().get(&key) {
+            return Rc::clone(known);
+        }
+        let fitting: Rc<[&ToolDescriptor]> = match pattern {
+            NamePattern::Exact(name) => {
+                self.tools_by_name.get(name.as_str()).into_iter().flatten().copied().collect()
             }
-        })
+            _ => self.tools.iter().filter(|tool| pattern.matches(&tool.name)).collect(),
+        };
+        self.fitting_tools.borrow_mut().insert(key, Rc::clone(&fitting));
+        fitting
     }
 
     /// The text of a file.

@@ -82,9 +82,9 @@ fn is_required_elsewhere(
 }
 
 fn every_tool(checked: &Checked<'_>, written: &Written<'_>, requires: impl Fn(&Value) -> bool) -> bool {
-    let mut tools = checked.tools_of(written).peekable();
+    let tools = checked.tools_of(written);
     // Where the tools are not known, their schemas may well require it.
-    tools.peek().is_none() || tools.all(|tool| tool.input_schema.as_ref().is_some_and(&requires))
+    tools.is_empty() || tools.iter().all(|tool| tool.input_schema.as_ref().is_some_and(&requires))
 }
 
 /// Whether a transform puts something where nothing was.

@@ -1,6 +1,6 @@
 //! Patterns that fit none of the known tools.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::checked::Checked;
 use super::scalars::{in_place_of, replaceable};
@@ -17,12 +17,10 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let names: Vec<&str> = checked.tools.iter().map(|tool| tool.name.as_str()).collect();
     // Of each unknown pattern the name that was probably meant.
     let mut unknown: HashMap<&str, Option<&str>> = HashMap::new();
-    let mut known: HashSet<&str> = HashSet::new();
     for written in &checked.policies {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
             let text = node.as_str().unwrap_or_default();
-            if known.contains(text) || names.iter().any(|name| pattern.matches(name)) {
-                known.insert(text);
+            if !checked.tools_that_fit(pattern).is_empty() {
                 continue;
             }
             let compared = unknown.len() < MOST_COMPARED && matches!(pattern, NamePattern::Exact(_));

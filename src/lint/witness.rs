@@ -23,7 +23,7 @@ impl Example {
     /// A call that a policy certainly matches; nothing where none could be built.
     pub(super) fn of(checked: &Checked<'_>, written: &Written<'_>) -> Option<Self> {
         let tools = &written.policy.matcher.tools;
-        let known = || checked.tools_of(written).map(|tool| tool.name.clone()).next();
+        let known = || checked.tools_of(written).first().map(|tool| tool.name.clone());
         let tool =
             if tools.is_empty() { Some("any_tool".to_owned()) } else { tools.iter().find_map(name_for) };
         let mut call = ToolCall::new("example", tool.or_else(known)?, json!({}));
