@@ -1,6 +1,6 @@
 //! The bundle that is checked, with what is known beside it.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Checked<'a> {
     tools_by_name: HashMap<&'a str, Vec<&'a ToolDescriptor>>,
     /// The tools that fit a pattern, by whether it is one and by its text.
     fitting_tools: RefCell<HashMap<(bool, String), Rc<[&'a ToolDescriptor]>>>,
-    pub(super) tool_set: ToolSet,
+    tool_set: OnceCell<ToolSet>,
     pub(super) tests: Option<&'a LoadedSuite>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Checked<'a> {
             tools_are_known: beside.tools.is_some(),
             tools_by_name,
             fitting_tools: RefCell::default(),
-            tool_set: ToolSet::new(tools.iter().cloned()),
+            tool_set: OnceCell::new(),
             tests: beside.tests,
         }
     }
@@ -102,6 +102,11 @@ impl<'a> Checked<'a> {
         found.sort_by_key(|other| other.index);
         found.dedup_by_key(|other| other.index);
         found
+    }
+
+    /// The known tools with their schemas, compiled when they are first asked for.
+    pub(super) fn tool_set(&self) -> &ToolSet {
+        self.tool_set.get_or_init(|| ToolSet::new(self.tools.iter().cloned()))
     }
 
     /// The known tools that a policy concerns.
