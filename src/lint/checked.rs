@@ -15,6 +15,9 @@ use crate::source::{LoadedFile, Node};
 use crate::suite::LoadedSuite;
 use crate::tools::{ToolDescriptor, ToolSet};
 
+/// Some of the known tools.
+type Tools<'a> = Rc<[&'a ToolDescriptor]>;
+
 /// The bundle that is checked, with what is known beside it.
 pub(super) struct Checked<'a> {
     /// The policies that are not off, in the order in which they act.
@@ -29,7 +32,7 @@ pub(super) struct Checked<'a> {
     tools_are_known: bool,
     tools_by_name: HashMap<&'a str, Vec<&'a ToolDescriptor>>,
     /// The tools that fit a pattern, by whether it is one and by its text.
-    fitting_tools: RefCell<HashMap<(bool, String), Rc<[&'a ToolDescriptor]>>>,
+    fitting_tools: RefCell<HashMap<(bool, String), Tools<'a>>>,
     tool_set: OnceCell<ToolSet>,
     pub(super) tests: Option<&'a LoadedSuite>,
 }
@@ -123,12 +126,12 @@ impl<'a> Checked<'a> {
     }
 
     /// The known tools whose names fit a pattern; looked for once.
-    pub(super) fn tools_that_fit(&self, pattern: &NamePattern) -> Rc<[&'a ToolDescriptor]> {
+    pub(super) fn tools_that_fit(&self, pattern: &NamePattern) -> Tools<'a> {
         let key = (pattern.as_regex().is_some(), pattern.text().to_owned());
         if let Some(known) = self.fitting_tools.borrow().get(&key) {
             return Rc::clone(known);
         }
-        let fitting: Rc<[&ToolDescriptor]> = match pattern {
+        let fitting: Tools<'a> = match pattern {
             NamePattern::Exact(name) => {
                 self.tools_by_name.get(name.as_str()).into_iter().flatten().copied().collect()
             }
