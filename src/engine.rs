@@ -14,6 +14,7 @@ use crate::call::{SessionState, ToolCall};
 use crate::execution::{AcceptsAnswer, Services};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Layers};
+use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
 use crate::seal::Keys;
@@ -112,6 +113,7 @@ impl Engine {
             seed: None,
             keys: None,
             accepts_answer: None,
+            hooks: Vec::new(),
         }
     }
 
@@ -142,6 +144,7 @@ pub struct EngineBuilder {
     seed: Option<u64>,
     keys: Option<Keys>,
     accepts_answer: Option<Box<AcceptsAnswer>>,
+    hooks: Vec<Arc<dyn Middleware>>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -206,14 +209,21 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds the host's own code to the chain of every session, after what is there.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.hooks.push(Arc::new(middleware));
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer } = self;
+        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
-        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services };
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks };
         Engine { shared: Arc::new(shared), story }
     }
 }

@@ -111,7 +111,9 @@ pub mod reason_code {
     pub const UNMATCHED: &str = "unmatched";
     /// A `deny` policy matched.
     pub const DENIED: &str = "denied";
-    /// A `halt` policy matched.
+    /// The host's own code is against it.
+    pub const BLOCKED: &str = "blocked";
+    /// A `halt` policy matched, or the host's own code stops the run.
     pub const HALTED: &str = "halted";
     /// An earlier call halted the session.
     pub const SESSION_HALTED: &str = "session_halted";
@@ -174,7 +176,7 @@ pub mod reason_code {
 /// Why a call was decided as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The policy that decided, where one did.
+    /// The policy that decided, or the host's own code by its name, where one did.
     pub policy: Option<String>,
     /// A stable code: one of [`reason_code`], or the policy's own.
     pub code: String,

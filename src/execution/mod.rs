@@ -3,8 +3,10 @@
 //! The kernel decides and settles without ever waiting; all waiting is done here.
 
 mod admission;
+mod again;
 mod asking;
 mod flights;
+mod hosted;
 mod nest;
 mod scripted;
 mod services;
@@ -14,6 +16,7 @@ pub(crate) use asking::{requester, tenant};
 pub(crate) use services::{AcceptsAnswer, Services};
 pub(crate) use turn::Turn;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
@@ -22,19 +25,24 @@ use crate::approval::{Entry, LedgerError};
 use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect, Ended, Held, Kernel, PolicyRef};
+use crate::lifecycle::{Middleware, RunContext};
 use admission::Taken;
 use nest::Nest;
 
 /// What the execution of calls of one session needs.
 pub(crate) struct Execute<'e, E> {
     /// What decides and settles.
-    pub(crate) kernel: &'e Kernel<'e>,
+    pub(crate) kernel: Kernel<'e>,
     /// What all calls share.
     pub(crate) services: &'e Services,
     /// The tools.
     pub(crate) executor: &'e E,
     /// The session's own name among all sessions.
     pub(crate) session: &'e str,
+    /// The host's own code, the outermost first.
+    pub(crate) hooks: &'e [Arc<dyn Middleware>],
+    /// What hooks know of the run.
+    pub(crate) run: &'e RunContext,
 }
 
 /// Why a call was not brought to an outcome here.
@@ -60,7 +68,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
         let held = Held { limits: &[], permits: &turn.permits };
         let (mut decision, remembered) = self.lift_remembered(call, decision, held, state).await;
         let mut taken = Taken::default();
-        admission::admit(self.kernel, self.services, &mut decision, &mut taken, state).await;
+        admission::admit(&self.kernel, self.services, &mut decision, &mut taken, state).await;
         let runs = decision.effect() == Effect::Run;
         if runs && turn.is_claimed() {
             self.claim(call, turn).await?;
@@ -73,11 +81,14 @@ impl<E: ToolExecutor> Execute<'_, E> {
                     self.refuse_on_its_way(call, *inner, turn, on_its_way, state, started).await
                 }
             },
-            Effect::Answer => match decision.answer() {
-                Some((by, output)) => {
+            Effect::Answer => match (decision.given(), decision.answer()) {
+                (Some((by, output)), _) => {
+                    self.kernel.settle(decision, Ended::Given(output, vec![by]).into(), state, started)
+                }
+                (None, Some((by, output))) => {
                     self.kernel.settle(decision, Ended::Answered(by, output).into(), state, started)
                 }
-                None => self.refuse(call, decision, turn, state, started).await,
+                (None, None) => self.refuse(call, decision, turn, state, started).await,
             },
             Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
                 self.refuse(call, decision, turn, state, started).await

@@ -72,11 +72,13 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         self.trace = decision.take_trace();
         let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
         let wrappers = decision.wrappers();
-        let nested = if wrappers.is_empty() {
+        let hooks = self.execute.hooks;
+        let nested = if wrappers.is_empty() && hooks.is_empty() {
             Ok(self.call_tool(&call).await)
         } else {
             // The host's clock may panic in here.
-            guarded(self.wrapped(&call, wrappers)).await.unwrap_or_else(|_| Ok(self.panicked()))
+            let hosted = guarded(self.hosted(&call, hooks, wrappers)).await;
+            hosted.unwrap_or_else(|_| Ok(self.panicked()))
         };
         if self.outstanding {
             self.forget(&self.execute.kernel.invalidated_by(&call)).await;

@@ -32,7 +32,7 @@ use std::time::Duration;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Outcome, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
@@ -114,6 +114,7 @@ impl<'k> Kernel<'k> {
             limits: conclusion.limits,
             wrappers,
             question: None,
+            given: None,
             journals: Vec::new(),
             retry_after: None,
             input: normalised.input,
@@ -173,6 +174,30 @@ impl<'k> Kernel<'k> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
         Subject { call, layers: self.layers, chains, tool: self.tools.get(call) }
+    }
+
+    /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
+    pub(crate) fn hide(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
+        let subject = self.subject(call);
+        let view = CallView {
+            output: outcome.output.as_ref(),
+            error: outcome.error.as_deref(),
+            ..subject.view(session)
+        };
+        let redactions: Vec<_> = subject
+            .policies(|chain| &chain.settle)
+            .filter_map(|(_, policy)| shown::redaction(policy, &view).filter(|redact| redact.output))
+            .collect();
+        for redact in redactions {
+            if let Some(output) = &mut outcome.output
+                && redact.redactor.redact_value(output).is_err()
+            {
+                *output = shown::WITHHELD.into();
+            }
+            outcome.error =
+                outcome.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
+            outcome.reason.message = redact.redactor.redact_text(&outcome.reason.message).into_owned();
+        }
     }
 
     /// The digest of the rules of all layers.

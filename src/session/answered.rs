@@ -310,7 +310,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return Some(self.denied(call, &turn, Effect::Invalid, reason, started).await);
         }
         let held = Held { limits: &[], permits: &turn.permits };
-        let kernel = self.execute.kernel;
+        let kernel = self.kernel();
         let decided = kernel.decide_holding(&base, self.state, held);
         let ended = match output {
             Some(output) if decided.is_permitted() => {
@@ -337,7 +337,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     /// The arguments as a person changed them. Errors: they can't be taken.
     fn edit(&self, call: &ToolCall, question: &Question, given: &Value) -> Result<Value, Reason> {
-        let kernel = self.execute.kernel;
+        let kernel = self.kernel();
         let decided = kernel.decide(call, self.state);
         let real = decided.input();
         let fail = |message: String| Reason {
@@ -432,7 +432,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         why: &str,
         started: Instant,
     ) -> TakenUp {
-        let kernel = self.execute.kernel;
+        let kernel = self.kernel();
         let mut decision = kernel.decide(call, self.state);
         if decision.is_permitted() {
             let message = format!("the question about this call counts for nothing: {why}");

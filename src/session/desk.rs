@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::answered::Said;
+use super::hooking::{Hooked, Hooks};
 use crate::approval::{Entry, LedgerError, Name, Question, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Stopped, Turn};
@@ -18,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// What one call after the other is brought to its outcome with.
 pub(super) struct Desk<'d, E> {
     pub(super) shared: &'d Shared,
-    pub(super) execute: &'d Execute<'d, E>,
+    pub(super) execute: Execute<'d, E>,
     pub(super) state: &'d mut SessionState,
     pub(super) conversation: &'d str,
     /// Every call is noted in the ledger, not only those that people are asked about.
@@ -26,6 +27,7 @@ pub(super) struct Desk<'d, E> {
 }
 
 /// What the ledger knows of a call.
+#[derive(Clone)]
 pub(super) enum Known {
     /// Nothing.
     New(Name),
@@ -35,7 +37,17 @@ pub(super) enum Known {
     Unknown(Name, LedgerError),
 }
 
-impl<E: ToolExecutor> Desk<'_, E> {
+impl<'d, E: ToolExecutor> Desk<'d, E> {
+    /// What decides.
+    pub(super) fn kernel(&self) -> Kernel<'d> {
+        self.execute.kernel
+    }
+
+    /// The host's own code.
+    pub(super) fn hooks(&self) -> Hooks<'d> {
+        Hooks { all: self.execute.hooks, run: self.execute.run }
+    }
+
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
     pub(super) async fn look_up(&mut self, call: &ToolCall, occurrence: String) -> Known {
         let mut name = self.name(occurrence);
@@ -76,14 +88,15 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// The first turn of a call that was decided.
     pub(super) async fn first<'c>(
         &mut self,
-        call: &'c ToolCall,
+        hooked: &'c Hooked,
         decision: Decision<'c>,
         name: Name,
         started: Instant,
     ) -> Outcome {
-        let tool = self.execute.kernel.tools.get(call);
+        let call = &hooked.call;
+        let tool = self.kernel().tools.get(call);
         let once = self.recorded || tool.is_some_and(|tool| tool.once);
-        let turn = Turn::first(name, once);
+        let turn = Turn { asked: hooked.asked.clone(), ..Turn::first(name, once) };
         match self.execute.run(call, decision, &turn, self.state, started).await {
             Ok(outcome) => self.over(call, &turn, outcome).await,
             Err(Stopped::Elsewhere(entry)) => self.elsewhere(call, &turn, *entry, started).await,
@@ -95,7 +108,11 @@ impl<E: ToolExecutor> Desk<'_, E> {
     }
 
     /// Notes how a call ended, and tells who watches.
-    pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, outcome: Outcome) -> Outcome {
+    pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, mut outcome: Outcome) -> Outcome {
+        if outcome.outcome != OutcomeKind::Suspended && !self.execute.hooks.is_empty() {
+            let (kernel, state) = (self.kernel(), &*self.state);
+            outcome = self.hooks().after(call, outcome, |outcome| kernel.hide(call, outcome, state)).await;
+        }
         // Whatever fails here, the outcome stands.
         let _ = guarded(self.note_end(call, turn, &outcome)).await;
         outcome

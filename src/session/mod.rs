@@ -2,6 +2,7 @@
 
 mod answered;
 mod desk;
+mod hooking;
 mod kept;
 mod resume;
 mod told;
@@ -19,10 +20,12 @@ use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_c
 use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::kernel::{Decision, Effect, Kernel, Layers};
+use crate::lifecycle::{Middleware, RunContext};
 use crate::message::CallPart;
 use crate::policy::Chains;
 use crate::tools::ToolSet;
 use desk::{Desk, Known};
+use hooking::Hooked;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
@@ -31,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) observers: Vec<Box<dyn Observer>>,
     pub(crate) services: Services,
+    /// The host's own code for every session.
+    pub(crate) hooks: Vec<Arc<dyn Middleware>>,
 }
 
 impl Shared {
@@ -76,6 +81,10 @@ pub struct Session {
     recorded: bool,
     /// What its history and its store say it has seen was taken in.
     has_seen: bool,
+    /// The host's own code: the engine's, then the session's.
+    hooks: Vec<Arc<dyn Middleware>>,
+    /// What hooks know of the run.
+    run: RunContext,
 }
 
 /// How calls of a history become calls that policies see.
@@ -111,8 +120,12 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let unique_name = shared.services.unique_name();
+        let run = RunContext::new(unique_name.clone(), unique_name.clone(), Value::Null);
         Self {
-            unique_name: shared.services.unique_name(),
+            hooks: shared.hooks.clone(),
+            run,
+            unique_name,
             shared,
             name: None,
             state: SessionState::default(),
@@ -149,9 +162,17 @@ impl Session {
         &mut self.state
     }
 
+    /// Adds the host's own code, after what is there: first the prompt's, then the call's.
+    #[must_use]
+    pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.hooks.push(Arc::new(middleware));
+        self
+    }
+
     /// What the host vouches for of calls that a history has: principal, roles, tenant, anything.
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
+        self.run.context.clone_from(&context);
         self.calls.context = context;
         self
     }
@@ -188,20 +209,17 @@ impl Session {
         let call = self.name_call(call);
         let occurrence = self.state.name_occurrence(&call.id);
         let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, name, state, unique_name, recorded, .. } = self;
-        let kernel = shared.kernel(&layers);
-        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
-        let mut desk =
-            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
-        let known = desk.look_up(&call, occurrence).await;
-        let outcome = match known {
+        let name = self.name.clone();
+        let mut desk = self.desk(&layers, &conversation, executor);
+        let outcome = match desk.look_up(&call, occurrence).await {
             Known::New(of) => {
-                let decision = kernel.decide(&call, desk.state);
-                desk.first(&call, decision, of, started).await
+                let hooked = desk.hooks().before(call).await;
+                let decision = hooked.apply(desk.kernel().decide(&hooked.call, desk.state));
+                desk.first(&hooked, decision, of, started).await
             }
             known => desk.later(&call, known, started).await,
         };
-        shared.report(name.as_deref(), outcome)
+        desk.shared.report(name.as_deref(), outcome)
     }
 
     /// Puts the calls of one round through. All are decided before any runs: if one halts, none runs; if some wait for a
@@ -226,44 +244,62 @@ impl Session {
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
         let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, name, state, unique_name, recorded, .. } = self;
-        let kernel = shared.kernel(&layers);
-        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
-        let mut desk =
-            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
-        let mut known = Vec::with_capacity(calls.len());
-        for (call, occurrence) in calls.iter().zip(occurrences) {
-            let found = desk.look_up(call, occurrence).await;
-            let decision = matches!(found, Known::New(_)).then(|| kernel.decide(call, desk.state));
-            known.push((found, decision));
+        let name = self.name.clone();
+        let mut desk = self.desk(&layers, &conversation, executor);
+        let kernel = desk.kernel();
+        let mut turns = Vec::with_capacity(calls.len());
+        for (call, occurrence) in calls.into_iter().zip(occurrences) {
+            let known = desk.look_up(&call, occurrence).await;
+            let hooked = match known {
+                Known::New(_) => desk.hooks().before(call).await,
+                _ => Hooked::untouched(call),
+            };
+            turns.push((known, hooked));
         }
+        let decisions: Vec<Option<Decision<'_>>> =
+            turns.iter().map(|turn| decided(&kernel, turn, desk.state)).collect();
         let mut changed = false;
-        let halting = known.iter().filter_map(|(_, decision)| decision.as_ref());
-        if let Some(halting) = halting.into_iter().find(|decision| decision.effect() == Effect::Halt) {
+        let halting = decisions.iter().flatten().find(|decision| decision.effect() == Effect::Halt);
+        if let Some(halting) = halting {
             desk.state.halt(&halting.reason().message);
             changed = true;
         }
-        let mut outcomes: Vec<Outcome> = Vec::with_capacity(calls.len());
-        for (call, (known, decision)) in calls.iter().zip(known) {
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(turns.len());
+        for (turn, decision) in turns.iter().zip(decisions) {
             let started = Instant::now();
+            let (known, hooked) = turn;
             let outcome = match (known, decision) {
                 (Known::New(of), Some(decision)) => {
                     let overtaken = changed && decision.effect() < Effect::Invalid;
-                    let decision = match overtaken {
-                        true => strictest(decision, kernel.decide(call, desk.state)),
-                        false => decision,
+                    let decision = match decided(&kernel, turn, desk.state).filter(|_| overtaken) {
+                        Some(later) => strictest(decision, later),
+                        None => decision,
                     };
                     // A call that is stopped may count, and what counts may halt.
                     changed |= decision.is_permitted() || decision.pending().next().is_some();
                     let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
                     let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
-                    desk.first(call, decision, of, started).await
+                    desk.first(hooked, decision, of.clone(), started).await
                 }
-                (known, _) => desk.later(call, known, started).await,
+                (known, _) => desk.later(&hooked.call, known.clone(), started).await,
             };
-            outcomes.push(shared.report(name.as_deref(), outcome));
+            outcomes.push(desk.shared.report(name.as_deref(), outcome));
         }
         outcomes
+    }
+
+    /// What brings calls to their outcomes.
+    fn desk<'d, E: ToolExecutor>(
+        &'d mut self,
+        layers: &'d Layers,
+        conversation: &'d str,
+        executor: &'d E,
+    ) -> Desk<'d, E> {
+        let Self { shared, state, unique_name, recorded, hooks, run, .. } = self;
+        let kernel = shared.kernel(layers);
+        let execute =
+            Execute { kernel, services: &shared.services, executor, session: unique_name, hooks, run };
+        Desk { shared, execute, state, conversation, recorded: *recorded }
     }
 
     fn layers(&self) -> Layers {
@@ -294,4 +330,13 @@ fn one_at_a_time<'c>(kernel: &Kernel<'_>, mut decision: Decision<'c>) -> Decisio
         decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
     }
     decision
+}
+
+/// What is to become of a call that the ledger does not know.
+fn decided<'c>(
+    kernel: &Kernel<'_>,
+    (known, hooked): &'c (Known, Hooked),
+    state: &SessionState,
+) -> Option<Decision<'c>> {
+    matches!(known, Known::New(_)).then(|| hooked.apply(kernel.decide(&hooked.call, state)))
 }

@@ -9,7 +9,6 @@ use super::told::settlement;
 use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Question};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, ToolCall};
-use crate::execution::Execute;
 use crate::host::{StoreError, ToolExecutor};
 use crate::message::{AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, Settlement};
 
@@ -74,16 +73,14 @@ impl Session {
         let unknown = unknown_answers(history, &found);
         let layers = self.layers();
         let conversation = self.conversation();
-        let Self { shared, name, state, unique_name, calls, .. } = self;
-        let kernel = shared.kernel(&layers);
-        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
-        let mut desk =
-            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: false };
+        let name = self.name.clone();
+        let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
+        let mut desk = self.desk(&layers, &conversation, executor);
+        desk.recorded = false;
         let mut round = Round { outcomes: Vec::new(), ignored: unknown };
         let mut settled = Vec::new();
-        for found in found {
+        for (found, call) in found.iter().zip(calls) {
             let started = Instant::now();
-            let call = of_history(calls, &found);
             let occurrence =
                 found.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
             let name_of = Name {
@@ -95,9 +92,9 @@ impl Session {
                 Some(_) => desk.take_up(&call, &name_of, said, started).await,
                 None => desk.never_asked(&call, &name_of, started).await.into(),
             };
-            let outcome = shared.report(name.as_deref(), outcome);
+            let outcome = desk.shared.report(name.as_deref(), outcome);
             round.ignored.extend(ignored);
-            put(history, &found, &outcome, &mut settled)?;
+            put(history, found, &outcome, &mut settled)?;
             round.outcomes.push(outcome);
         }
         history.append_results(settled)?;
