@@ -1,5 +1,6 @@
 //! Reads the texts of a rules file that mean more than text, and reports at the exact place what is wrong with them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,6 +48,8 @@ pub struct Reader<'a> {
     pub drawn_files: Vec<String>,
     /// Where those files are, also those that can't be read.
     pub drawn_paths: Vec<PathBuf>,
+    /// The members of the call document that were read so far.
+    pub roots_read: BTreeSet<Root>,
 }
 
 impl<'a> Reader<'a> {
@@ -60,6 +63,7 @@ impl<'a> Reader<'a> {
             absent_matches: false,
             drawn_files: Vec::new(),
             drawn_paths: Vec::new(),
+            roots_read: BTreeSet::new(),
         }
     }
 
@@ -231,6 +235,8 @@ impl<'a> Reader<'a> {
 
     /// Reports reading `$.output` or `$.error` where the tool has not run yet; `node` is the text that reads them.
     pub fn check_roots(&mut self, node: &Node, roots: impl IntoIterator<Item = Root>) -> bool {
+        let roots: Vec<Root> = roots.into_iter().collect();
+        self.roots_read.extend(roots.iter().copied());
         let too_early = roots.into_iter().find(|root| root.settle_only());
         let Some(root) = too_early.filter(|_| !self.after_tool) else { return true };
         let text = node.as_str().unwrap_or_default();

@@ -131,6 +131,8 @@ pub mod reason_code {
     pub const ASKED_TOO_OFTEN: &str = "asked_too_often";
     /// Another call of the round waits for a person, and they are asked one at a time.
     pub const ASK_AGAIN: &str = "ask_again";
+    /// The run was ended from outside, or by the host's own code.
+    pub const ABORTED: &str = "aborted";
     /// A person ended the run.
     pub const CANCELLED: &str = "cancelled";
     /// It is not known whether the call ran: whoever began it never said how it ended.
@@ -153,6 +155,8 @@ pub mod reason_code {
     pub const RATE_LIMITED: &str = "rate_limited";
     /// A `concurrency` limit has no slot free.
     pub const CONCURRENCY_LIMITED: &str = "concurrency_limited";
+    /// A `budget` is used up.
+    pub const BUDGET_EXCEEDED: &str = "budget_exceeded";
     /// The store that counts for a limit did not answer.
     pub const STORE_UNAVAILABLE: &str = "store_unavailable";
     /// A cache answered.

@@ -153,8 +153,20 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is old.
         let changed = self.execute.kernel.invalidated_by(call);
         self.forget(&changed).await;
-        let answer = guarded(self.execute.executor.execute(call)).await;
+        let run = self.execute.run;
+        let answer = before(guarded(self.execute.executor.execute(call)), || async {
+            run.until_aborted().await;
+        })
+        .await;
         self.forget(&changed).await;
+        let Some(answer) = answer else {
+            let why = run.aborted().unwrap_or_default();
+            let message =
+                format!("the run was ended while `{}` ran ({why}); it may have taken effect", call.tool);
+            let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
+            let kind = if self.turn.is_claimed() { OutcomeKind::Indeterminate } else { OutcomeKind::Aborted };
+            return Ended::Broken(None, reason, kind);
+        };
         self.outstanding = false;
         match answer {
             Ok(Ok(answer)) => Ended::Ran(answer),

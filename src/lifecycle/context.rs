@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::host::BoxFuture;
 
@@ -56,6 +57,7 @@ pub struct RunContext {
     /// What the host vouches for.
     pub context: Value,
     asked: Arc<Mutex<Asked>>,
+    ended: Arc<Notify>,
 }
 
 /// What hooks have asked of their run.
@@ -87,6 +89,7 @@ impl RunContext {
             chunk_index: 0,
             context,
             asked: Arc::default(),
+            ended: Arc::default(),
         }
     }
 
@@ -94,9 +97,23 @@ impl RunContext {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the run at the next point where it can end. The first reason stands.
+    /// Ends the run: a tool that runs is given up, and nothing begins any more. The first reason stands. From anywhere: a clone is
+    /// the same run.
     pub fn abort(&self, reason: impl Into<String>) {
         self.asked().abort.get_or_insert_with(|| reason.into());
+        self.ended.notify_waiters();
+    }
+
+    /// Waits until the run is to end.
+    pub async fn until_aborted(&self) -> String {
+        loop {
+            // Made before looking, so that no end is missed.
+            let ended = self.ended.notified();
+            if let Some(reason) = self.aborted() {
+                return reason;
+            }
+            ended.await;
+        }
     }
 
     /// Why the run is to end, if it is.

@@ -4,6 +4,7 @@ mod allow;
 mod approval;
 mod around;
 mod audit;
+mod budget;
 mod cache;
 mod concurrency;
 mod deny;
@@ -12,6 +13,7 @@ mod fact;
 mod halt;
 mod label;
 mod limit;
+mod model;
 mod rate_limit;
 mod recover;
 mod redact;
@@ -26,6 +28,7 @@ pub use allow::Allow;
 pub use approval::{Approval, CardTemplates, Edits, Remember};
 pub use around::Around;
 pub use audit::Audit;
+pub use budget::{AtBound, Budget, Per, Used};
 pub use cache::Cache;
 pub use deny::Deny;
 pub use errors::ErrorPatterns;
@@ -33,6 +36,7 @@ pub use fact::Fact;
 pub use halt::Halt;
 pub use label::Label;
 pub use limit::{Cost, Counted, Limit, Measure, OnExceed, Rule};
+pub use model::Model;
 pub use recover::Recover;
 pub use redact::Redact;
 pub use respond::Respond;
@@ -85,6 +89,10 @@ pub enum Kind {
     Fact(Fact),
     /// `audit`
     Audit(Audit),
+    /// `model`
+    Model(Model),
+    /// `budget`
+    Budget(Budget),
 }
 
 /// What a kind is: its key in a policy, what it may hold, and how the rest of the policy is read for it.
@@ -107,7 +115,7 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order of the phases in which they act.
-pub static KINDS: [&KindEntry; 18] = [
+pub static KINDS: [&KindEntry; 20] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
@@ -126,6 +134,8 @@ pub static KINDS: [&KindEntry; 18] = [
     &label::KIND,
     &fact::KIND,
     &audit::KIND,
+    &model::KIND,
+    &budget::KIND,
 ];
 
 impl Kind {
@@ -150,6 +160,8 @@ impl Kind {
             Self::Label(_) => &label::KIND,
             Self::Fact(_) => &fact::KIND,
             Self::Audit(_) => &audit::KIND,
+            Self::Model(_) => &model::KIND,
+            Self::Budget(_) => &budget::KIND,
         }
     }
 
@@ -170,11 +182,18 @@ impl Kind {
             | Self::Concurrency(_)
             | Self::Approval(_)
             | Self::Respond(_) => phase == Phase::Gate,
+            // These act on the run around its calls.
+            Self::Model(_) | Self::Budget(_) => false,
             Self::Cache(_) | Self::Around(_) | Self::Retry(_) | Self::Timeout(_) => phase == Phase::Execute,
             Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
                 phase == Phase::Settle
             }
         }
+    }
+
+    /// Whether it acts on the run around its calls, and on no single call.
+    pub fn is_of_run(&self) -> bool {
+        matches!(self, Self::Model(_) | Self::Budget(_))
     }
 
     /// What a limit is made of, where this is one.

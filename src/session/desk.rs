@@ -5,11 +5,15 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::answered::Said;
 use super::hooking::{Hooked, Hooks};
+use super::spending::Spending;
 use crate::approval::{Entry, LedgerError, Name, Question, Stage};
-use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{
+    Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
+};
 use crate::execution::{Execute, Stopped, Turn};
 use crate::host::{ToolExecutor, guarded};
 use crate::kernel::{Decision, Effect, Ended, Kernel};
+use crate::middleware::{AtBound, Used};
 
 /// How long a call is waited for that someone else runs.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
@@ -46,6 +50,21 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// The host's own code.
     pub(super) fn hooks(&self) -> Hooks<'d> {
         Hooks { all: self.execute.hooks, run: self.execute.run }
+    }
+
+    /// The budgets of the session.
+    pub(super) fn spending(&self) -> Spending<'d> {
+        let Self { shared, conversation, .. } = *self;
+        Spending { shared, kernel: self.execute.kernel, run: self.execute.run, conversation }
+    }
+
+    /// A decision made as strict as budgets are that are used up.
+    pub(super) async fn within_budgets<'c>(&self, mut decision: Decision<'c>) -> Decision<'c> {
+        if let Some((at_bound, reason)) = self.spending().used_up(self.state).await {
+            let effect = if at_bound == AtBound::Halt { Effect::Halt } else { Effect::Deny };
+            decision.refuse(effect, reason, None);
+        }
+        decision
     }
 
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
@@ -115,6 +134,10 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         }
         // Whatever fails here, the outcome stands.
         let _ = guarded(self.note_end(call, turn, &outcome)).await;
+        if has_run(outcome.outcome) {
+            let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
+            self.spending().spend(self.state, one).await;
+        }
         outcome
     }
 
@@ -221,6 +244,12 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         let input = request.input.clone();
         self.execute.kernel.suspended(call, input, reason, request)
     }
+}
+
+/// Whether a call with this outcome may have reached its tool.
+fn has_run(kind: OutcomeKind) -> bool {
+    use OutcomeKind::{Aborted, Executed, Failed, Indeterminate, Recovered};
+    matches!(kind, Executed | Failed | Recovered | Indeterminate | Aborted)
 }
 
 /// Why a call is not run whose store does not answer.

@@ -5,9 +5,12 @@ mod desk;
 mod hooking;
 mod kept;
 mod resume;
+mod run;
+mod spending;
 mod told;
 
 pub use resume::{ResumeError, Round};
+pub use run::Afterwork;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,6 +29,7 @@ use crate::policy::Chains;
 use crate::tools::ToolSet;
 use desk::{Desk, Known};
 use hooking::Hooked;
+use run::Progress;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
@@ -85,6 +89,8 @@ pub struct Session {
     hooks: Vec<Arc<dyn Middleware>>,
     /// What hooks know of the run.
     run: RunContext,
+    /// Where the run is between its beginning and its end.
+    progress: Progress,
 }
 
 /// How calls of a history become calls that policies see.
@@ -125,6 +131,7 @@ impl Session {
         Self {
             hooks: shared.hooks.clone(),
             run,
+            progress: Progress::default(),
             unique_name,
             shared,
             name: None,
@@ -215,6 +222,7 @@ impl Session {
             Known::New(of) => {
                 let hooked = desk.hooks().before(call).await;
                 let decision = hooked.apply(desk.kernel().decide(&hooked.call, desk.state));
+                let decision = desk.within_budgets(decision).await;
                 desk.first(&hooked, decision, of, started).await
             }
             known => desk.later(&call, known, started).await,
@@ -279,6 +287,7 @@ impl Session {
                     changed |= decision.is_permitted() || decision.pending().next().is_some();
                     let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
                     let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
+                    let decision = desk.within_budgets(decision).await;
                     desk.first(hooked, decision, of.clone(), started).await
                 }
                 (known, _) => desk.later(&hooked.call, known.clone(), started).await,

@@ -10,6 +10,7 @@ use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Question};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::host::{StoreError, ToolExecutor};
+use crate::lifecycle::Ending;
 use crate::message::{AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, Settlement};
 
 /// What came of a round, or of taking a session up again. The history has it already.
@@ -125,7 +126,11 @@ impl Session {
         let found: Vec<Found> = new.filter(|found| in_last.contains(&found.place)).collect();
         let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
         let names = found.iter().map(|found| found.name.clone()).collect();
+        if let Err(Ending::Aborted { reason }) = self.requested(&calls) {
+            self.state.halt(&reason);
+        }
         let outcomes = self.execute_named(calls, names, executor).await;
+        self.tools_done(&outcomes);
         let mut settled = Vec::new();
         for (found, outcome) in found.iter().zip(&outcomes) {
             put(history, found, outcome, &mut settled)?;
