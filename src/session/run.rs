@@ -226,10 +226,7 @@ impl Session {
         if self.progress.capture == Capture::Done {
             return Ok(());
         }
-        let first = match keep().await {
-            Ok(()) => None,
-            Err(first) => Some(first),
-        };
+        let first = keep().await.err();
         if let Some(first) = first {
             keep().await.map_err(|second| format!("{first}; and once more: {second}"))?;
         }
