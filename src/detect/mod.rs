@@ -14,10 +14,16 @@ mod network;
 mod national;
 mod token;
 mod entropy;
+mod hidden;
 mod redactor;
 mod walk;
+mod plain;
+mod reach;
+mod sieve;
 
+pub use reach::Reach;
 pub use redactor::{Redactor, Style};
+pub use sieve::{MAX_HELD, Overlong, Sieve};
 pub use walk::TooDeep;
 
 use std::ops::Range;
