@@ -1,19 +1,21 @@
 //! What a model streams, filtered: however a text is cut, what is passed on is what filtering of the whole would have left.
 
+use std::sync::Arc;
+
 use callgate::detect::{Detector, Redactor, Sieve, Style};
 use proptest::prelude::*;
 use regex::Regex;
 
 /// What one text becomes, and what was passed on after each piece.
 fn sieved(redactor: &Redactor, pieces: &[&str]) -> (String, Vec<usize>) {
-    let mut sieve = Sieve::new(redactor);
+    let mut sieve = Sieve::redacting(Arc::new(redactor.clone()));
     let mut shown = String::new();
     let mut lengths = Vec::new();
     for piece in pieces {
-        shown.push_str(&sieve.push(piece, redactor).unwrap());
+        shown.push_str(&sieve.push(piece).unwrap());
         lengths.push(shown.len());
     }
-    shown.push_str(&sieve.finish(redactor));
+    shown.push_str(&sieve.finish());
     (shown, lengths)
 }
 

@@ -19,10 +19,12 @@ mod redactor;
 mod walk;
 mod plain;
 mod reach;
+mod replacement;
 mod sieve;
 
 pub use reach::Reach;
 pub use redactor::{Redactor, Style};
+pub use replacement::Replacement;
 pub use sieve::{MAX_HELD, Overlong, Sieve};
 pub use walk::TooDeep;
 

@@ -85,7 +85,7 @@ impl Redactor {
     }
 
     /// The author's own patterns.
-    pub(super) fn patterns(&self) -> &[Regex] {
+    pub fn patterns(&self) -> &[Regex] {
         &self.patterns
     }
 
@@ -196,7 +196,7 @@ impl Redactor {
 }
 
 /// The non-empty matches from a place on; what stands before it can be looked back at.
-fn matches_from<'t>(pattern: &'t Regex, text: &'t str, from: usize) -> impl Iterator<Item = Range<usize>> + 't {
+pub(super) fn matches_from<'t>(pattern: &'t Regex, text: &'t str, from: usize) -> impl Iterator<Item = Range<usize>> + 't {
     let mut at = from;
     std::iter::from_fn(move || {
         while at <= text.len() {

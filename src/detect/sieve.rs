@@ -11,11 +11,15 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
+
+use regex::Regex;
 
 use super::fold::Folded;
 use super::hidden::Hidden;
 use super::redactor::{Redactor, Scope};
 use super::subject::Keys;
+use super::replacement::Replacement;
 use super::{Reach, plain};
 
 /// The most bytes of a text that are held back.
@@ -40,9 +44,34 @@ const STEP: usize = 32;
 #[error("more than {MAX_HELD} bytes might be one secret")]
 pub struct Overlong;
 
-/// One text on its way through a redactor.
-#[derive(Clone, Debug)]
+/// What a sieve takes out of a text.
+pub(super) trait Hiding: std::fmt::Debug + Send + Sync {
+    /// What of a text is hidden, in order, and what stands there instead.
+    fn hidden(&self, text: &str, scope: &Scope) -> Vec<Hidden>;
+    /// The patterns that it looks for.
+    fn patterns(&self) -> &[Regex];
+    /// Whether it looks for what detectors find.
+    fn detects(&self) -> bool;
+}
+
+impl Hiding for Redactor {
+    fn hidden(&self, text: &str, scope: &Scope) -> Vec<Hidden> {
+        self.hidden(text, Keys::default(), scope)
+    }
+
+    fn patterns(&self) -> &[Regex] {
+        self.patterns()
+    }
+
+    fn detects(&self) -> bool {
+        self.detects()
+    }
+}
+
+/// One text on its way through a redactor, or a replacement.
+#[derive(Debug)]
 pub struct Sieve {
+    hiding: Arc<dyn Hiding>,
     /// The text from a little before what is held.
     window: String,
     /// How much of the window stands there only to be looked back at by one character.
@@ -60,7 +89,7 @@ pub struct Sieve {
     /// Where no candidate of a detector goes on: places after which the window can begin.
     breaks: VecDeque<usize>,
     reaches: Reaches,
-    given: u64,
+    decided: u64,
 }
 
 /// How far the author's patterns can go.
@@ -72,10 +101,19 @@ struct Reaches {
 }
 
 impl Sieve {
-    /// Nothing has come yet. To be used with this redactor and no other.
-    pub fn new(redactor: &Redactor) -> Self {
+    /// What the redactor finds is hidden.
+    pub fn redacting(redactor: Arc<Redactor>) -> Self {
+        Self::new(redactor)
+    }
+
+    /// What the pattern finds is replaced.
+    pub fn replacing(replacement: Arc<Replacement>) -> Self {
+        Self::new(replacement)
+    }
+
+    fn new(hiding: Arc<dyn Hiding>) -> Self {
         let mut reaches = Reaches::default();
-        for pattern in redactor.patterns() {
+        for pattern in hiding.patterns() {
             match Reach::of(pattern) {
                 Some(Reach::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
                 Some(Reach::Word) => reaches.word = true,
@@ -84,6 +122,7 @@ impl Sieve {
             }
         }
         Self {
+            hiding,
             window: String::new(),
             lead: 0,
             passed: 0,
@@ -93,7 +132,7 @@ impl Sieve {
             telling: 0,
             breaks: VecDeque::new(),
             reaches,
-            given: 0,
+            decided: 0,
         }
     }
 
@@ -104,24 +143,24 @@ impl Sieve {
 
     /// How many bytes of the text have been decided upon.
     pub fn decided(&self) -> u64 {
-        self.given
+        self.decided
     }
 
     /// Takes more of the text, and gives what can be passed on.
     ///
     /// # Errors
     /// More than [`MAX_HELD`] bytes would have to be held back. What was ready to be passed on before is lost with it.
-    pub fn push(&mut self, more: &str, redactor: &Redactor) -> Result<String, Overlong> {
+    pub fn push(&mut self, more: &str) -> Result<String, Overlong> {
         let mut shown = String::new();
         // Without detectors, and with patterns that can't go far, white space means nothing.
-        let anywhere = !redactor.detects() && !self.reaches.word && !self.reaches.line;
+        let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
         for c in more.chars() {
             self.window.push(c);
             if c.is_ascii_whitespace() {
                 self.end_word(c);
-                self.advance(redactor, &mut shown);
+                self.advance(&mut shown);
             } else if anywhere && self.window.len() >= self.looked + STEP {
-                self.look(redactor, &mut shown);
+                self.look(&mut shown);
             }
             if self.held() > MAX_HELD {
                 return Err(Overlong);
@@ -131,10 +170,10 @@ impl Sieve {
     }
 
     /// The text has ended: what is left of it.
-    pub fn finish(&mut self, redactor: &Redactor) -> String {
+    pub fn finish(&mut self) -> String {
         self.end_word(' ');
         let mut shown = String::new();
-        let hidden = self.hidden(redactor);
+        let hidden = self.hidden();
         self.pass(self.window.len(), &hidden, &mut shown);
         shown
     }
@@ -164,8 +203,8 @@ impl Sieve {
         }
     }
 
-    fn advance(&mut self, redactor: &Redactor, shown: &mut String) {
-        let patterned = !redactor.patterns().is_empty();
+    fn advance(&mut self, shown: &mut String) {
+        let patterned = !self.hiding.patterns().is_empty();
         if !patterned && !self.is_telling() {
             let [before_last, ..] = self.words;
             self.pass(before_last, &[], shown);
@@ -174,7 +213,7 @@ impl Sieve {
                 self.forget(self.telling..self.passed - LOOK_BACK, &[]);
             }
         } else if self.window.len() >= self.looked + STEP {
-            self.look(redactor, shown);
+            self.look(shown);
         }
     }
 
@@ -183,20 +222,20 @@ impl Sieve {
         self.telling > self.passed
     }
 
-    fn hidden(&self, redactor: &Redactor) -> Vec<Hidden> {
+    fn hidden(&self) -> Vec<Hidden> {
         let scope = Scope { from: self.lead, plain: !self.is_telling() };
-        redactor.hidden(&self.window, Keys::default(), &scope)
+        self.hiding.hidden(&self.window, &scope)
     }
 
     /// Looks at what is held, and passes on what is certain.
-    fn look(&mut self, redactor: &Redactor, shown: &mut String) {
+    fn look(&mut self, shown: &mut String) {
         self.looked = self.window.len();
-        let hidden = self.hidden(redactor);
+        let hidden = self.hidden();
         let end = self.window.len();
         let [before_last, ..] = self.words;
         let mut certain = end;
         let telling = self.is_telling();
-        if redactor.detects() {
+        if self.hiding.detects() {
             let limit = if telling { self.back(end, DETECTORS_LOOK_AHEAD, &hidden) } else { before_last };
             certain = certain.min(limit);
         }
@@ -247,7 +286,7 @@ impl Sieve {
             return;
         }
         shown.push_str(&Hidden::splice(hidden, &self.window, self.passed..certain));
-        self.given += (certain - self.passed) as u64;
+        self.decided += (certain - self.passed) as u64;
         self.passed = certain;
     }
 
