@@ -75,6 +75,8 @@ mod seals;
 #[cfg(test)]
 mod store_contract;
 #[cfg(test)]
+mod streams;
+#[cfg(test)]
 mod suites;
 #[cfg(test)]
 mod workshop;

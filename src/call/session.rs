@@ -19,6 +19,8 @@ pub struct SessionState {
     halted: Option<String>,
     /// What was taken of limits that count by run.
     taken: HashMap<String, Amount>,
+    /// Which run of its conversation it is, from 0.
+    run: u64,
     /// The last arguments with which a tool worked, by tool, the newest last.
     worked: HashMap<String, Vec<Value>>,
     /// How often the model was invited to try again, by policy and tool.
@@ -36,6 +38,7 @@ impl Default for SessionState {
             unsettled: Vec::new(),
             halted: None,
             taken: HashMap::new(),
+            run: 0,
             worked: HashMap::new(),
             invitations: Vec::new(),
             occurrences: HashMap::new(),
@@ -131,6 +134,13 @@ impl SessionState {
         *taken = taken.plus(cost);
     }
 
+    /// Gives back what was taken of a limit that counts by run.
+    pub fn give_back(&mut self, limit: &str, cost: Amount) {
+        if let Some(taken) = self.taken.get_mut(limit) {
+            *taken = taken.minus(cost);
+        }
+    }
+
     /// Counts a call by its id, and gives it a name that no other call of the session has: the id itself, or for a later
     /// occurrence the id with a number.
     pub fn name_occurrence(&mut self, id: &str) -> String {
@@ -219,9 +229,17 @@ impl SessionState {
         SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
     }
 
-    /// Begins a run of its own: what stopped an earlier one does not stop this one.
+    /// What stopped the run so far does not stop what comes.
     pub fn begin_anew(&mut self) {
         self.halted = None;
+    }
+
+    /// Begins another run of the same conversation: what stopped the one before does not stop this one, and what is counted by run
+    /// is counted anew.
+    pub fn begin_run(&mut self) {
+        self.begin_anew();
+        self.taken.clear();
+        self.run += 1;
     }
 
     /// What the session has seen, to be kept. What the host says of the run is not in it.
@@ -246,6 +264,7 @@ impl SessionState {
             "unsettled": self.unsettled,
             "halted": self.halted,
             "taken": taken,
+            "run": self.run,
             "worked": worked,
             "invitations": self.invitations,
             "occurrences": sorted(&self.occurrences),
@@ -263,6 +282,7 @@ impl SessionState {
             unsettled,
             halted,
             taken,
+            run,
             worked,
             invitations,
             occurrences,
@@ -274,6 +294,7 @@ impl SessionState {
             unsettled,
             halted,
             taken: taken.collect(),
+            run,
             worked,
             invitations,
             occurrences,
@@ -308,10 +329,18 @@ impl SessionState {
             }
         }
         other.unsettled.iter().for_each(|part| self.unsettle(part));
-        self.halted = self.halted.take().or_else(|| other.halted.clone());
-        for (limit, amount) in &other.taken {
-            let known = self.taken.entry(limit.clone()).or_default();
-            *known = (*known).max(*amount);
+        // What an earlier run took or was stopped by is not this one's.
+        if other.run > self.run {
+            self.taken.clear();
+            self.halted = None;
+            self.run = other.run;
+        }
+        if other.run == self.run {
+            self.halted = self.halted.take().or_else(|| other.halted.clone());
+            for (limit, amount) in &other.taken {
+                let known = self.taken.entry(limit.clone()).or_default();
+                *known = (*known).max(*amount);
+            }
         }
         for (tool, inputs) in &other.worked {
             inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
@@ -349,6 +378,8 @@ struct Kept {
     unsettled: Vec<String>,
     halted: Option<String>,
     taken: BTreeMap<String, u64>,
+    #[serde(default)]
+    run: u64,
     worked: HashMap<String, Vec<Value>>,
     invitations: Vec<((String, String), u64)>,
     occurrences: HashMap<String, u64>,

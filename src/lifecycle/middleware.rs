@@ -215,6 +215,11 @@ pub trait Middleware: Send + Sync {
     /// The run begins, after its first configuration.
     fn on_start(&self, _run: &RunContext) {}
 
+    /// Whether the model is called once more: one that says no ends the run as finished. Not asked before the first call.
+    fn goes_on(&self, _run: &RunContext, _history: &History) -> bool {
+        true
+    }
+
     /// Before the model is called.
     fn before_completion(&self, _run: &RunContext, _history: &History) {}
 

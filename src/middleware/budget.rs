@@ -3,29 +3,33 @@
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::Amount;
-use crate::diagnostic::{Diagnostic, MISSING_KEY};
+use crate::diagnostic::{Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::source::Node;
 use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "budget",
     doc: "Bounds what a run, a conversation or a principal may use in all: tokens, cost, calls of tools, calls of the model. What was \
-          used counts when it is known, so the last use may pass the bound; nothing begins beyond it.",
+          models used counts when it is known, so the last use may pass the bound; nothing begins beyond it.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: true,
     read: |node, reader| Budget::read(node, reader).map(Kind::Budget),
 };
+
+/// No more than amounts can say.
+const COUNT: Shape = Shape::Integer(0, 1_000_000_000_000);
 
 static RECORD: Record = Record {
     name: "budget",
     doc: "How much, of what, and what happens at the bound.",
     fields: &[
-        Field::optional("tokens", Shape::Number, "Tokens that models read and wrote."),
+        Field::optional("tokens", COUNT, "Tokens that models read and wrote."),
         Field::optional("cost", Shape::Number, "What models cost, in the host's currency."),
-        Field::optional("calls", Shape::Number, "Calls of tools that ran."),
-        Field::optional("iterations", Shape::Number, "Calls of the model."),
+        Field::optional("calls", COUNT, "Calls of tools that ran."),
+        Field::optional("iterations", COUNT, "Calls of the model."),
         Field::optional(
             "per",
             Shape::Word(&[
@@ -112,6 +116,13 @@ impl Budget {
             calls: amount("calls"),
             iterations: amount("iterations"),
         };
+        if let Some(cost) = node.get("cost").filter(|_| bounds.cost.is_none()) {
+            reader.report(
+                Diagnostic::new(&OUT_OF_RANGE, cost.span, "`cost` is a number that is not negative")
+                    .help("write for example `cost: 2.50`"),
+            );
+            return None;
+        }
         if bounds == Used::default() {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "a budget of nothing")

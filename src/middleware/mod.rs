@@ -10,6 +10,7 @@ mod concurrency;
 mod deny;
 mod errors;
 mod fact;
+mod filter;
 mod halt;
 mod label;
 mod limit;
@@ -20,6 +21,7 @@ mod redact;
 mod respond;
 mod retry;
 mod scope;
+mod stream;
 mod timeout;
 mod transform;
 mod validate;
@@ -33,6 +35,7 @@ pub use cache::Cache;
 pub use deny::Deny;
 pub use errors::ErrorPatterns;
 pub use fact::Fact;
+pub use filter::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 pub use halt::Halt;
 pub use label::Label;
 pub use limit::{Cost, Counted, Limit, Measure, OnExceed, Rule};
@@ -42,6 +45,7 @@ pub use redact::Redact;
 pub use respond::Respond;
 pub use retry::Retry;
 pub use scope::Scope;
+pub use stream::{DropUnit, Stream};
 pub use timeout::Timeout;
 pub use transform::{Step, Transform, apply as apply_steps};
 pub use validate::Validate;
@@ -93,6 +97,8 @@ pub enum Kind {
     Model(Model),
     /// `budget`
     Budget(Budget),
+    /// `stream`
+    Stream(Stream),
 }
 
 /// What a kind is: its key in a policy, what it may hold, and how the rest of the policy is read for it.
@@ -110,12 +116,14 @@ pub struct KindEntry {
     pub after_tool: fn(&Node) -> bool,
     /// Whether a policy of this kind must say which calls it concerns.
     pub needs_matcher: bool,
+    /// Whether it concerns a run and not its calls: `match` can then only say `where`, over `$.context` and `$.session`.
+    pub of_run: bool,
     /// Reads the value; reports what is wrong.
     pub read: fn(&Node, &mut Reader<'_>) -> Option<Kind>,
 }
 
 /// Every kind, in the order of the phases in which they act.
-pub static KINDS: [&KindEntry; 20] = [
+pub static KINDS: [&KindEntry; 21] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
@@ -135,6 +143,7 @@ pub static KINDS: [&KindEntry; 20] = [
     &fact::KIND,
     &audit::KIND,
     &model::KIND,
+    &stream::KIND,
     &budget::KIND,
 ];
 
@@ -162,10 +171,11 @@ impl Kind {
             Self::Audit(_) => &audit::KIND,
             Self::Model(_) => &model::KIND,
             Self::Budget(_) => &budget::KIND,
+            Self::Stream(_) => &stream::KIND,
         }
     }
 
-    /// Whether the policy takes part in this phase. `respond` is matched in gate, where it can lift
+    /// Whether the policy takes part in this phase of a call. `respond` is matched in gate, where it can lift
     /// `defaults.unmatched`, and answers in execute.
     pub fn acts_in(&self, phase: Phase) -> bool {
         match self {
@@ -182,18 +192,18 @@ impl Kind {
             | Self::Concurrency(_)
             | Self::Approval(_)
             | Self::Respond(_) => phase == Phase::Gate,
-            // These act on the run around its calls.
-            Self::Model(_) | Self::Budget(_) => false,
             Self::Cache(_) | Self::Around(_) | Self::Retry(_) | Self::Timeout(_) => phase == Phase::Execute,
             Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
                 phase == Phase::Settle
             }
+            // These act on the run around its calls.
+            Self::Model(_) | Self::Stream(_) | Self::Budget(_) => false,
         }
     }
 
     /// Whether it acts on the run around its calls, and on no single call.
     pub fn is_of_run(&self) -> bool {
-        matches!(self, Self::Model(_) | Self::Budget(_))
+        self.entry().of_run
     }
 
     /// What a limit is made of, where this is one.

@@ -3,7 +3,7 @@
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::CallView;
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, OUT_OF_RANGE};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE, WRONG_TYPE};
 use crate::lifecycle::Config;
 use crate::matcher::NamePattern;
 use crate::source::Node;
@@ -17,6 +17,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: true,
     read: |node, reader| Model::read(node, reader).map(Kind::Model),
 };
 
@@ -35,7 +36,7 @@ static RECORD: Record = Record {
         Field::optional("system_prompts", Shape::Record(&PROMPTS), "The system prompts."),
         Field::optional("temperature", Shape::Record(&BOUND), "Sampling: how much is left to chance."),
         Field::optional("top_p", Shape::Record(&BOUND), "Sampling: how much of the likeliest is drawn from."),
-        Field::optional("max_tokens", Shape::Record(&BOUND), "How much the model may write."),
+        Field::optional("max_tokens", Shape::Record(&TOKENS), "How much the model may write."),
         Field::optional(
             "tools",
             Shape::Record(&TOOLS),
@@ -82,6 +83,19 @@ static BOUND: Record = Record {
     ],
 };
 
+/// No more than any model writes.
+const COUNT: Shape = Shape::Integer(1, 1_000_000_000);
+
+static TOKENS: Record = Record {
+    name: "bound_of_tokens",
+    doc: "A number of tokens and its bounds. Where none is set, `min` and `max` set nothing.",
+    fields: &[
+        Field::optional("set", COUNT, "The number, whatever it was."),
+        Field::optional("min", COUNT, "No less than this."),
+        Field::optional("max", COUNT, "No more than this."),
+    ],
+};
+
 static TOOLS: Record = Record {
     name: "model_tools",
     doc: "The tools that the model is shown.",
@@ -125,10 +139,22 @@ struct Bound {
 }
 
 impl Bound {
-    fn read(node: Option<&Node>, reader: &mut Reader<'_>) -> Self {
+    fn read(node: Option<&Node>, most: f64, reader: &mut Reader<'_>) -> Self {
         let Some(node) = node else { return Self::default() };
-        let number =
-            |name: &str| node.get(name).and_then(Node::as_number).and_then(serde_json::Number::as_f64);
+        let mut number = |name: &str| {
+            let node = node.get(name)?;
+            let number = node.as_number().and_then(serde_json::Number::as_f64)?;
+            if !(0.0..=most).contains(&number) {
+                let message = match most.is_finite() {
+                    true => format!("`{name}` is a number from 0 to {most}"),
+                    false => format!("`{name}` is a number that is not negative"),
+                };
+                reader.report(
+                    Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("write for example `0.7`"),
+                );
+            }
+            Some(number)
+        };
         let bound = Self { set: number("set"), min: number("min"), max: number("max") };
         if let (Some(min), Some(max)) = (bound.min, bound.max)
             && min > max
@@ -151,6 +177,18 @@ impl Bound {
 impl Model {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
+        let changes = RECORD.fields.iter().map(|field| field.name).filter(|name| *name != "on");
+        if changes.clone().all(|name| node.get(name).is_none() && !RECORD.may_be_misspelled(node, name)) {
+            let names = changes.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            reader.report(
+                Diagnostic::new(
+                    &MISSING_KEY,
+                    node.span,
+                    "this changes nothing of what the model is called with",
+                )
+                .help(format!("add one of {names}")),
+            );
+        }
         let prompts = node.get("system_prompts");
         let mut templates = |name: &str| -> Option<Vec<Template>> {
             let node = prompts?.get(name)?;
@@ -169,18 +207,29 @@ impl Model {
                     .help("write all prompts below `replace`, or leave it out"),
             );
         }
-        let temperature = Bound::read(node.get("temperature"), reader);
-        let top_p = Bound::read(node.get("top_p"), reader);
-        let max_tokens = Bound::read(node.get("max_tokens"), reader);
+        let temperature = Bound::read(node.get("temperature"), f64::INFINITY, reader);
+        let top_p = Bound::read(node.get("top_p"), 1.0, reader);
+        let max_tokens = Bound::read(node.get("max_tokens"), f64::INFINITY, reader);
         let patterns = |name: &str, reader: &mut Reader<'_>| {
             let tools = node.get("tools").and_then(|tools| tools.get(name));
             tools.map(|tools| NamePattern::read_many(tools, reader)).unwrap_or_default()
         };
         let (show, hide) = (patterns("show", reader), patterns("hide", reader));
-        let members = |name: &str| {
-            let value = node.get(name).map(Node::to_json).unwrap_or_default();
-            value.as_object().cloned().unwrap_or_default()
+        let mut members = |name: &str| {
+            let Some(node) = node.get(name) else { return serde_json::Map::new() };
+            match node.to_json() {
+                serde_json::Value::Object(members) => members,
+                _ => {
+                    let message = format!("`{name}` is a mapping: its members are added");
+                    reader.report(
+                        Diagnostic::new(&WRONG_TYPE, node.span, message)
+                            .help(format!("write for example `{name}: {{ team: red }}`")),
+                    );
+                    serde_json::Map::new()
+                }
+            }
         };
+        let (metadata, provider_options) = (members("metadata"), members("provider_options"));
         (reader.reported() == reported).then(|| Self {
             at_init: node.get("on").and_then(Node::as_str) == Some("init"),
             append: append.unwrap_or_default(),
@@ -191,8 +240,8 @@ impl Model {
             max_tokens,
             show,
             hide,
-            metadata: members("metadata"),
-            provider_options: members("provider_options"),
+            metadata,
+            provider_options,
         })
     }
 

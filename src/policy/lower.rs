@@ -219,7 +219,11 @@ fn read_parts(
     reader.polarity = entry.polarity;
     reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
-    let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
+    reader.of_run = entry.of_run;
+    let matcher = node.get("match").map(|node| match entry.of_run {
+        true => Matcher::read_of_run(node, entry.name, &mut reader),
+        false => Matcher::read(node, &mut reader),
+    });
     let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();

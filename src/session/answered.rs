@@ -316,7 +316,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Some(output) if decided.is_permitted() => {
                 self.execute.give(&base, decided, &turn, output, self.state, started).await
             }
-            _ => self.execute.run(&base, decided, &turn, self.state, started).await,
+            _ => self.run(&base, decided, &turn, started).await,
         };
         match ended {
             Ok(outcome) => {

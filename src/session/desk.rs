@@ -58,13 +58,33 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         Spending { shared, kernel: self.execute.kernel, run: self.execute.run, conversation }
     }
 
-    /// A decision made as strict as budgets are that are used up.
-    pub(super) async fn within_budgets<'c>(&self, mut decision: Decision<'c>) -> Decision<'c> {
-        if let Some((at_bound, reason)) = self.spending().used_up(self.state).await {
-            let effect = if at_bound == AtBound::Halt { Effect::Halt } else { Effect::Deny };
-            decision.refuse(effect, reason, None);
+    /// Brings a decided call to its outcome, as far as budgets let it. Only a call that may have reached its tool is counted.
+    pub(super) async fn run<'c>(
+        &mut self,
+        call: &'c ToolCall,
+        mut decision: Decision<'c>,
+        turn: &Turn,
+        started: Instant,
+    ) -> Result<Outcome, Stopped> {
+        let spending = self.spending();
+        let mut taken = None;
+        // What is refused anyway takes nothing.
+        if decision.effect() < Effect::Invalid {
+            let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
+            match spending.take(self.state, one, |_| true).await {
+                Ok(counted) => taken = Some(counted),
+                Err((at_bound, reason)) => {
+                    let effect = if at_bound == AtBound::Halt { Effect::Halt } else { Effect::Deny };
+                    decision.refuse(effect, reason, None);
+                }
+            }
         }
-        decision
+        let ended = self.execute.run(call, decision, turn, self.state, started).await;
+        let has_run = ended.as_ref().is_ok_and(|outcome| has_run(outcome.outcome));
+        if let Some(taken) = taken.filter(|_| !has_run) {
+            self.spending().give_back(self.state, taken).await;
+        }
+        ended
     }
 
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
@@ -116,7 +136,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         let tool = self.kernel().tools.get(call);
         let once = self.recorded || tool.is_some_and(|tool| tool.once);
         let turn = Turn { asked: hooked.asked.clone(), ..Turn::first(name, once) };
-        match self.execute.run(call, decision, &turn, self.state, started).await {
+        match self.run(call, decision, &turn, started).await {
             Ok(outcome) => self.over(call, &turn, outcome).await,
             Err(Stopped::Elsewhere(entry)) => self.elsewhere(call, &turn, *entry, started).await,
             Err(Stopped::Ledger(error)) => {
@@ -134,10 +154,6 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         }
         // Whatever fails here, the outcome stands.
         let _ = guarded(self.note_end(call, turn, &outcome)).await;
-        if has_run(outcome.outcome) {
-            let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
-            self.spending().spend(self.state, one).await;
-        }
         outcome
     }
 
@@ -222,7 +238,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         let again = Turn { entry: turn.entry.clone(), ..Turn::first(turn.name.clone(), false) };
         let held = crate::kernel::Held { limits: &[], permits: &turn.permits };
         let decision = self.execute.kernel.decide_holding(call, self.state, held);
-        match self.execute.run(call, decision, &again, self.state, started).await {
+        match self.run(call, decision, &again, started).await {
             Ok(outcome) => self.over(call, turn, outcome).await,
             Err(_) => self.unfinished(call, "its store does not answer".to_owned(), started),
         }

@@ -23,7 +23,7 @@ use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_c
 use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::kernel::{Decision, Effect, Kernel, Layers};
-use crate::lifecycle::{Middleware, RunContext};
+use crate::lifecycle::{Ending, Middleware, RunContext};
 use crate::message::CallPart;
 use crate::policy::Chains;
 use crate::tools::ToolSet;
@@ -215,6 +215,9 @@ impl Session {
         let started = Instant::now();
         let call = self.name_call(call);
         let occurrence = self.state.name_occurrence(&call.id);
+        if let Some(reason) = self.run.aborted() {
+            self.state.halt(&reason);
+        }
         let (layers, conversation) = (self.layers(), self.conversation());
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
@@ -222,7 +225,6 @@ impl Session {
             Known::New(of) => {
                 let hooked = desk.hooks().before(call).await;
                 let decision = hooked.apply(desk.kernel().decide(&hooked.call, desk.state));
-                let decision = desk.within_budgets(decision).await;
                 desk.first(&hooked, decision, of, started).await
             }
             known => desk.later(&call, known, started).await,
@@ -246,6 +248,20 @@ impl Session {
     }
 
     async fn execute_named(
+        &mut self,
+        calls: Vec<ToolCall>,
+        occurrences: Vec<String>,
+        executor: &impl ToolExecutor,
+    ) -> Vec<Outcome> {
+        if let Err(Ending::Aborted { reason }) = self.requested(&calls) {
+            self.state.halt(&reason);
+        }
+        let outcomes = self.execute_requested(calls, occurrences, executor).await;
+        self.tools_done(&outcomes);
+        outcomes
+    }
+
+    async fn execute_requested(
         &mut self,
         calls: Vec<ToolCall>,
         occurrences: Vec<String>,
@@ -287,12 +303,15 @@ impl Session {
                     changed |= decision.is_permitted() || decision.pending().next().is_some();
                     let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
                     let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
-                    let decision = desk.within_budgets(decision).await;
                     desk.first(hooked, decision, of.clone(), started).await
                 }
                 (known, _) => desk.later(&hooked.call, known.clone(), started).await,
             };
             outcomes.push(desk.shared.report(name.as_deref(), outcome));
+            if let Some(reason) = desk.execute.run.aborted() {
+                desk.state.halt(&reason);
+                changed = true;
+            }
         }
         outcomes
     }

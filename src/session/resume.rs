@@ -10,8 +10,10 @@ use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Question};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::host::{StoreError, ToolExecutor};
-use crate::lifecycle::Ending;
-use crate::message::{AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, Settlement};
+use crate::message::{
+    AnswerError, CallPart, Content, History, Message, Part, Place, RequestPart, ResponsePart, Role,
+    Settlement,
+};
 
 /// What came of a round, or of taking a session up again. The history has it already.
 #[derive(Debug, Default)]
@@ -71,6 +73,9 @@ impl Session {
     ) -> Result<Round, ResumeError> {
         self.see(history).await?;
         let found = self.unsettled(history);
+        if found.is_empty() && history.messages().last().is_some_and(begins_run) {
+            self.state.begin_run();
+        }
         let unknown = unknown_answers(history, &found);
         let layers = self.layers();
         let conversation = self.conversation();
@@ -126,11 +131,7 @@ impl Session {
         let found: Vec<Found> = new.filter(|found| in_last.contains(&found.place)).collect();
         let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
         let names = found.iter().map(|found| found.name.clone()).collect();
-        if let Err(Ending::Aborted { reason }) = self.requested(&calls) {
-            self.state.halt(&reason);
-        }
         let outcomes = self.execute_named(calls, names, executor).await;
-        self.tools_done(&outcomes);
         let mut settled = Vec::new();
         for (found, outcome) in found.iter().zip(&outcomes) {
             put(history, found, outcome, &mut settled)?;
@@ -240,6 +241,12 @@ fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
         _ => None,
     });
     unknown.collect()
+}
+
+/// Whether a run begins with this message: the user speaks.
+fn begins_run(message: &Message) -> bool {
+    let of_call = |part: &Part| matches!(part.content(), Content::Result(_) | Content::Response(_));
+    *message.role() == Role::User && !message.parts().iter().any(of_call)
 }
 
 fn stops(kind: OutcomeKind) -> bool {

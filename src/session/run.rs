@@ -67,6 +67,9 @@ impl Session {
     /// Begins a run: hooks see the session and the configuration, policies have the last word on it. Errors: how the run ends
     /// before it has begun.
     pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
+        if self.progress.ended {
+            self.state.begin_run();
+        }
         self.progress = Progress { session_begun: self.progress.session_begun, ..Progress::default() };
         self.progress.started = Some(Instant::now());
         let name = || self.shared.services.unique_name();
@@ -82,11 +85,13 @@ impl Session {
         self.may_go_on().map(|()| config)
     }
 
-    /// Before the model is called: the configuration for this call. Errors: the run ends here.
+    /// Before the model is called: the configuration for this call, made of the one that [`begin`](Self::begin) gave with the messages
+    /// of now. Errors: the run ends here.
     pub async fn before_model(&mut self, config: Config) -> Result<Config, Ending> {
         self.run.iteration = self.progress.stats.iterations;
         self.tell_rules(Phase::BeforeModel);
         self.may_go_on()?;
+        self.hooks_go_on(&config.messages)?;
         self.pay(Some(Used { iterations: Some(Amount::whole(1)), ..Used::default() })).await?;
         let config = self.configured(config, false);
         self.each_hook(|hook, run| hook.before_completion(run, &config.messages));
@@ -99,6 +104,14 @@ impl Session {
     /// A chunk that the model streams: what is passed on of it. Errors: the run ends here.
     pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
         self.may_go_on()?;
+        // Whatever becomes of the chunk, what it says was used.
+        let used = match &chunk {
+            Chunk::Finished { usage, .. } => *usage,
+            _ => None,
+        };
+        if let Some(usage) = used {
+            self.used(usage);
+        }
         let mut chunks = vec![chunk];
         for hook in &self.hooks {
             let run = &self.run;
@@ -108,15 +121,8 @@ impl Session {
             };
             chunks = chunks.into_iter().flat_map(fate).collect();
         }
-        let usage = chunks.iter().find_map(|chunk| match chunk {
-            Chunk::Finished { usage, .. } => *usage,
-            _ => None,
-        });
         self.passed_on(&chunks);
         self.may_go_on()?;
-        if let Some(usage) = usage {
-            self.used(usage);
-        }
         Ok(chunks)
     }
 
@@ -143,17 +149,15 @@ impl Session {
             spending.spend(state, of_model(&usage)).await;
         }
         let Some(next) = next else { return Ok(()) };
-        match spending.used_up(state).await {
-            Some((AtBound::Halt, reason)) => {
-                state.halt(&reason.message);
-                Err(Ending::Aborted { reason: reason.message })
-            }
-            Some((AtBound::Finish, reason)) => {
+        // Where only calls of tools are denied, the model may end by itself.
+        match spending.take(state, next, |at_bound| at_bound != AtBound::Deny).await {
+            Ok(_) => Ok(()),
+            Err((AtBound::Finish, reason)) => {
                 Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
             }
-            Some((AtBound::Deny, _)) | None => {
-                spending.spend(state, next).await;
-                Ok(())
+            Err((_, reason)) => {
+                state.halt(&reason.message);
+                Err(Ending::Aborted { reason: reason.message })
             }
         }
     }
@@ -190,22 +194,30 @@ impl Session {
         self.each_hook(|hook, run| hook.after_completion(run, history));
     }
 
-    /// Ends the run; only the first ending counts, and tells hooks. One that fails while it is told hides nothing.
+    /// Ends the run; only the first ending counts, and tells hooks. One that fails while it is told hides nothing. A run that was aborted
+    /// ends so, whatever else the host took it for.
     pub async fn end(&mut self, ending: &Ending) -> Afterwork {
         // The run is over whatever budgets say.
         let _ = self.pay(None).await;
-        if !std::mem::replace(&mut self.progress.ended, true) {
-            if let Some(started) = self.progress.started {
-                self.progress.stats.duration = started.elapsed();
-            }
-            let stats = self.progress.stats.clone();
-            self.each_hook(|hook, run| hook.on_end(run, ending, &stats));
+        match self.run.aborted() {
+            Some(reason) => self.ended(&Ending::Aborted { reason }),
+            None => self.ended(ending),
         }
         Afterwork(self.run.take_deferred())
     }
 
-    /// The session is over: no further run of it begins.
+    fn ended(&mut self, ending: &Ending) {
+        let Some(started) = self.progress.started else { return };
+        if !std::mem::replace(&mut self.progress.ended, true) {
+            self.progress.stats.duration = started.elapsed();
+            let stats = self.progress.stats.clone();
+            self.each_hook(|hook, run| hook.on_end(run, ending, &stats));
+        }
+    }
+
+    /// The session is over: no further run of it begins. One that goes on is aborted.
     pub fn close(&mut self) -> Afterwork {
+        self.ended(&Ending::Aborted { reason: "its session was closed".to_owned() });
         if std::mem::replace(&mut self.progress.session_begun, false) {
             self.each_hook(|hook, run| hook.on_session_end(run));
         }
@@ -226,9 +238,8 @@ impl Session {
         if self.progress.capture == Capture::Done {
             return Ok(());
         }
-        let first = keep().await.err();
-        if let Some(first) = first {
-            keep().await.map_err(|second| format!("{first}; and once more: {second}"))?;
+        if let Err(first) = kept(keep()).await {
+            kept(keep()).await.map_err(|second| format!("{first}; and once more: {second}"))?;
         }
         self.progress.capture = Capture::Done;
         Ok(())
@@ -246,6 +257,20 @@ impl Session {
         let kernel = self.shared.kernel(&layers);
         kernel.configure(&mut config, &self.run.context, &self.state, at_init);
         config
+    }
+
+    /// Errors: a hook says that the model is not to be called again.
+    fn hooks_go_on(&self, history: &History) -> Result<(), Ending> {
+        let stops = |hook: &&std::sync::Arc<dyn Middleware>| {
+            catch_unwind(AssertUnwindSafe(|| !hook.goes_on(&self.run, history))).unwrap_or(false)
+        };
+        match self.hooks.iter().find(stops).filter(|_| self.run.iteration > 0) {
+            Some(hook) => {
+                let reason = Some("stopped".to_owned());
+                Err(Ending::Finished { reason, content: format!("`{}` has ended the run", hook.id()) })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Errors: the run is ended, by a policy that halts it where it stands, or from elsewhere before.
@@ -271,6 +296,10 @@ impl Session {
     /// Lets rules read where the run stands.
     fn tell_rules(&mut self, phase: Phase) {
         self.run.phase = phase;
+        // A host that drives calls alone says for itself where its run stands.
+        if self.progress.started.is_none() {
+            return;
+        }
         let RunContext { request_id, stream_id, iteration, chunk_index, .. } = &self.run;
         for (key, value) in [
             ("requestId", request_id.clone().into()),
@@ -288,5 +317,16 @@ impl Session {
         for hook in &self.hooks {
             let _ = catch_unwind(AssertUnwindSafe(|| tell(&**hook, &self.run)));
         }
+    }
+}
+
+async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    guarded(keeping).await.unwrap_or_else(|_| Err("keeping the turn panicked".to_owned()))
+}
+
+impl Drop for Session {
+    /// A run that nobody ends was given up; hooks hear of that, too.
+    fn drop(&mut self) {
+        self.ended(&Ending::Aborted { reason: "its session was dropped".to_owned() });
     }
 }

@@ -29,17 +29,20 @@ impl<'s> Spending<'s> {
         self.kernel.budgets(&self.run.context, state)
     }
 
-    /// The strictest of what budgets that are used up say. One whose use can't be known counts as used up.
-    pub(super) async fn used_up(&self, state: &SessionState) -> Option<(AtBound, Reason)> {
+    /// The strictest of what budgets say that are used up. One whose use can't be known counts as used up.
+    async fn used_up(
+        &self,
+        state: &SessionState,
+        binds: &impl Fn(AtBound) -> bool,
+    ) -> Option<(AtBound, Reason)> {
         let mut strictest: Option<(AtBound, Reason)> = None;
         for (reference, policy, budget) in self.budgets(state) {
+            if !binds(budget.at_bound) {
+                continue;
+            }
             let found = match self.used(reference, policy, budget, state).await {
                 Ok(used) => exceeded(budget, &used).map(|what| self.told(policy, budget, what, state)),
-                Err(error) => Some(Reason {
-                    policy: Some(policy.id.clone()),
-                    code: reason_code::STORE_UNAVAILABLE.to_owned(),
-                    message: format!("what was used of `{}` can't be known: {error}", policy.id),
-                }),
+                Err(error) => Some(unknown(policy, &error)),
             };
             if let Some(reason) = found
                 && strictest.as_ref().is_none_or(|(known, _)| budget.at_bound > *known)
@@ -50,13 +53,73 @@ impl<'s> Spending<'s> {
         strictest
     }
 
+    /// Counts what is about to be used, unless a budget that binds it is used up: then that one says what comes of it. Exact, also where
+    /// several take of one budget at once.
+    pub(super) async fn take(
+        &self,
+        state: &mut SessionState,
+        next: Used,
+        binds: impl Fn(AtBound) -> bool,
+    ) -> Result<Taken, (AtBound, Reason)> {
+        if let Some(refused) = self.used_up(state, &binds).await {
+            return Err(refused);
+        }
+        let mut taken = Taken::default();
+        for (reference, policy, budget) in self.budgets(state) {
+            let counted = counted(budget, next);
+            let owner = self.owner(budget);
+            if counted.is_empty() {
+                continue;
+            }
+            let binding = binds(budget.at_bound);
+            let refused = match owner {
+                Ok(None) => {
+                    for (what, amount) in &counted {
+                        state.take(&of_run(reference, policy, what), *amount);
+                    }
+                    taken.of_run.extend(
+                        counted.into_iter().map(|(what, amount)| (of_run(reference, policy, what), amount)),
+                    );
+                    None
+                }
+                Ok(Some(owner)) => {
+                    let key = key(reference, policy, &owner);
+                    match self.change(&key, &counted, Amount::plus, binding.then_some(budget)).await {
+                        Ok(None) => {
+                            taken.of_others.push((key, counted));
+                            None
+                        }
+                        Ok(Some(what)) => Some(self.told(policy, budget, what, state)),
+                        Err(error) if binding => Some(unknown(policy, &error)),
+                        Err(_) => None,
+                    }
+                }
+                Err(error) if binding => Some(unknown(policy, &error)),
+                Err(_) => None,
+            };
+            if let Some(reason) = refused {
+                self.give_back(state, taken).await;
+                return Err((budget.at_bound, reason));
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Gives back what was taken for a use that did not come about. What a store does not take back stays taken.
+    pub(super) async fn give_back(&self, state: &mut SessionState, taken: Taken) {
+        for (what, amount) in taken.of_run {
+            state.give_back(&what, amount);
+        }
+        for (key, counted) in taken.of_others {
+            let _ = self.change(&key, &counted, Amount::minus, None).await;
+        }
+    }
+
     /// Counts what was used of every budget that bounds it. Where the store does not answer, nothing is counted there; the next
     /// look at the budget is then likely not answered either, and stops the run.
     pub(super) async fn spend(&self, state: &mut SessionState, spent: Used) {
         for (reference, policy, budget) in self.budgets(state) {
-            let bounded = budget.bounds.each().into_iter().zip(spent.each());
-            let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
-            let counted: Vec<(&str, Amount)> = counted.filter(|(_, amount)| *amount > Amount::ZERO).collect();
+            let counted = counted(budget, spent);
             if counted.is_empty() {
                 continue;
             }
@@ -67,7 +130,7 @@ impl<'s> Spending<'s> {
                     }
                 }
                 Ok(Some(owner)) => {
-                    let _ = self.add(&key(reference, policy, &owner), &counted).await;
+                    let _ = self.change(&key(reference, policy, &owner), &counted, Amount::plus, None).await;
                 }
                 Err(_) => {}
             }
@@ -109,7 +172,14 @@ impl<'s> Spending<'s> {
         })
     }
 
-    async fn add(&self, key: &str, spent: &[(&str, Amount)]) -> Result<(), StoreError> {
+    /// Changes what a store has of a budget, unless it is used up: then what of it is.
+    async fn change(
+        &self,
+        key: &str,
+        spent: &[(&'static str, Amount)],
+        change: fn(Amount, Amount) -> Amount,
+        unless_used_up: Option<&Budget>,
+    ) -> Result<Option<&'static str>, StoreError> {
         let store = &self.shared.services.store;
         let key = RecordKey { space: SPACE, key };
         for _ in 0..TRIES {
@@ -117,15 +187,19 @@ impl<'s> Spending<'s> {
             let over = found.as_ref().map(|record| record.version);
             let mut value =
                 found.map(|record| record.value).filter(Value::is_object).unwrap_or_else(|| json!({}));
+            let used = spent.iter().map(|(what, _)| (*what, amount(&value, what))).collect::<Vec<_>>();
+            if let Some(what) = unless_used_up.and_then(|budget| exceeded(budget, &used)) {
+                return Ok(Some(what));
+            }
             for (what, more) in spent {
-                let sum = amount(&value, what).plus(*more).millionths();
+                let sum = change(amount(&value, what), *more).millionths();
                 if let Some(members) = value.as_object_mut() {
                     members.insert((*what).to_owned(), sum.into());
                 }
             }
             let write = Write { key, value: &value, over, forget_at: None };
             if in_time(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write)).await? {
-                return Ok(());
+                return Ok(None);
             }
         }
         Err(StoreError("others kept counting".to_owned()))
@@ -138,6 +212,29 @@ impl<'s> Spending<'s> {
             None => format!("the budget `{}` is used up: no {what} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }
+    }
+}
+
+/// What was counted for a use that is about to begin.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    of_run: Vec<(String, Amount)>,
+    of_others: Vec<(String, Vec<(&'static str, Amount)>)>,
+}
+
+/// What a use takes of a budget.
+fn counted(budget: &Budget, spent: Used) -> Vec<(&'static str, Amount)> {
+    let bounded = budget.bounds.each().into_iter().zip(spent.each());
+    let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
+    counted.filter(|(_, amount)| *amount > Amount::ZERO).collect()
+}
+
+/// What is said of a budget of which nobody knows what is left.
+fn unknown(policy: &Policy, error: &StoreError) -> Reason {
+    Reason {
+        policy: Some(policy.id.clone()),
+        code: reason_code::STORE_UNAVAILABLE.to_owned(),
+        message: format!("what was used of `{}` can't be known: {error}", policy.id),
     }
 }
 

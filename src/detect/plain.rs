@@ -1,0 +1,29 @@
+//! Words in which, and in whose company, no detector can find anything: most of any prose.
+
+use super::fold::stands_for_itself;
+
+/// The most letters of a plain word; random tokens and secrets of letters alone are longer.
+const MAX_LETTERS: usize = 15;
+
+/// How many letters a word has, if it is plain: letters with at most one mark before and a few behind. All that detectors
+/// find has a digit, another sign, or more letters in a row; an Italian codice fiscale may not, see [`may_be_code`].
+pub(super) fn letters(word: &str) -> Option<usize> {
+    let word = word.strip_prefix(['(', '"', '\'']).unwrap_or(word);
+    let word = word.strip_suffix([',', ';', ')', '"', '\'']).unwrap_or(word);
+    // Inside of a quoted value these would be signs, at the end of one they are not.
+    let word = word.trim_end_matches(['.', '!', '?']);
+    let mut count = 0;
+    for c in word.chars() {
+        let letter = c.is_ascii_alphabetic() || !c.is_ascii() && c.is_alphabetic() && stands_for_itself(c);
+        if !letter {
+            return None;
+        }
+        count += 1;
+    }
+    (count <= MAX_LETTERS).then_some(count)
+}
+
+/// Whether two words next to each other may be the groups of a codice fiscale in which letters stand for all digits.
+pub(super) fn may_be_code(first: usize, second: usize) -> bool {
+    matches!((first, second), (6, 5 | 10) | (11, 5))
+}
