@@ -12,6 +12,7 @@ mod limits;
 mod normalise;
 mod settle;
 mod shown;
+mod streamed;
 mod suggest;
 mod trace;
 mod wrap;
