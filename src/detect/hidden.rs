@@ -57,7 +57,8 @@ impl Hidden {
             let mut done = start;
             let origin = start.saturating_add_signed(-gained);
             loop {
-                let touches = |place: &Range<usize>| place.start < end || place.start == start && end == start;
+                let touches =
+                    |place: &Range<usize>| place.start < end || place.start == start && end == start;
                 if let Some((place, one)) = old.next_if(|(place, _)| touches(place)) {
                     end = end.max(place.end);
                     gained += one.text.len().cast_signed() - one.place.len().cast_signed();

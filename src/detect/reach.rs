@@ -35,15 +35,19 @@ fn can_match(hir: &Hir, characters: &[u8]) -> bool {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => false,
         HirKind::Literal(literal) => literal.0.iter().any(|byte| characters.contains(byte)),
-        HirKind::Class(Class::Unicode(class)) => {
-            class.ranges().iter().any(|range| characters.iter().any(|c| (range.start()..=range.end()).contains(&char::from(*c))))
-        }
-        HirKind::Class(Class::Bytes(class)) => {
-            class.ranges().iter().any(|range| characters.iter().any(|c| (range.start()..=range.end()).contains(c)))
-        }
+        HirKind::Class(Class::Unicode(class)) => class
+            .ranges()
+            .iter()
+            .any(|range| characters.iter().any(|c| (range.start()..=range.end()).contains(&char::from(*c)))),
+        HirKind::Class(Class::Bytes(class)) => class
+            .ranges()
+            .iter()
+            .any(|range| characters.iter().any(|c| (range.start()..=range.end()).contains(c))),
         HirKind::Repetition(repetition) => can_match(&repetition.sub, characters),
         HirKind::Capture(capture) => can_match(&capture.sub, characters),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(|part| can_match(part, characters)),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().any(|part| can_match(part, characters))
+        }
     }
 }
 

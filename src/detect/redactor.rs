@@ -102,7 +102,11 @@ impl Redactor {
     /// The text, which stands under these keys, without its finds.
     pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Keys<'_>) -> Cow<'a, str> {
         let hidden = self.hidden(text, keys, &Scope::default());
-        if hidden.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(Hidden::splice(&hidden, text, 0..text.len())) }
+        if hidden.is_empty() {
+            Cow::Borrowed(text)
+        } else {
+            Cow::Owned(Hidden::splice(&hidden, text, 0..text.len()))
+        }
     }
 
     /// What of a text is hidden, in order, and what stands there instead.
@@ -196,7 +200,11 @@ impl Redactor {
 }
 
 /// The non-empty matches from a place on; what stands before it can be looked back at.
-pub(super) fn matches_from<'t>(pattern: &'t Regex, text: &'t str, from: usize) -> impl Iterator<Item = Range<usize>> + 't {
+pub(super) fn matches_from<'t>(
+    pattern: &'t Regex,
+    text: &'t str,
+    from: usize,
+) -> impl Iterator<Item = Range<usize>> + 't {
     let mut at = from;
     std::iter::from_fn(move || {
         while at <= text.len() {

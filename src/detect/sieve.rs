@@ -18,8 +18,8 @@ use regex::Regex;
 use super::fold::Folded;
 use super::hidden::Hidden;
 use super::redactor::{Redactor, Scope};
-use super::subject::Keys;
 use super::replacement::Replacement;
+use super::subject::Keys;
 use super::{Reach, plain};
 
 /// The most bytes of a text that are held back.
@@ -37,7 +37,7 @@ const LOOK_BACK: usize = 256;
 const MOST_LOOK_BACK: usize = 4 << 10;
 
 /// So much must have come before the same text is looked at again.
-const STEP: usize = 32;
+const STEP: usize = 64;
 
 /// More of a text than can be held back might be part of one find: nothing of it can be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,27 +146,29 @@ impl Sieve {
         self.decided
     }
 
-    /// Takes more of the text, and gives what can be passed on.
+    /// Takes more of the text, and adds to `shown` what can be passed on.
     ///
     /// # Errors
-    /// More than [`MAX_HELD`] bytes would have to be held back. What was ready to be passed on before is lost with it.
-    pub fn push(&mut self, more: &str) -> Result<String, Overlong> {
-        let mut shown = String::new();
+    /// More than [`MAX_HELD`] bytes would have to be held back. What was added to `shown` can be passed on all the same; of the
+    /// rest nothing can.
+    pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
         // Without detectors, and with patterns that can't go far, white space means nothing.
         let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
         for c in more.chars() {
             self.window.push(c);
             if c.is_ascii_whitespace() {
                 self.end_word(c);
-                self.advance(&mut shown);
-            } else if anywhere && self.window.len() >= self.looked + STEP {
-                self.look(&mut shown);
+                if !self.reaches.line || c == '\n' {
+                    self.advance(shown);
+                }
+            } else if anywhere && self.is_due() {
+                self.look(shown);
             }
             if self.held() > MAX_HELD {
                 return Err(Overlong);
             }
         }
-        Ok(shown)
+        Ok(())
     }
 
     /// The text has ended: what is left of it.
@@ -212,9 +214,14 @@ impl Sieve {
             if self.telling + LOOK_BACK < self.passed {
                 self.forget(self.telling..self.passed - LOOK_BACK, &[]);
             }
-        } else if self.window.len() >= self.looked + STEP {
+        } else if self.is_due() {
             self.look(shown);
         }
+    }
+
+    /// Whether so much has come that it is worth a look: the more is held, the more.
+    fn is_due(&self) -> bool {
+        self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held() / 8)
     }
 
     /// Whether what is held has words in which a detector can find something.
@@ -262,7 +269,8 @@ impl Sieve {
             let length = piece.text().len();
             if length >= missing {
                 let place = piece.text().floor_char_boundary(length - missing);
-                return start + if place < length { piece.original(&(place..place + 1)).start } else { end - start };
+                return start
+                    + if place < length { piece.original(&(place..place + 1)).start } else { end - start };
             }
             missing -= length;
             let Some(one) = one else { break };
@@ -292,7 +300,8 @@ impl Sieve {
 
     /// Drops what nobody will look back at any more: the window then begins within these places.
     fn forget(&mut self, places: Range<usize>, hidden: &[Hidden]) {
-        if places.end < LOOK_BACK {
+        // Not for every word.
+        if places.end < 2 * LOOK_BACK {
             return;
         }
         let whole = |place: usize| !hidden.iter().any(|one| one.place.start < place && place < one.place.end);
@@ -302,11 +311,14 @@ impl Sieve {
             None if places.end < MOST_LOOK_BACK => return,
             None => self.window.floor_char_boundary(places.end),
         };
-        let lead = self.window.get(..cut).and_then(|before| before.chars().next_back()).map_or(0, char::len_utf8);
+        let lead =
+            self.window.get(..cut).and_then(|before| before.chars().next_back()).map_or(0, char::len_utf8);
         let gone = cut - lead;
         self.window.drain(..gone);
         self.lead = lead;
-        for place in [&mut self.passed, &mut self.looked, &mut self.telling].into_iter().chain(&mut self.words) {
+        for place in
+            [&mut self.passed, &mut self.looked, &mut self.telling].into_iter().chain(&mut self.words)
+        {
             *place = place.saturating_sub(gone);
         }
         self.breaks.retain_mut(|place| {

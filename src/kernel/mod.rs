@@ -13,6 +13,7 @@ mod normalise;
 mod settle;
 mod shown;
 mod stage;
+mod streamed;
 mod suggest;
 mod trace;
 mod wrap;

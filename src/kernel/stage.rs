@@ -1,5 +1,7 @@
 //! Policies of the run around the calls: which of them concern it where it stands.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use serde_json::Value;
 
 use super::{Kernel, PolicyRef};
@@ -19,7 +21,12 @@ impl<'k> Kernel<'k> {
         for (layer, chains) in (0u32..).zip(self.layers) {
             for index in chains.of_run() {
                 let Some(policy) = chains.policy(*index) else { continue };
-                if policy.mode == Mode::Enforce && policy.matcher.eval(&view) != Truth::No {
+                if policy.mode != Mode::Enforce {
+                    continue;
+                }
+                // A condition that panics is none that says no.
+                let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                if says.map_or(true, |truth| truth != Truth::No) {
                     concerned.push((PolicyRef { layer, index: *index }, policy));
                 }
             }

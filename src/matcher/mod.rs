@@ -83,13 +83,13 @@ impl Matcher {
 
     /// Reads the `match:` of a policy of this kind, which concerns a run and not its calls: it can only say `where`.
     pub fn read_of_run(node: &Node, kind: &str, reader: &mut Reader<'_>) -> Self {
-        let mut refuse = |span, what: &str| {
-            let message = format!("a policy of kind `{kind}` concerns a run, which has no {what}");
-            reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, span, message)
-                    .help("leave it out: `match` can only say `where` here, over `$.context` and `$.session`"),
-            );
-        };
+        let mut refuse =
+            |span, what: &str| {
+                let message = format!("a policy of kind `{kind}` concerns a run, which has no {what}");
+                reader.report(Diagnostic::new(&CONFLICTING_KEYS, span, message).help(
+                    "leave it out: `match` can only say `where` here, over `$.context` and `$.session`",
+                ));
+            };
         let Some(entries) = node.entries() else {
             refuse(node.span, "tool");
             return Self::default();

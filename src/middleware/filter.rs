@@ -115,7 +115,8 @@ impl StreamFilter {
     }
 
     fn push_other(&mut self, chunk: Chunk) -> Vec<Chunk> {
-        let behind = self.texts.iter_mut().filter_map(|text| Some((text.name.clone(), text.mark()?))).collect();
+        let behind =
+            self.texts.iter_mut().filter_map(|text| Some((text.name.clone(), text.mark()?))).collect();
         self.waiting.push_back(Waiting { chunk, behind });
         let mut passed = Vec::new();
         if self.waiting.len() > MAX_WAITING {
@@ -155,43 +156,42 @@ impl Text {
     }
 
     fn push(&mut self, delta: &str) -> String {
-        self.guarded(|steps| {
-            let mut flowing = delta.to_owned();
-            for step in steps {
-                flowing = step.push(&flowing)?;
-            }
-            Ok(flowing)
-        })
+        self.guarded(delta, |_, _| {})
     }
 
     fn finish(&mut self) -> String {
-        self.guarded(|steps| {
-            let mut flowing = String::new();
-            for step in steps {
-                flowing = step.push(&flowing)?;
-                flowing.push_str(&step.sifter.finish());
-            }
-            Ok(flowing)
-        })
+        self.guarded("", |step, flowing| flowing.push_str(&step.sifter.finish()))
     }
 
-    /// A text that went wrong is never shown as it came.
-    fn guarded(&mut self, work: impl FnOnce(&mut [Step]) -> Result<String, Overlong>) -> String {
+    /// Lets a text flow through all steps, `after` each of which something may be added. One that went wrong is not shown as
+    /// it came: what has passed all steps is, and that there was more.
+    fn guarded(&mut self, delta: &str, after: impl Fn(&mut Step, &mut String)) -> String {
         if self.withheld {
             return String::new();
         }
-        match catch_unwind(AssertUnwindSafe(|| work(&mut self.steps))) {
-            Ok(Ok(shown)) => {
-                self.follow_marks();
-                shown
+        let flow = AssertUnwindSafe(|| {
+            let mut flowing = delta.to_owned();
+            let mut overlong = false;
+            for step in &mut self.steps {
+                let mut shown = String::new();
+                overlong |= step.push(&flowing, &mut shown).is_err();
+                if !overlong {
+                    after(step, &mut shown);
+                }
+                flowing = shown;
             }
-            Ok(Err(Overlong)) | Err(_) => {
-                self.withheld = true;
-                self.steps = Vec::new();
-                self.marks_passed = self.marks;
-                WITHHELD.to_owned()
-            }
+            (flowing, overlong)
+        });
+        let (mut shown, failed) = catch_unwind(flow).unwrap_or((String::new(), true));
+        if failed {
+            self.withheld = true;
+            self.steps = Vec::new();
+            self.marks_passed = self.marks;
+            shown.push_str(WITHHELD);
+        } else {
+            self.follow_marks();
         }
+        shown
     }
 
     /// Marks the place up to which the text has come, if something is held before it.
@@ -245,24 +245,24 @@ fn steps(policy: &Stream) -> impl Iterator<Item = Step> {
             DropUnit::Chunk => Sifter::Chunks { unwanted },
         }
     });
-    let replace = policy.replace.iter().map(|replacement| Sifter::Sieve(Sieve::replacing(Arc::clone(replacement))));
+    let replace =
+        policy.replace.iter().map(|replacement| Sifter::Sieve(Sieve::replacing(Arc::clone(replacement))));
     let redact = policy.redact.iter().map(|redactor| Sifter::Sieve(Sieve::redacting(Arc::clone(redactor))));
     drop.chain(replace).chain(redact).map(|sifter| Step { sifter, taken: 0, marks: VecDeque::new() })
 }
 
 impl Step {
-    fn push(&mut self, more: &str) -> Result<String, Overlong> {
+    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
         self.taken += more.len() as u64;
-        self.sifter.push(more)
+        self.sifter.push(more, shown)
     }
 }
 
 impl Sifter {
-    fn push(&mut self, more: &str) -> Result<String, Overlong> {
+    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
         match self {
-            Self::Sieve(sieve) => sieve.push(more),
+            Self::Sieve(sieve) => return sieve.push(more, shown),
             Self::Lines { unwanted, line } => {
-                let mut shown = String::new();
                 for piece in more.split_inclusive('\n') {
                     line.push_str(piece);
                     if line.len() > MAX_HELD {
@@ -272,10 +272,11 @@ impl Sifter {
                         shown.push_str(&wanted(unwanted, line));
                     }
                 }
-                Ok(shown)
             }
-            Self::Chunks { unwanted } => Ok(if unwanted.finds_in(more) { String::new() } else { more.to_owned() }),
+            Self::Chunks { unwanted } if unwanted.finds_in(more) => {}
+            Self::Chunks { .. } => shown.push_str(more),
         }
+        Ok(())
     }
 
     fn finish(&mut self) -> String {
@@ -299,4 +300,29 @@ impl Sifter {
 fn wanted(unwanted: &Redactor, line: &mut String) -> String {
     let line = std::mem::take(line);
     if unwanted.finds_in(&line) { String::new() } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_whose_filter_panics_is_withheld_and_told_of_once() {
+        let mut text = Text::new(
+            Name { reasoning: false, id: "a".into() },
+            vec![Step {
+                sifter: Sifter::Lines {
+                    unwanted: Arc::new(Redactor::new(vec![], vec![], crate::detect::Style::Mask)),
+                    line: String::new(),
+                },
+                taken: 0,
+                marks: VecDeque::new(),
+            }],
+        );
+        assert_eq!(text.push("held"), "");
+        assert!(text.mark().is_some());
+        assert_eq!(text.guarded("more", |_, _| panic!("a filter's own error")), WITHHELD);
+        assert_eq!((text.push("rest\n"), text.finish()), (String::new(), String::new()));
+        assert_eq!(text.marks_passed, text.marks, "what waits behind it goes on");
+    }
 }

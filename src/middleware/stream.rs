@@ -115,15 +115,20 @@ impl Stream {
         let keys = ["drop", "replace", "redact", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this says not what to take out")
-                    .help("add `redact: [email, …]`, `patterns: [\"…\"]`, `drop: [\"…\"]` or `replace: [ … ]`"),
+                Diagnostic::new(&MISSING_KEY, node.span, "this says not what to take out").help(
+                    "add `redact: [email, …]`, `patterns: [\"…\"]`, `drop: [\"…\"]` or `replace: [ … ]`",
+                ),
             );
         }
         let hides = node.get("redact").is_some() || node.get("patterns").is_some();
         if let Some(with) = node.get("with").filter(|_| !hides && node.get("drop").is_some()) {
             reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, with.span, "nothing stands in the place of what is dropped")
-                    .help("leave `with` out, or say with `redact` or `patterns` what it stands for"),
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    with.span,
+                    "nothing stands in the place of what is dropped",
+                )
+                .help("leave `with` out, or say with `redact` or `patterns` what it stands for"),
             );
         }
         let redactor = read_redactor(node, "redact", reader);

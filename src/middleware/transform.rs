@@ -297,7 +297,7 @@ impl Change {
             }
             "rename" => Self::Rename(operands::name(node, reader)?),
             "replace" => {
-                let (pattern, with) = operands::replacement(node, reader)?;
+                let (pattern, with) = replacement(node, reader)?;
                 Self::Replace { pattern, with }
             }
             "template" => Self::Template(reader.template(node, &[])?),

@@ -11,7 +11,7 @@ use crate::lifecycle::{
     Chunk, ChunkFate, Config, Deferred, Ending, Middleware, Phase, RunContext, RunStats, Usage,
 };
 use crate::message::History;
-use crate::middleware::{AtBound, Used};
+use crate::middleware::{AtBound, StreamFilter, Used};
 
 /// Where a run is between its beginning and its end.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub(super) struct Progress {
     stats: RunStats,
     ended: bool,
     capture: Capture,
+    /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
+    filter: Option<StreamFilter>,
     /// Used by models, and not yet counted.
     unpaid: Vec<Usage>,
 }
@@ -97,11 +99,14 @@ impl Session {
         self.each_hook(|hook, run| hook.before_completion(run, &config.messages));
         self.may_go_on()?;
         self.progress.stats.iterations += 1;
+        self.progress.filter = None;
         self.tell_rules(Phase::ModelStream);
         Ok(config)
     }
 
-    /// A chunk that the model streams: what is passed on of it. Errors: the run ends here.
+    /// A chunk that the model streams: what is passed on now. Policies see it first, and then hooks. What policies hold back of a text
+    /// is passed on before the model's turn ends ([`Chunk::Finished`]; where that never comes, see
+    /// [`rest_of_stream`](Self::rest_of_stream)). Errors: the run ends here.
     pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
         self.may_go_on()?;
         // Whatever becomes of the chunk, what it says was used.
@@ -112,7 +117,29 @@ impl Session {
         if let Some(usage) = used {
             self.used(usage);
         }
-        let mut chunks = vec![chunk];
+        let ends = matches!(chunk, Chunk::Finished { .. });
+        let chunks = self.stream_filter().push(chunk);
+        if ends {
+            self.progress.filter = None;
+        }
+        self.pass_on(chunks)
+    }
+
+    /// What is still held back where the model's turn ended without saying so. Errors: the run ends here.
+    pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
+        match self.progress.filter.take() {
+            Some(mut filter) => self.pass_on(filter.finish()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn stream_filter(&mut self) -> &mut StreamFilter {
+        let layers = self.layers();
+        let Self { shared, state, run, progress, .. } = self;
+        progress.filter.get_or_insert_with(|| shared.kernel(&layers).stream_filter(&run.context, state))
+    }
+
+    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
         for hook in &self.hooks {
             let run = &self.run;
             let fate = |chunk: Chunk| match catch_unwind(AssertUnwindSafe(|| hook.on_chunk(run, &chunk))) {
