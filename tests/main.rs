@@ -47,6 +47,8 @@ mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod pages;

@@ -79,7 +79,8 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                 }
             }
         }
-        let ended = self.execute.run(call, decision, turn, self.state, started).await;
+        // On the heap: everything around a tool would else lie in each future that waits for it.
+        let ended = Box::pin(self.execute.run(call, decision, turn, self.state, started)).await;
         let has_run = ended.as_ref().is_ok_and(|outcome| has_run(outcome.outcome));
         if let Some(taken) = taken.filter(|_| !has_run) {
             self.spending().give_back(self.state, taken).await;

@@ -32,7 +32,7 @@ fn content(conversation: &str, calls: Digest, state: &Value) -> Value {
 
 impl Shared {
     /// What the session has seen by what its history says, and its store. Without keys a history is not believed; with keys,
-    /// one that has calls and no unbroken seal leaves open what was seen, unless the store knows.
+    /// one that has settled or asked calls and no unbroken seal leaves open what was seen, unless the store knows.
     pub(super) async fn seen(
         &self,
         conversation: &str,
@@ -66,7 +66,7 @@ impl Shared {
         Ok(state)
     }
 
-    /// Nothing where the history has settled calls and no seal that fits them.
+    /// Nothing where the history has calls that were settled or asked about, and no seal that fits them.
     fn sealed_in(&self, conversation: &str, history: &History) -> Option<SessionState> {
         let keys = self.services.keys.as_ref()?;
         let calls = settled_calls(history);
@@ -80,8 +80,12 @@ impl Shared {
                 keys.verify(Purpose::Session, &content(conversation, calls, state), seal).ok()?;
                 SessionState::of_json(state.clone())
             }
-            None if history.occurrences().is_empty() => Some(SessionState::default()),
-            None => None,
+            // As good as a new history: nothing of it has run, and nobody was asked.
+            None => {
+                let calls = history.occurrences();
+                let untouched = calls.iter().all(|call| call.result.is_none() && call.request.is_none());
+                untouched.then(SessionState::default)
+            }
         }
     }
 

@@ -160,6 +160,9 @@ impl<'s> Spending<'s> {
     ) -> Result<Vec<(&'static str, Amount)>, StoreError> {
         let names = budget.bounds.each().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
+            None if state.is_distrusted() => {
+                return Err(StoreError("what the session has seen is not vouched for".to_owned()));
+            }
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {
                 let key = key(reference, policy, &owner);
