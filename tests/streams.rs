@@ -35,7 +35,7 @@ fn cut<'t>(text: &'t str, places: &[prop::sample::Index]) -> Vec<&'t str> {
     };
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
-    cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
+    cuts.windows(2).filter_map(|pair| text.get(pair[0]..pair[1])).collect()
 }
 
 const WORDS: &[&str] = &[
@@ -104,6 +104,7 @@ const SECRETS: &[&str] = &[
     "943 476 5919",
     "RSSMRA 85T10 A562S",
     "RSSMRA85T10A562S",
+    "RSSMRA URTML ARSNL",
     "12345678Z",
     "X 1234567L",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
@@ -131,7 +132,7 @@ fn texts() -> impl Strategy<Value = String> {
         1 => "[ -~]{1,6}",
     ];
     let space = prop_oneof![8 => Just(" "), 1 => Just("\n"), 1 => Just(""), 1 => Just(", "), 1 => Just(". "), 1 => Just("  ")];
-    prop::collection::vec((word, space), 0..60)
+    prop::collection::vec((word, space), 0..120)
         .prop_map(|words| words.into_iter().map(|(word, space)| word + space).collect())
 }
 
@@ -153,7 +154,7 @@ fn redactors() -> impl Strategy<Value = Redactor> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: std::env::var("CASES").map_or(512, |n| n.parse().unwrap()), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn a_text_in_pieces_becomes_what_the_whole_becomes(
@@ -175,9 +176,7 @@ fn a_long_text_in_tiny_pieces_passes() {
     let text = format!("{prose}Order 12-34 is for ana@example.com. ").repeat(1_000_000 / (prose.len() + 36));
     let pieces: Vec<&str> =
         (0..text.len()).step_by(4).map(|at| text.get(at..(at + 4).min(text.len())).unwrap()).collect();
-    let started = std::time::Instant::now();
     let shown = sieved(&redactor, &pieces);
-    println!("{:?}", started.elapsed());
     assert_eq!(shown, text.replace("ana@example.com", "[email]"));
 }
 
@@ -232,7 +231,7 @@ fn without_policies_every_chunk_passes_as_it_is() {
     ];
     let mut none = filter_in("policies: []", Value::Null, &SessionState::default());
     for chunk in &chunks {
-        assert_eq!(none.push(chunk.clone()), [chunk.clone()]);
+        assert_eq!(none.push(chunk.clone()), std::slice::from_ref(chunk));
     }
     let mut elsewhere = filter("{ redact: [us_ssn], in: reasoning }");
     assert_eq!(passed(&mut elsewhere, chunks.clone()), chunks);
@@ -338,8 +337,12 @@ fn other_chunks_wait_behind_the_text_that_came_before_them_and_arguments_of_call
     assert_eq!(filter.push(arguments.clone()), [arguments]);
     assert_eq!(filter.push(Chunk::text("b", "hello")), []);
     let more = "and then there is a long rest of it ".repeat(12);
-    let chunks = filter.push(Chunk::text("a", format!("ple.com {more}")));
-    assert!(matches!(&chunks[..], [Chunk::Text { .. }, last] if *last == other("second")), "{chunks:?}");
+    let mut chunks = filter.push(Chunk::text("a", format!("ple.com {more}")));
+    // Behind two steps it waits until the second one has passed on all that came with it.
+    chunks.extend(filter.push(Chunk::text("a", more)));
+    let waited = |chunks: &[Chunk]| chunks.iter().position(|chunk| *chunk == other("second"));
+    let before = waited(&chunks).map(|place| text_of(&chunks[..place], "a")).unwrap();
+    assert!(before.starts_with("to [email] and then"), "{chunks:?}");
     filter.push(other("third"));
     let chunks = filter.push(finished());
     let text = |chunk: &Chunk| matches!(chunk, Chunk::Text { .. });

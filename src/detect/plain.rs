@@ -23,7 +23,13 @@ pub(super) fn letters(word: &str) -> Option<usize> {
     (count <= MAX_LETTERS).then_some(count)
 }
 
-/// Whether two words next to each other may be the groups of a codice fiscale in which letters stand for all digits.
-pub(super) fn may_be_code(first: usize, second: usize) -> bool {
-    matches!((first, second), (6, 5 | 10) | (11, 5))
+/// Whether a word may be a group of a codice fiscale in which letters stand for all digits; `before` is how many letters the
+/// word before it has.
+pub(super) fn may_be_code(before: usize, word: &str, letters: usize) -> bool {
+    let digit = |c: char| matches!(c.to_ascii_uppercase(), 'L' | 'M' | 'N' | 'P'..='V');
+    match (before, letters) {
+        (6, 5 | 10) => word.chars().filter(char::is_ascii_alphabetic).take(2).all(digit),
+        (11, 5) => true,
+        _ => false,
+    }
 }

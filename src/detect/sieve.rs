@@ -187,7 +187,10 @@ impl Sieve {
         let trimmed = word.trim_end_matches(|c: char| c.is_ascii_whitespace());
         if !trimmed.is_empty() {
             let letters = plain::letters(trimmed);
-            let code = matches!((self.letters, letters), (Some(a), Some(b)) if plain::may_be_code(a, b));
+            let code = match (self.letters, letters) {
+                (Some(before), Some(letters)) => plain::may_be_code(before, trimmed, letters),
+                _ => false,
+            };
             if letters.is_none() || code {
                 self.telling = self.window.len();
             }

@@ -245,6 +245,17 @@ impl Model {
         })
     }
 
+    /// Whether it only bounds from above, and shows fewer tools: that can't loosen anything, in whatever order.
+    pub fn only_tightens(&self) -> bool {
+        let only_bounds = |bound: &Bound| bound.set.is_none() && bound.min.is_none();
+        self.prepend.is_empty()
+            && self.append.is_empty()
+            && self.replace.is_none()
+            && [&self.temperature, &self.top_p, &self.max_tokens].into_iter().all(only_bounds)
+            && self.metadata.is_empty()
+            && self.provider_options.is_empty()
+    }
+
     /// Changes what the model is called with.
     pub fn apply(&self, config: &mut Config, view: &CallView<'_>) {
         let rendered = |templates: &[Template]| {
