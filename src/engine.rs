@@ -20,7 +20,7 @@ use crate::policy::{self, Built, Chains};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
-use crate::tools::{ToolDescriptor, ToolSet};
+use crate::tools::{ToolDescriptor, Tools};
 use status::Story;
 
 /// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
@@ -106,7 +106,7 @@ impl Engine {
     pub fn builder(chains: Arc<Chains>) -> EngineBuilder {
         EngineBuilder {
             chains,
-            tools: ToolSet::default(),
+            tools: Tools::default(),
             clock: Box::new(SystemClock),
             observers: Vec::new(),
             store: None,
@@ -137,7 +137,7 @@ impl Engine {
 /// What an [`Engine`] is made of.
 pub struct EngineBuilder {
     chains: Arc<Chains>,
-    tools: ToolSet,
+    tools: Tools,
     clock: Box<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
     store: Option<Arc<dyn StateStore>>,
@@ -157,7 +157,7 @@ impl EngineBuilder {
     /// The tools that stand behind the calls.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        self.tools = ToolSet::new(tools);
+        self.tools = Tools::new(tools);
         self
     }
 

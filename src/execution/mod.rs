@@ -16,6 +16,7 @@ pub(crate) use asking::{requester, tenant};
 pub(crate) use services::{AcceptsAnswer, Services};
 pub(crate) use turn::Turn;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::approval::{Entry, LedgerError};
 use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
-use crate::host::ToolExecutor;
+use crate::host::{Observer, ToolExecutor, ToolStart};
 use crate::kernel::{Decision, Effect, Ended, Held, Kernel, PolicyRef};
 use crate::lifecycle::{Middleware, RunContext};
 use admission::Taken;
@@ -43,6 +44,8 @@ pub(crate) struct Execute<'e, E> {
     pub(crate) hooks: &'e [Arc<dyn Middleware>],
     /// What hooks know of the run.
     pub(crate) run: &'e RunContext,
+    /// Who watches.
+    pub(crate) observers: &'e [Box<dyn Observer>],
 }
 
 /// Why a call was not brought to an outcome here.
@@ -73,6 +76,9 @@ impl<E: ToolExecutor> Execute<'_, E> {
         if runs && turn.is_claimed() {
             self.claim(call, turn).await?;
         }
+        if runs {
+            self.tell_start(&decision, state);
+        }
         let mut outcome = match decision.effect() {
             Effect::Run => match Nest::new(self, turn, &mut taken, state).run(&mut decision).await {
                 Ok(execution) => self.kernel.settle(decision, execution, state, started),
@@ -98,6 +104,24 @@ impl<E: ToolExecutor> Execute<'_, E> {
             outcome.approved = turn.approved.clone().or(remembered);
         }
         Ok(outcome)
+    }
+
+    fn tell_start(&self, decision: &Decision<'_>, state: &SessionState) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let (call, args) = (decision.call(), self.kernel.shown_input(decision, state));
+        let start = ToolStart {
+            request_id: &self.run.request_id,
+            iteration: self.run.iteration,
+            call_id: &call.id,
+            tool: &call.tool,
+            server: call.server.as_deref(),
+            args: &args,
+        };
+        for observer in self.observers {
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.on_tool_start(&start)));
+        }
     }
 
     /// The outcome of a call that a person answered in the tool's place.

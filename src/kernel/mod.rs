@@ -167,6 +167,13 @@ impl<'k> Kernel<'k> {
         reason
     }
 
+    /// The final arguments of a call, as they may be shown.
+    pub(crate) fn shown_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
+        let subject = self.subject(&decision.call);
+        let view = CallView { input: &decision.input, ..subject.view(session) };
+        Shown::of(&subject, view).input.into_owned()
+    }
+
     /// Why a call is refused on which Callgate itself failed.
     pub(crate) fn failure() -> Reason {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }

@@ -6,12 +6,13 @@ use super::Shared;
 use super::answered::Said;
 use super::hooking::{Hooked, Hooks};
 use super::spending::Spending;
+use super::told::Telling;
 use crate::approval::{Entry, LedgerError, Name, Question, Stage};
 use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::execution::{Execute, Stopped, Turn};
-use crate::host::{ToolExecutor, guarded};
+use crate::host::{ToolExecutor, ToolSpan, guarded};
 use crate::kernel::{Decision, Effect, Ended, Kernel};
 use crate::middleware::{AtBound, Used};
 
@@ -28,6 +29,8 @@ pub(super) struct Desk<'d, E> {
     pub(super) conversation: &'d str,
     /// Every call is noted in the ledger, not only those that people are asked about.
     pub(super) recorded: bool,
+    /// How models are told of outcomes.
+    pub(super) telling: &'d Telling,
 }
 
 /// What the ledger knows of a call.
@@ -86,6 +89,28 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
             self.spending().give_back(self.state, taken).await;
         }
         ended
+    }
+
+    /// Shows an outcome to the observers.
+    pub(super) fn report(&self, session: Option<&str>, mut outcome: Outcome) -> Outcome {
+        outcome.session = session.map(str::to_owned);
+        // What is only told again they have seen.
+        if outcome.replayed || self.shared.observers.is_empty() {
+            return outcome;
+        }
+        if outcome.outcome != OutcomeKind::Suspended {
+            let run = self.execute.run;
+            let shown = self.telling.result(&outcome).map(|result| result.output.text());
+            let span = ToolSpan {
+                request_id: &run.request_id,
+                iteration: run.iteration,
+                outcome: &outcome,
+                shown: shown.as_deref(),
+            };
+            self.shared.tell(|observer| observer.on_tool_end(&span));
+        }
+        self.shared.tell(|observer| observer.on_outcome(&outcome));
+        outcome
     }
 
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.

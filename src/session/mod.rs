@@ -1,16 +1,20 @@
 //! One agent run: its calls in order, what it has seen, and whole rounds decided before any of their calls runs.
 
 mod answered;
+mod armed;
 mod desk;
 mod hooking;
 mod kept;
 mod resume;
 mod run;
+mod skills;
 mod spending;
 mod told;
 
+pub use armed::{Armed, ArmedSession, Called};
 pub use resume::{ResumeError, Round};
 pub use run::Afterwork;
+pub use skills::SkillAmendment;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,17 +28,18 @@ use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::kernel::{Decision, Effect, Kernel, Layers};
 use crate::lifecycle::{Ending, Middleware, RunContext};
-use crate::message::CallPart;
+use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
-use crate::tools::ToolSet;
+use crate::tools::{ToolDescriptor, Tools};
 use desk::{Desk, Known};
 use hooking::Hooked;
 use run::Progress;
+use told::Telling;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) bundle: ArcSwap<Chains>,
-    pub(crate) tools: ToolSet,
+    pub(crate) tools: Tools,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) observers: Vec<Box<dyn Observer>>,
     pub(crate) services: Services,
@@ -45,18 +50,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        Kernel { layers, tools: &self.tools, clock: &*self.clock }
-    }
-
-    /// Shows an outcome to the observers.
-    fn report(&self, session: Option<&str>, mut outcome: Outcome) -> Outcome {
-        outcome.session = session.map(str::to_owned);
-        // What is only told again they have seen.
-        if outcome.replayed {
-            return outcome;
-        }
-        self.tell(|observer| observer.on_outcome(&outcome));
-        outcome
+        Kernel { layers, tools: self.tools.set(), clock: &*self.clock }
     }
 
     /// Tells every observer. One that panics changes nothing.
@@ -91,6 +85,12 @@ pub struct Session {
     run: RunContext,
     /// Where the run is between its beginning and its end.
     progress: Progress,
+    /// The tools of the prompt and the call together with the engine's, where there are any.
+    tools: Option<Tools>,
+    /// How models are told of outcomes.
+    telling: Telling,
+    /// The tool by which a model loads skills.
+    skill_tool: Option<String>,
 }
 
 /// How calls of a history become calls that policies see.
@@ -132,6 +132,9 @@ impl Session {
             hooks: shared.hooks.clone(),
             run,
             progress: Progress::default(),
+            tools: None,
+            telling: Telling::default(),
+            skill_tool: None,
             unique_name,
             shared,
             name: None,
@@ -174,6 +177,46 @@ impl Session {
     pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.hooks.push(Arc::new(middleware));
         self
+    }
+
+    /// Adds tools to those that are there: first the prompt's, then the call's. Of two of one name and server the later one stands.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        self.add_tools(tools);
+        self
+    }
+
+    fn add_tools(&mut self, tools: impl IntoIterator<Item = ToolDescriptor>) {
+        let known = self.tools.as_ref().unwrap_or(&self.shared.tools);
+        self.tools = Some(known.with(tools));
+    }
+
+    /// The engine's tools, the prompt's and the call's, merged.
+    pub fn tools(&self) -> &[ToolDescriptor] {
+        self.tools.as_ref().unwrap_or(&self.shared.tools).descriptors()
+    }
+
+    /// Shapes results for the model: what it is given instead of the plain result, where the closure says something. Asked only about
+    /// calls that have a result, which is redacted already; observers see both.
+    #[must_use]
+    pub fn shaping_results(
+        mut self,
+        shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static,
+    ) -> Self {
+        self.telling = Telling::by(shape);
+        self
+    }
+
+    /// The tool by which the model loads skills: see [`apply_skill_loads`](Self::apply_skill_loads).
+    #[must_use]
+    pub fn with_skill_tool(mut self, tool: impl Into<String>) -> Self {
+        self.skill_tool = Some(tool.into());
+        self
+    }
+
+    /// What the model is told of an outcome; nothing of a call that waits for a person.
+    pub fn result_for_model(&self, outcome: &Outcome) -> Option<ResultPart> {
+        self.telling.result(outcome)
     }
 
     /// What the host vouches for of calls that a history has: principal, roles, tenant, anything.
@@ -221,15 +264,9 @@ impl Session {
         let (layers, conversation) = (self.layers(), self.conversation());
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
-        let outcome = match desk.look_up(&call, occurrence).await {
-            Known::New(of) => {
-                let hooked = desk.hooks().before(call).await;
-                let decision = hooked.apply(desk.kernel().decide(&hooked.call, desk.state));
-                desk.first(&hooked, decision, of, started).await
-            }
-            known => desk.later(&call, known, started).await,
-        };
-        desk.shared.report(name.as_deref(), outcome)
+        let turn = desk.prepare(call, occurrence).await;
+        let outcome = desk.put_through(&turn, false, started).await;
+        desk.report(name.as_deref(), outcome)
     }
 
     /// Puts the calls of one round through. All are decided before any runs: if one halts, none runs; if some wait for a
@@ -273,12 +310,7 @@ impl Session {
         let kernel = desk.kernel();
         let mut turns = Vec::with_capacity(calls.len());
         for (call, occurrence) in calls.into_iter().zip(occurrences) {
-            let known = desk.look_up(&call, occurrence).await;
-            let hooked = match known {
-                Known::New(_) => desk.hooks().before(call).await,
-                _ => Hooked::untouched(call),
-            };
-            turns.push((known, hooked));
+            turns.push(desk.prepare(call, occurrence).await);
         }
         let decisions: Vec<Option<Decision<'_>>> =
             turns.iter().map(|turn| decided(&kernel, turn, desk.state)).collect();
@@ -307,7 +339,7 @@ impl Session {
                 }
                 (known, _) => desk.later(&hooked.call, known.clone(), started).await,
             };
-            outcomes.push(desk.shared.report(name.as_deref(), outcome));
+            outcomes.push(desk.report(name.as_deref(), outcome));
             if let Some(reason) = desk.execute.run.aborted() {
                 desk.state.halt(&reason);
                 changed = true;
@@ -323,11 +355,18 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, .. } = self;
-        let kernel = shared.kernel(layers);
-        let execute =
-            Execute { kernel, services: &shared.services, executor, session: unique_name, hooks, run };
-        Desk { shared, execute, state, conversation, recorded: *recorded }
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, .. } = self;
+        let tools = tools.as_ref().unwrap_or(&shared.tools).set();
+        let execute = Execute {
+            kernel: Kernel { tools, ..shared.kernel(layers) },
+            services: &shared.services,
+            executor,
+            session: unique_name,
+            hooks,
+            run,
+            observers: &shared.observers,
+        };
+        Desk { shared, execute, state, conversation, recorded: *recorded, telling }
     }
 
     fn layers(&self) -> Layers {
@@ -358,6 +397,31 @@ fn one_at_a_time<'c>(kernel: &Kernel<'_>, mut decision: Decision<'c>) -> Decisio
         decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
     }
     decision
+}
+
+impl<E: ToolExecutor> Desk<'_, E> {
+    /// What the ledger and hooks know of a call, before it is decided.
+    async fn prepare(&mut self, call: ToolCall, occurrence: String) -> (Known, Hooked) {
+        let known = self.look_up(&call, occurrence).await;
+        let hooked = match known {
+            Known::New(_) => self.hooks().before(call).await,
+            _ => Hooked::untouched(call),
+        };
+        (known, hooked)
+    }
+
+    /// Decides a call and brings it to its outcome. `waits`: another call of its round waits for a person.
+    async fn put_through(&mut self, turn: &(Known, Hooked), waits: bool, started: Instant) -> Outcome {
+        let (known, hooked) = turn;
+        let kernel = self.kernel();
+        match (known, decided(&kernel, turn, self.state)) {
+            (Known::New(of), Some(decision)) => {
+                let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
+                self.first(hooked, decision, of.clone(), started).await
+            }
+            (known, _) => self.later(&hooked.call, known.clone(), started).await,
+        }
+    }
 }
 
 /// What is to become of a call that the ledger does not know.

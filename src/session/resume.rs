@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use super::answered::{Said, TakenUp};
 use super::desk::Desk;
-use super::told::settlement;
+use super::told::Telling;
 use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Question};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::host::{StoreError, ToolExecutor};
 use crate::message::{
-    AnswerError, CallPart, Content, History, Message, Part, Place, RequestPart, ResponsePart, Role,
-    Settlement,
+    AnswerError, CallPart, Content, History, Message, Part, Place, RequestPart, ResponsePart, ResultPart,
+    Role, Settlement,
 };
 
 /// What came of a round, or of taking a session up again. The history has it already.
@@ -48,11 +48,11 @@ pub enum ResumeError {
 }
 
 /// A call of a history, with what belongs to it.
-struct Found {
-    place: Place,
-    part: CallPart,
-    name: String,
-    request: Option<RequestPart>,
+pub(super) struct Found {
+    pub(super) place: Place,
+    pub(super) part: CallPart,
+    pub(super) name: String,
+    pub(super) request: Option<RequestPart>,
     answers: Vec<ResponsePart>,
 }
 
@@ -83,6 +83,7 @@ impl Session {
         let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
         let mut desk = self.desk(&layers, &conversation, executor);
         desk.recorded = false;
+        let telling = desk.telling.clone();
         let mut round = Round { outcomes: Vec::new(), ignored: unknown };
         let mut settled = Vec::new();
         for (found, call) in found.iter().zip(calls) {
@@ -98,9 +99,9 @@ impl Session {
                 Some(_) => desk.take_up(&call, &name_of, said, started).await,
                 None => desk.never_asked(&call, &name_of, started).await.into(),
             };
-            let outcome = desk.shared.report(name.as_deref(), outcome);
+            let outcome = desk.report(name.as_deref(), outcome);
             round.ignored.extend(ignored);
-            put(history, found, &outcome, &mut settled)?;
+            put(history, found, &outcome, &telling, &mut settled)?;
             round.outcomes.push(outcome);
         }
         history.append_results(settled)?;
@@ -120,29 +121,32 @@ impl Session {
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
         self.see(history).await?;
-        let last = history.occurrences().last().map(|call| call.round);
-        let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
-        let in_last: Vec<Place> = history
-            .occurrences()
-            .iter()
-            .filter(|call| Some(call.round) == last)
-            .map(|call| call.place)
-            .collect();
-        let found: Vec<Found> = new.filter(|found| in_last.contains(&found.place)).collect();
+        let found = self.new_calls(history);
         let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
         let names = found.iter().map(|found| found.name.clone()).collect();
         let outcomes = self.execute_named(calls, names, executor).await;
         let mut settled = Vec::new();
         for (found, outcome) in found.iter().zip(&outcomes) {
-            put(history, found, outcome, &mut settled)?;
+            put(history, found, outcome, &self.telling, &mut settled)?;
         }
         history.append_results(settled)?;
         self.keep(history).await;
         Ok(Round { outcomes, ignored: Vec::new() })
     }
 
+    /// The calls of the model's last messages that have neither result nor question.
+    pub(super) fn new_calls(&self, history: &History) -> Vec<Found> {
+        let occurrences = history.occurrences();
+        let last = occurrences.last().map(|call| call.round);
+        let in_last = |found: &Found| {
+            occurrences.iter().any(|call| Some(call.round) == last && call.place == found.place)
+        };
+        let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
+        new.filter(in_last).collect()
+    }
+
     /// What the session has seen by its history, and by what it has seen itself so far.
-    async fn see(&mut self, history: &History) -> Result<(), StoreError> {
+    pub(super) async fn see(&mut self, history: &History) -> Result<(), StoreError> {
         if self.has_seen {
             return Ok(());
         }
@@ -153,14 +157,14 @@ impl Session {
     }
 
     /// Keeps what the session has seen. A store that does not answer now is asked again after the next round.
-    async fn keep(&self, history: &mut History) {
+    pub(super) async fn keep(&self, history: &mut History) {
         let conversation = self.conversation();
         self.shared.seal_into(&conversation, history, &self.state);
         let _ = self.shared.keep_in_store(&conversation, &self.state).await;
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.
-    fn unsettled(&self, history: &History) -> Vec<Found> {
+    pub(super) fn unsettled(&self, history: &History) -> Vec<Found> {
         let mut names: BTreeMap<&str, u64> = BTreeMap::new();
         let occurrences = history.occurrences();
         let mut found = Vec::new();
@@ -200,7 +204,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
 }
 
 /// The call as policies see it. A question that is ours knows the server that has the tool.
-fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
+pub(super) fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
     let mut call = calls.of(&found.part);
     if call.server.is_none() {
         call.server = found.request.as_ref().and_then(|request| request.server.clone());
@@ -208,13 +212,19 @@ fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
     call
 }
 
-fn put(
+pub(super) fn put(
     history: &mut History,
     found: &Found,
     outcome: &Outcome,
+    telling: &Telling,
     settled: &mut Vec<Settlement>,
 ) -> Result<(), AnswerError> {
-    settled.extend(settlement(found.place, outcome));
+    let told = telling.result(outcome);
+    settled.extend(told.map(|ResultPart { output, settled, .. }| Settlement {
+        place: found.place,
+        output,
+        settled,
+    }));
     let Some(request) = &outcome.approval else { return Ok(()) };
     let request = RequestPart::from(request);
     if found.request.as_ref().is_none_or(|known| known.approval_token != request.approval_token) {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::Session;
-use super::spending::{Spending, of_model};
+use super::spending::{Spending, Taken, of_model};
 use crate::call::{Amount, Outcome, ToolCall};
 use crate::host::guarded;
 use crate::lifecycle::{
@@ -18,13 +18,17 @@ use crate::middleware::{AtBound, StreamFilter, Used};
 pub(super) struct Progress {
     started: Option<Instant>,
     session_begun: bool,
-    stats: RunStats,
+    pub(super) stats: RunStats,
     ended: bool,
     capture: Capture,
     /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
     filter: Option<StreamFilter>,
     /// Used by models, and not yet counted.
     unpaid: Vec<Usage>,
+    /// What the last call of the model took of budgets.
+    pub(super) last_turn: Option<Taken>,
+    /// How many calls of the model were given back in this run, and for which skills.
+    pub(super) loaded: Vec<serde_json::Value>,
 }
 
 /// Whether a turn was kept for later.
@@ -170,7 +174,7 @@ impl Session {
     async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, state, run, .. } = self;
+        let Self { shared, state, run, progress, .. } = self;
         let spending = Spending { shared, kernel: shared.kernel(&layers), run, conversation: &conversation };
         for usage in unpaid {
             spending.spend(state, of_model(&usage)).await;
@@ -178,7 +182,10 @@ impl Session {
         let Some(next) = next else { return Ok(()) };
         // Where only calls of tools are denied, the model may end by itself.
         match spending.take(state, next, |at_bound| at_bound != AtBound::Deny).await {
-            Ok(_) => Ok(()),
+            Ok(taken) => {
+                progress.last_turn = Some(taken);
+                Ok(())
+            }
             Err((AtBound::Finish, reason)) => {
                 Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
             }
@@ -273,7 +280,7 @@ impl Session {
     }
 
     /// The configuration as hooks and then policies make it.
-    fn configured(&mut self, mut config: Config, at_init: bool) -> Config {
+    pub(super) fn configured(&mut self, mut config: Config, at_init: bool) -> Config {
         for hook in &self.hooks {
             let run = &self.run;
             if let Ok(Some(patch)) = catch_unwind(AssertUnwindSafe(|| hook.on_config(run, &config))) {
