@@ -26,6 +26,22 @@ pub trait Alteration: Send + Sync {
     ) -> StoreFuture<'a, Vec<Refusal>> {
         good
     }
+    /// What it has under a key.
+    fn record<'a>(
+        &'a self,
+        good: StoreFuture<'a, Option<Record>>,
+        _: RecordKey<'a>,
+    ) -> StoreFuture<'a, Option<Record>> {
+        good
+    }
+    /// A record is written.
+    fn write_record<'a>(&'a self, good: StoreFuture<'a, bool>, _: RecordKey<'a>) -> StoreFuture<'a, bool> {
+        good
+    }
+    /// Whether others share it.
+    fn is_shared(&self) -> bool {
+        false
+    }
     /// A slot is given back.
     fn give_back(&self, inner: &MemoryStore, key: &str) {
         inner.give_back(key);
@@ -76,10 +92,13 @@ impl<A: Alteration> StateStore for Altered<A> {
         self.by.answer(self.inner.cache_clear(space))
     }
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
-        self.by.answer(self.inner.record(key))
+        self.by.record(self.by.answer(self.inner.record(key)), key)
     }
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
-        self.by.answer(self.inner.write_record(now, write))
+        self.by.write_record(self.by.answer(self.inner.write_record(now, write)), write.key)
+    }
+    fn is_shared(&self) -> bool {
+        self.by.is_shared()
     }
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
         self.by.answer(self.inner.records(space, after, limit))

@@ -1,4 +1,18 @@
 //! Calls that wait for people, over histories: what each answer, and each way of tampering, comes to.
 
+mod answers;
+mod approvers;
+mod asking;
+mod changes;
+mod cuts;
+mod edits;
+mod expiry;
+mod forgery;
+mod identity;
+mod mutations;
+mod once;
+mod remembering;
 mod resuming;
 mod scene;
+mod scripts;
+mod sessions;

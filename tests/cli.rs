@@ -1,7 +1,9 @@
 //! The command line as people and programs meet it: the real binary in a directory of its own.
 
+mod approvals;
 mod run;
 mod schema;
+mod state;
 mod test;
 #[cfg(feature = "watch")]
 mod watch;
@@ -27,7 +29,7 @@ impl Desk {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callgate"));
         command.current_dir(self.0.path()).args(arguments);
-        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CALLGATE_KEYS"] {
             command.env_remove(variable);
         }
         command

@@ -40,6 +40,7 @@ mod failing_hosts;
 mod file_store;
 #[cfg(test)]
 mod hooks;
+mod inbox;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
@@ -60,6 +61,8 @@ mod playback;
 mod predicates;
 #[cfg(test)]
 mod readme;
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

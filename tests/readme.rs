@@ -22,15 +22,28 @@ fn run(line: &str, directory: &Path) -> Output {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_callgate"));
     let line = line.replace("cargo run --quiet --", "callgate");
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    Command::new("bash").args(["-c", &line]).env("PATH", path).current_dir(directory).output().unwrap()
+    Command::new("bash")
+        .args(["-c", &line])
+        .env("PATH", path)
+        .env_remove("CALLGATE_KEYS")
+        .current_dir(directory)
+        .output()
+        .unwrap()
 }
 
+fn without_times(text: &str) -> String {
+    let time = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC").unwrap();
+    time.replace_all(text, "[time]").into_owned()
+}
+
+/// All commands of the README run one after the other, and print what it shows of their output; `…` stands for the rest.
 #[test]
-fn every_command_runs() {
+fn every_command_runs_and_prints_what_is_shown() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut count = 0;
     for block in blocks("console") {
-        for line in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
+        for example in format!("\n{block}").split("\n$ ").skip(1) {
+            let (line, shown) = example.split_once('\n').unwrap_or((example, ""));
             count += 1;
             if line == "tests/run" {
                 assert!(root().join(line).exists());
@@ -39,6 +52,12 @@ fn every_command_runs() {
             let in_the_clone = line.starts_with("cargo ");
             let output = run(line, if in_the_clone { root() } else { elsewhere.path() });
             assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            let printed = without_times(&String::from_utf8(output.stdout).unwrap());
+            for part in
+                without_times(shown).split('…').map(str::trim_end).filter(|part| !part.trim().is_empty())
+            {
+                assert!(printed.contains(part), "{line} prints no\n{part}\nbut\n{printed}");
+            }
         }
     }
     assert!(count >= 5, "the README's commands were not found");
@@ -86,7 +105,14 @@ fn rules_and_calls_are_read() {
 
 #[test]
 fn every_file_that_is_linked_is_there() {
-    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reference.md", "docs/failures.md"] {
+    for page in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/reference.md",
+        "docs/failures.md",
+        "docs/asking-people.md",
+    ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let beside = root().join(page);
         let beside = beside.parent().unwrap();
@@ -118,5 +144,17 @@ fn every_failure_has_its_test() {
             let has_tests = || std::fs::read_to_string(root().join(test)).unwrap().contains("#[test]");
             assert!(test.starts_with("tests/") || has_tests(), "{test} has no tests: {row}");
         }
+    }
+}
+
+/// Each row of what becomes of a call that waited names a test that is there, by its file and name.
+#[test]
+fn every_end_of_a_call_that_waited_has_its_test() {
+    let page = std::fs::read_to_string(root().join("docs/asking-people.md")).unwrap();
+    let named: Vec<(&str, &str)> = page.split('`').filter_map(|word| word.split_once(".rs: ")).collect();
+    assert!(named.len() > 25, "{}", named.len());
+    for (file, test) in named {
+        let text = std::fs::read_to_string(root().join(format!("tests/approvals/{file}.rs"))).unwrap();
+        assert!(text.contains(&format!("fn {test}(")), "{file}.rs has no test {test}");
     }
 }

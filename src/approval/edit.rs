@@ -95,10 +95,7 @@ impl Edit<'_> {
     }
 
     fn place(&self) -> String {
-        self.at.iter().fold("$.input".to_owned(), |text, step| match step {
-            Step::Name(name) => format!("{text}.{name}"),
-            Step::Index(index) => format!("{text}[{index}]"),
-        })
+        self.at.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"))
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::question::{Question, QuestionError};
-use crate::call::{ApprovalRequest, Outcome};
+use crate::call::{ApprovalRequest, Outcome, ToolCall};
 use crate::json::Digest;
 use crate::message::{RequestPart, ResponsePart};
 use crate::seal::Keys;
@@ -96,6 +96,16 @@ impl Entry {
     /// Whether this is of a form that is known here.
     pub fn is_known(&self) -> bool {
         self.version == VERSION
+    }
+
+    /// Whether it is known of this call: of this id, tool and arguments.
+    pub fn is_of(&self, call: &ToolCall) -> bool {
+        self.call_id == call.id
+            && self.call == Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input)
+    }
+
+    pub(super) fn is_of_the_same(&self, other: &Self) -> bool {
+        self.call_id == other.call_id && self.call == other.call
     }
 
     /// The question, with its token. Errors: its seal is not ours.

@@ -20,7 +20,7 @@ const CALLS: &str = "calls";
 /// The space of grants.
 const GRANTS: &str = "grants";
 /// How often a change is tried again when others were quicker.
-const TRIES: usize = 64;
+pub(super) const TRIES: usize = 64;
 /// Entries on a page.
 const PAGE: usize = 256;
 
@@ -137,7 +137,7 @@ impl<'l> Ledger<'l> {
                 Stage::Claimed { .. } => claimed,
                 Stage::Settled { .. } => false,
             };
-            if !free || entry.call != fresh.call {
+            if !free || !entry.is_of_the_same(fresh) {
                 return Ok((None, Err(Box::new(entry))));
             }
             let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
@@ -169,7 +169,7 @@ impl<'l> Ledger<'l> {
         let at = self.clock.now();
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
-            let same = entry.call == fresh.call && entry.request == fresh.request;
+            let same = entry.is_of_the_same(fresh) && entry.request == fresh.request;
             // An answer that came since may be a denial.
             if entry.stage != Stage::Waiting || !same || entry.answers().len() != answers {
                 return Ok((None, Claim::Lost(Box::new(entry))));
@@ -218,6 +218,15 @@ impl<'l> Ledger<'l> {
             Ok((Some(entry), true))
         })
         .await
+    }
+
+    /// Whether there is any call of a conversation.
+    pub async fn knows(&self, conversation: &str) -> Result<bool, LedgerError> {
+        // Keys are lists in their one spelling, so those of a conversation begin with all but the end of a list of it alone.
+        let alone = json::canonical(&json!([conversation]));
+        let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
+        let page = in_time(self.clock, || self.store.records(CALLS, Some(&prefix), 1)).await?;
+        Ok(page.records.iter().any(|(key, _)| key.starts_with(&prefix)))
     }
 
     /// All calls, in the order of their names.
@@ -288,13 +297,13 @@ impl<'l> Ledger<'l> {
         Err(LedgerError::Contended(name.occurrence.clone()))
     }
 
-    /// Long after the question has lapsed, so that a clock which runs ahead for a while does not make its answer new. What never
-    /// lapses is never forgotten where it is shared; a process's own memory has no room for that.
+    /// Long after the question has lapsed and anything was done about it, so that a clock which runs ahead for a while does not
+    /// make its answer new. What never lapses is never forgotten where it is shared; a process's own memory has no room for that.
     fn forget_at(&self, entry: &Entry) -> Option<Timestamp> {
         let expires = entry.request.as_ref().and_then(|request| request.expires_at.as_deref());
         let lapses = match expires.and_then(|text| text.parse::<Timestamp>().ok()) {
             None if self.store.is_shared() => return None,
-            lapses => lapses.unwrap_or_else(|| self.clock.now()),
+            lapses => lapses.map_or_else(|| self.clock.now(), |lapses| lapses.max(self.clock.now())),
         };
         lapses.checked_add((24 * 90).hours()).ok()
     }
@@ -306,11 +315,11 @@ impl<'l> Ledger<'l> {
         Ok(Some((entry_of(name, record)?, version)))
     }
 
-    async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
+    pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
         in_time(self.clock, || self.store.record(key)).await
     }
 
-    async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
+    pub(super) async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
         in_time(self.clock, || self.store.write_record(self.clock.now(), write)).await
     }
 

@@ -3,12 +3,16 @@
 //!
 //! Nothing waits in memory while a person decides. A question travels in the history and, where there is a store, lies in
 //! its ledger.
+//!
+#![doc = include_str!("../../docs/asking-people.md")]
 
 mod answer;
 mod edit;
 mod entry;
 mod grant;
+mod inbox;
 mod ledger;
+mod owner;
 mod permit;
 mod question;
 mod tally;
@@ -17,6 +21,7 @@ pub use answer::{AnswerSealError, seal_answer, verify_answer};
 pub use edit::{EditRefused, edited};
 pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};
+pub use inbox::{Ask, Inbox, InboxError, Item, Progress};
 pub use ledger::{Claim, Ledger, LedgerError, Listed, Name};
 pub use permit::{Asker, Permit, Remembered};
 pub use question::{KeptJournal, Question, QuestionError};

@@ -117,7 +117,8 @@ impl Question {
     pub fn asks_the_same(&self, other: &Self) -> bool {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
-            (question.call, askers, question.held.clone(), question.journals.clone())
+            let id = question.request.tool_call_id.clone();
+            (id, question.call, askers, question.held.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -141,7 +142,8 @@ impl Question {
             Some(keys) => keys.seal(Purpose::Approval, &content(&self.request, &claims)?),
             None => UNSEALED.to_owned(),
         };
-        let token = format!("{}.{seal}", BASE64URL_NOPAD.encode(json::canonical(&claims).as_bytes()));
+        // As it is, and not in its canonical form, in which 28800 is `288e2`: numbers are read as they were written.
+        let token = format!("{}.{seal}", BASE64URL_NOPAD.encode(claims.to_string().as_bytes()));
         if token.len() > MAX_TOKEN {
             return Err(QuestionError::TooLarge);
         }
@@ -159,7 +161,11 @@ impl Question {
         let (claims, seal) = token.split_once('.').ok_or(malformed("its token has no seal"))?;
         let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
         let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
-        let claims = claims.and_then(|text| json::parse(&text).ok());
+        // Written otherwise it would say the same under another name.
+        let as_written =
+            |claims: &Value, text: &str| serde_json::to_string(claims).is_ok_and(|own| own == text);
+        let claims =
+            claims.and_then(|text| json::parse(&text).ok().filter(|claims| as_written(claims, &text)));
         let claims = claims.ok_or(malformed("its token can't be read"))?;
         let shown = shown(request)?;
         match keys {
@@ -199,6 +205,12 @@ impl Question {
             journals,
         })
     }
+}
+
+/// Whether a request says that it is sealed.
+pub(super) fn is_sealed(request: &ApprovalRequest) -> bool {
+    let seal = request.approval_token.as_deref().and_then(|token| token.split_once('.'));
+    seal.is_some_and(|(_, seal)| seal != UNSEALED)
 }
 
 /// What a seal is over: all that people are shown, and all that the token has.

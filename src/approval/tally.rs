@@ -2,7 +2,7 @@
 //!
 //! - An answer that does not count (a wrong token, a name that is not sealed, someone who may not answer, a change of what may
 //!   not be changed) is as if it had not been given.
-//! - The first answer of an approver counts. Answers without a name may be several people's: of those, a denial counts.
+//! - The first answer of an approver counts. Answers without a name may be several people's: of those, the strictest counts.
 //! - One who cancels ends it; one denial closes it; as many approvals of the same arguments as every policy demands open it.
 
 use serde_json::Value;
@@ -15,6 +15,7 @@ use crate::json::{self, Digest};
 use crate::message::{Approver, ResponsePart};
 use crate::path::{Path, Step};
 use crate::seal::Keys;
+use crate::text::inert;
 
 /// What the answers to a question come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,22 @@ pub enum Standing {
         /// Why.
         reason: Option<String>,
     },
+}
+
+impl std::fmt::Display for Standing {
+    /// What the answers came to: `approved by ana`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (word, by) = match self {
+            Self::Open { by } if by.is_empty() => ("not answered", by),
+            Self::Open { by } | Self::Approved { by, edited: None, .. } => ("approved", by),
+            Self::Approved { by, .. } => ("approved with changes", by),
+            Self::Answered { by, .. } => ("answered in the tool's place", by),
+            Self::Denied { by, .. } => ("denied", by),
+            Self::Cancelled { by, .. } => ("cancelled", by),
+        };
+        f.write_str(word)?;
+        if by.is_empty() { Ok(()) } else { write!(f, " by {}", inert(&by.join(", "))) }
+    }
 }
 
 /// An answer that does not count.
@@ -101,6 +118,8 @@ pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
 struct Heard<'a> {
     by: Option<&'a Approver>,
     answer: &'a ResponsePart,
+    /// The arguments that it gives back, where it changes any.
+    edited: Option<&'a Value>,
 }
 
 impl<'a> Heard<'a> {
@@ -124,19 +143,30 @@ impl<'a> Heard<'a> {
         if !question.askers.iter().any(|asker| asker.accepts(by, question.requester.as_deref())) {
             return Err(refusal(question, by));
         }
-        let changes = answer.edited_input.as_ref().filter(|_| answer.approved && !answer.cancel);
-        if let Some(given) = changes {
-            let shown = &question.request.input;
+        let shown = &question.request.input;
+        let approves = answer.approved && !answer.cancel;
+        let changes = |given: &&Value| approves && !json::equal(shown, given);
+        let changed = answer.edited_input.as_ref().filter(changes);
+        if let Some(given) = changed {
             let edits: Vec<&[Step]> = edits.iter().map(Vec::as_slice).collect();
             edited(shown, shown, given, &edits).map_err(|refused| refused.to_string())?;
         }
-        Ok(Self { by, answer })
+        Ok(Self { by, answer, edited: changed })
     }
 
     /// Approvals of the same have the same.
     fn what(&self) -> Digest {
-        let once = |value: &Option<Value>| value.as_ref().map(|value| vec![value.clone()]);
-        json::digest(&serde_json::json!([once(&self.answer.edited_input), once(&self.answer.output)]))
+        let once = |value: Option<&Value>| value.map(|value| vec![value.clone()]);
+        json::digest(&serde_json::json!([once(self.edited), once(self.answer.output.as_ref())]))
+    }
+
+    /// The higher, the stricter.
+    fn strictness(&self) -> u8 {
+        match self.answer {
+            ResponsePart { cancel: true, .. } => 2,
+            ResponsePart { approved: false, .. } => 1,
+            _ => 0,
+        }
     }
 }
 
@@ -156,14 +186,14 @@ fn refusal(question: &Question, by: Option<&Approver>) -> String {
     }
 }
 
-/// The first answer of everyone; of those without a name the first denial, or else the first.
+/// The first answer of everyone; of those without a name the first of the strictest.
 fn first_of_each(heard: Vec<Heard<'_>>) -> Vec<Heard<'_>> {
     let mut first: Vec<Heard<'_>> = Vec::new();
     for answer in heard {
         let same = |other: &Heard<'_>| other.by.map(|by| &by.principal) == answer.by.map(|by| &by.principal);
         match first.iter_mut().find(|other| same(other)) {
             None => first.push(answer),
-            Some(earlier) if answer.by.is_none() && earlier.answer.approved && !answer.answer.approved => {
+            Some(earlier) if answer.by.is_none() && answer.strictness() > earlier.strictness() => {
                 *earlier = answer;
             }
             Some(_) => {}
@@ -195,11 +225,9 @@ fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
         let by = same.iter().filter_map(|heard| name(heard)).collect();
         return match &first.answer.output {
             Some(output) => Standing::Answered { by, output: output.clone() },
-            None => Standing::Approved {
-                by,
-                edited: first.answer.edited_input.clone(),
-                reason: first.answer.reason.clone(),
-            },
+            None => {
+                Standing::Approved { by, edited: first.edited.cloned(), reason: first.answer.reason.clone() }
+            }
         };
     }
     Standing::Open { by: heard.iter().filter_map(name).collect() }

@@ -19,8 +19,6 @@ pub struct SessionState {
     halted: Option<String>,
     /// What was taken of limits that count by run.
     taken: HashMap<String, Amount>,
-    /// Which run of its conversation it is, from 0.
-    run: u64,
     /// The last arguments with which a tool worked, by tool, the newest last.
     worked: HashMap<String, Vec<Value>>,
     /// How often the model was invited to try again, by policy and tool.
@@ -29,6 +27,10 @@ pub struct SessionState {
     occurrences: HashMap<String, u64>,
     /// How often each question was put to people, by what is asked.
     questions: HashMap<String, u64>,
+    /// Calls of the run wait for people.
+    suspended: bool,
+    /// The number of the run among those of the session.
+    run: u64,
 }
 
 impl Default for SessionState {
@@ -38,11 +40,12 @@ impl Default for SessionState {
             unsettled: Vec::new(),
             halted: None,
             taken: HashMap::new(),
-            run: 0,
             worked: HashMap::new(),
             invitations: Vec::new(),
             occurrences: HashMap::new(),
             questions: HashMap::new(),
+            suspended: false,
+            run: 0,
         }
     }
 }
@@ -216,6 +219,14 @@ impl SessionState {
         *known = count.max(*known);
     }
 
+    /// The same without the calls that have come: what is kept of an earlier process is no reason to call the same calls
+    /// otherwise when they are put through again.
+    #[must_use]
+    pub fn without_occurrences(mut self) -> Self {
+        self.occurrences.clear();
+        self
+    }
+
     /// What the session has seen is not known for certain: tests that read it are undecided from now on, and what is counted by
     /// run counts as used up.
     pub fn distrust(&mut self) {
@@ -229,17 +240,23 @@ impl SessionState {
         SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
     }
 
-    /// What stopped the run so far does not stop what comes.
+    /// Begins a run of its own: what stopped an earlier one does not stop this one, and what is counted by run begins at nothing.
     pub fn begin_anew(&mut self) {
+        self.run += 1;
+        self.suspended = false;
         self.halted = None;
+        self.taken.clear();
+        self.invitations.clear();
     }
 
-    /// Begins another run of the same conversation: what stopped the one before does not stop this one, and what is counted by run
-    /// is counted anew.
-    pub fn begin_run(&mut self) {
-        self.begin_anew();
-        self.taken.clear();
-        self.run += 1;
+    /// Whether calls of the run wait for people: it goes on when the session is taken up again.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
+    /// Says whether calls of the run wait for people.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        self.suspended = suspended;
     }
 
     /// What the session has seen, to be kept. What the host says of the run is not in it.
@@ -264,11 +281,12 @@ impl SessionState {
             "unsettled": self.unsettled,
             "halted": self.halted,
             "taken": taken,
-            "run": self.run,
             "worked": worked,
             "invitations": self.invitations,
             "occurrences": sorted(&self.occurrences),
             "questions": sorted(&self.questions),
+            "suspended": self.suspended,
+            "run": self.run,
         })
     }
 
@@ -282,11 +300,12 @@ impl SessionState {
             unsettled,
             halted,
             taken,
-            run,
             worked,
             invitations,
             occurrences,
             questions,
+            suspended,
+            run,
         } = Kept::deserialize(kept).ok()?;
         let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
         (version == VERSION).then(|| Self {
@@ -294,12 +313,39 @@ impl SessionState {
             unsettled,
             halted,
             taken: taken.collect(),
-            run,
             worked,
             invitations,
             occurrences,
             questions,
+            suspended,
+            run,
         })
+    }
+
+    /// Of two runs the later one is what counts; of one run what is known here and there.
+    fn unite_run(&mut self, other: &Self) {
+        if other.run > self.run {
+            self.run = other.run;
+            self.suspended = other.suspended;
+            self.halted.clone_from(&other.halted);
+            self.taken.clone_from(&other.taken);
+            self.invitations.clone_from(&other.invitations);
+        }
+        if other.run != self.run {
+            return;
+        }
+        self.suspended |= other.suspended;
+        self.halted = self.halted.take().or_else(|| other.halted.clone());
+        for (limit, amount) in &other.taken {
+            let known = self.taken.entry(limit.clone()).or_default();
+            *known = (*known).max(*amount);
+        }
+        for (invitation, count) in &other.invitations {
+            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
+                Some((_, known)) => *known = (*known).max(*count),
+                None => self.invitations.push((invitation.clone(), *count)),
+            }
+        }
     }
 
     /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
@@ -329,27 +375,9 @@ impl SessionState {
             }
         }
         other.unsettled.iter().for_each(|part| self.unsettle(part));
-        // What an earlier run took or was stopped by is not this one's.
-        if other.run > self.run {
-            self.taken.clear();
-            self.halted = None;
-            self.run = other.run;
-        }
-        if other.run == self.run {
-            self.halted = self.halted.take().or_else(|| other.halted.clone());
-            for (limit, amount) in &other.taken {
-                let known = self.taken.entry(limit.clone()).or_default();
-                *known = (*known).max(*amount);
-            }
-        }
+        self.unite_run(other);
         for (tool, inputs) in &other.worked {
             inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
-        }
-        for (invitation, count) in &other.invitations {
-            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
-                Some((_, known)) => *known = (*known).max(*count),
-                None => self.invitations.push((invitation.clone(), *count)),
-            }
         }
         for (counts, others) in
             [(&mut self.occurrences, &other.occurrences), (&mut self.questions, &other.questions)]
@@ -378,10 +406,10 @@ struct Kept {
     unsettled: Vec<String>,
     halted: Option<String>,
     taken: BTreeMap<String, u64>,
-    #[serde(default)]
-    run: u64,
     worked: HashMap<String, Vec<Value>>,
     invitations: Vec<((String, String), u64)>,
     occurrences: HashMap<String, u64>,
     questions: HashMap<String, u64>,
+    suspended: bool,
+    run: u64,
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::exit::{Exit, Stop};
-use super::output::{BOLD, DIM, Output};
+use super::output::{BOLD, DIM, Output, shell_word};
 
 /// Write a commented starter bundle, tests of it, and calls to try it on.
 ///
@@ -60,7 +60,7 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> 
         let about = output.paint(DIM, about).into_owned();
         writeln!(output, "  {:longest$}  {about}", path.display().to_string())?;
     }
-    let [rules, tests, calls] = paths.map(|path| shell_word(&path));
+    let [rules, tests, calls] = paths.map(|path| path_word(&path));
     writeln!(output, "\nSee what the policies make of the calls, then change one and see again:")?;
     for command in [
         format!("callgate check {rules}"),
@@ -78,10 +78,8 @@ fn unwritable(path: &Path, error: &io::Error) -> Stop {
 }
 
 /// The path as one word of a shell command.
-fn shell_word(path: &Path) -> String {
+fn path_word(path: &Path) -> String {
     let text = path.display().to_string();
     // A leading dash would be read as an option.
-    let text = if text.starts_with('-') { format!("./{text}") } else { text };
-    let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    shell_word(&if text.starts_with('-') { format!("./{text}") } else { text })
 }

@@ -2,6 +2,7 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 what was asked about fails, 2 usage or I/O.
 
+mod approvals;
 mod check;
 mod exit;
 mod files;
@@ -11,6 +12,7 @@ mod progress;
 mod rule;
 mod run;
 mod schema;
+mod state;
 mod test;
 
 use std::ffi::OsString;
@@ -42,6 +44,7 @@ enum Command {
     Check(check::Check),
     Test(test::Test),
     Run(run::Run),
+    Approvals(approvals::Approvals),
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
@@ -71,6 +74,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::check(&arguments, &mut output),
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
+        Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),

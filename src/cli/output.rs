@@ -133,6 +133,33 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
         .into()
 }
 
+/// The text as one word of a shell command, which shows and does nothing that a terminal acts on.
+pub(super) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
+    let misleads = |c: char| c.is_control() || is_hidden(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if !text.contains(misleads) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let spelt = text.chars().fold(String::new(), |mut word, c| {
+        match c {
+            '\'' | '\\' => word.extend(['\\', c]),
+            c if misleads(c) => word.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c => word.push(c),
+        }
+        word
+    });
+    format!("$'{spelt}'")
+}
+
+/// A time in RFC 3339 as people write it.
+pub(super) fn to_the_minute(time: &str) -> String {
+    let read = time.parse::<jiff::Timestamp>();
+    read.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
 /// How many columns a text takes.
 pub(super) fn columns(text: &str) -> usize {
     text.width()

@@ -29,8 +29,11 @@ pub(super) struct Asked {
 }
 
 impl<E> Execute<'_, E> {
-    /// Claims a call in the ledger.
+    /// Claims a call in the ledger, where that is not done already.
     pub(super) async fn claim(&self, call: &ToolCall, turn: &Turn) -> Result<(), Stopped> {
+        if turn.holds_claim {
+            return Ok(());
+        }
         let ledger = self.services.ledger(self.kernel.clock);
         let entry = turn.entry(call);
         match guarded(ledger.claim(&turn.name, &entry, entry.answers().len())).await {
@@ -112,7 +115,7 @@ impl<E> Execute<'_, E> {
         if decision.effect() != Effect::Suspend {
             return None;
         }
-        let askers = self.kernel.asked(decision, state);
+        let mut askers = self.kernel.asked(decision, state);
         let call = decision.call();
         let permits = askers.iter().map(|asker| json!(asker.permit)).collect::<Vec<_>>();
         let same = json::digest(&json!([call.tool, call.server, permits])).short();
@@ -132,7 +135,12 @@ impl<E> Execute<'_, E> {
             decision.refuse(Effect::Deny, Reason { policy, code, message }, None);
             return None;
         }
-        Some(Asked { askers, journals: decision.take_journals(), tenant, requester, repeats })
+        let journals = decision.take_journals();
+        // What a script calls with is the script's: a person can't exchange it.
+        if !journals.is_empty() {
+            askers.iter_mut().for_each(|asker| asker.edits.clear());
+        }
+        Some(Asked { askers, journals, tenant, requester, repeats })
     }
 
     /// Puts the question: seals it, and notes it in the ledger, where the same one may stand already. If that can't be done,

@@ -26,6 +26,8 @@ pub(crate) struct Turn {
     pub(crate) approved: Option<Approved>,
     /// It runs at most once: the ledger says that it began before it begins.
     pub(crate) once: bool,
+    /// It is claimed already.
+    pub(crate) holds_claim: bool,
 }
 
 impl Turn {
@@ -40,6 +42,7 @@ impl Turn {
             edited: None,
             approved: None,
             once,
+            holds_claim: false,
         }
     }
 

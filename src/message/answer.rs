@@ -197,11 +197,13 @@ impl History {
         }
         let new = History::new(messages);
         let before = matched.iter().map(|call| match results.get(&call.place) {
-            Some((_, result)) => Some(result),
-            None => call.result.and_then(|place| self.result_at(place)),
+            Some((_, result)) => (Some(result), None),
+            None => (call.result.and_then(|place| self.result_at(place)), self.waits_under(call)),
         });
         let now = match_up(&new.messages);
-        let same = before.eq(now.iter().map(|call| call.result.and_then(|place| new.result_at(place))));
+        let same = before.eq(now
+            .iter()
+            .map(|call| (call.result.and_then(|place| new.result_at(place)), new.waits_under(call))));
         same.then_some(new.messages)
     }
 
@@ -225,6 +227,11 @@ impl History {
             Content::Result(result) => Some(result),
             _ => None,
         }
+    }
+
+    /// The question of a call that has no result.
+    fn waits_under(&self, call: &Matched) -> Option<&RequestPart> {
+        call.request.filter(|_| call.result.is_none()).and_then(|place| self.request_at(place))
     }
 
     fn request_at(&self, place: Place) -> Option<&RequestPart> {

@@ -2,8 +2,9 @@
 //!
 //! Ids repeat in real histories, so a call is known by where it stands. A *round* is a row of messages of the model. A
 //! result, or a request, belongs to the last round before it that has a call with its id still open, and there to the first
-//! such call; each call takes one. A request prefers a call with the arguments it shows. An answer belongs to the one open
-//! call that was asked about under its id; where several were, it is ambiguous and belongs to none.
+//! such call; each call takes one. A request prefers a call with the arguments it shows, a result one that waits for no
+//! answer: a call that waits can't have ended before another of its id. An answer belongs to the one open call that was asked
+//! about under its id; where several were, it is ambiguous and belongs to none.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -76,6 +77,8 @@ enum Key<'a> {
     NamedByUs(&'a str),
     /// Any call, for results that name neither.
     Any,
+    /// Calls by an id that repeats, without those that wait for an answer.
+    Ready(&'a str),
     /// Calls by id that no one was asked about yet.
     Unasked(&'a str),
     /// The same by id and arguments, of ids that repeat.
@@ -117,10 +120,12 @@ impl<'a> Matcher<'a> {
         let by_us = named_by_us.then_some(Key::NamedByUs(&call.name));
         let repeated = self.repeated.contains(call.id.as_str());
         let by_input = repeated.then(|| Key::UnaskedInput(&call.id, json::digest(&call.input)));
+        let ready = repeated.then_some(Key::Ready(&call.id));
         for key in [Key::Id(&call.id), Key::Unasked(&call.id), Key::Name(&call.name), Key::Any]
             .into_iter()
             .chain(by_us)
             .chain(by_input)
+            .chain(ready)
         {
             let rounds = self.open.entry(key).or_default();
             match rounds.last_mut() {
@@ -134,7 +139,7 @@ impl<'a> Matcher<'a> {
         let index = match (result.call_id.as_str(), result.name.as_str()) {
             ("", "") => self.first_open(&Key::Any),
             ("", name) => self.first_open(&Key::Name(name)),
-            (id, name) => self.first_open(&Key::Id(id)).or_else(|| self.first_open(&Key::NamedByUs(name))),
+            (id, name) => self.first_ready(id).or_else(|| self.first_open(&Key::NamedByUs(name))),
         };
         if let Some(matched) = index.and_then(|index| self.matched.get_mut(index)) {
             matched.result = Some(place);
@@ -165,10 +170,36 @@ impl<'a> Matcher<'a> {
     }
 
     fn add_response(&mut self, place: Place, response: &'a ResponsePart) {
-        let only = self.only_asked(&response.approval_id);
-        if let Some(matched) = only.and_then(|index| self.matched.get_mut(index)) {
-            matched.responses.push(place);
+        let Some(index) = self.only_asked(&response.approval_id) else { return };
+        let (Some(matched), Some(call)) = (self.matched.get_mut(index), self.calls.get(index)) else {
+            return;
+        };
+        matched.responses.push(place);
+        // It was passed over while it waited.
+        if let Some(rounds) = self.open.get_mut(&Key::Ready(call.id.as_str())) {
+            let at = rounds.partition_point(|(round, _)| *round < matched.round);
+            match rounds.get_mut(at).filter(|(round, _)| *round == matched.round) {
+                Some((_, indices)) => {
+                    let at = indices.partition_point(|other| *other < index);
+                    indices.insert(at, index);
+                }
+                None => rounds.insert(at, (matched.round, VecDeque::from([index]))),
+            }
         }
+    }
+
+    /// The first open call of this id, rather one that waits for no answer: of its round, or of an earlier one where it waits
+    /// itself.
+    fn first_ready(&mut self, id: &'a str) -> Option<usize> {
+        let first = self.first_open(&Key::Id(id))?;
+        if !self.repeated.contains(id) {
+            return Some(first);
+        }
+        let Some(ready) = self.first_open(&Key::Ready(id)) else { return Some(first) };
+        let round = |index: usize| self.matched.get(index).map(|call| call.round);
+        let waits = |call: &Matched| call.request.is_some() && call.responses.is_empty();
+        let first_waits = self.matched.get(first).is_some_and(waits);
+        Some(if first_waits || round(ready) == round(first) { ready } else { first })
     }
 
     /// The first call of this id that no one was asked about: of those of its round, rather one with these arguments.
@@ -189,7 +220,9 @@ impl<'a> Matcher<'a> {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
                 let asked = matches!(key, Key::Unasked(_) | Key::UnaskedInput(..)) && call.request.is_some();
-                if call.result.is_none() && !asked {
+                let waits =
+                    matches!(key, Key::Ready(_)) && call.request.is_some() && call.responses.is_empty();
+                if call.result.is_none() && !asked && !waits {
                     return Some(index);
                 }
                 indices.pop_front();

@@ -15,6 +15,24 @@ pub enum Step {
     Index(i64),
 }
 
+impl std::fmt::Display for Step {
+    /// As paths write it: `.note`, `['a note']`, `[0]`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shorthand = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
+        match self {
+            Self::Name(name)
+                if name.chars().all(shorthand)
+                    && !name.is_empty()
+                    && !name.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                write!(f, ".{name}")
+            }
+            Self::Name(name) => write!(f, "['{}']", name.replace('\\', r"\\").replace('\'', r"\'")),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Segment {
     Child(Selectors),

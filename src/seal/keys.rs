@@ -15,6 +15,8 @@ pub enum Purpose {
     Answer,
     /// What a session has seen.
     Session,
+    /// A store, as belonging to the holders of the keys.
+    Store,
 }
 
 impl Purpose {
@@ -23,6 +25,7 @@ impl Purpose {
             Self::Approval => "approval",
             Self::Answer => "answer",
             Self::Session => "session",
+            Self::Store => "store",
         }
     }
 }

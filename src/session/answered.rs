@@ -4,37 +4,25 @@
 //! the call goes through gate again under the rules of now.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde_json::Value;
-
-use super::desk::{Desk, unreachable_store};
+use super::desk::{Desk, Elsewhere, unreachable_store};
+use super::judged::{Put, Said, refusal, verdict};
 use crate::approval::{
     Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
-    edited, tally,
 };
-use crate::call::{
-    ApprovalDecision, ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolCall, reason_code,
-};
+use crate::call::{ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::execution::{Stopped, Turn, requester, tenant};
 use crate::host::{ToolExecutor, guarded};
 use crate::json;
 use crate::kernel::{Effect, Held};
-use crate::message::{RequestPart, ResponsePart};
 
 /// How often a call is looked at anew when others change what is known of it.
 const TRIES: usize = 8;
-/// Clocks differ by as much.
-const SKEW: Duration = Duration::from_secs(60);
 
-/// What a history says of a call that waits.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Said<'h> {
-    /// The question, if it has one.
-    pub(super) request: Option<&'h RequestPart>,
-    /// The answers to it.
-    pub(super) answers: &'h [ResponsePart],
-}
+/// Told of a call that began once and may not begin again.
+const NOT_AGAIN: &str =
+    "a run of this call began and never said how it ended, and by now it may not run again";
 
 /// What came of a call that was taken up.
 pub(super) struct TakenUp {
@@ -46,19 +34,6 @@ pub(super) struct TakenUp {
 impl From<Outcome> for TakenUp {
     fn from(outcome: Outcome) -> Self {
         Self { outcome, ignored: Vec::new() }
-    }
-}
-
-/// A question that is provably ours and about this call, with all answers that are known.
-struct Put {
-    question: Question,
-    token: String,
-    answers: Vec<ResponsePart>,
-}
-
-impl Put {
-    fn request(&self) -> ApprovalRequest {
-        ApprovalRequest { approval_token: Some(self.token.clone()), ..self.question.request.clone() }
     }
 }
 
@@ -87,15 +62,17 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 Ok(entry) => entry,
                 Err(error) => return self.still_waiting(call, name, said, &error, started).await,
             };
-            let asked = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
-            let own = entry.filter(|entry| entry.call == asked);
+            let own = entry.filter(|entry| entry.is_of(call));
             if let Some(entry) = &own
                 && !matches!(entry.stage, Stage::Waiting)
             {
                 let turn = Turn { entry: own.clone(), ..Turn::first(name.clone(), true) };
-                return self.elsewhere(call, &turn, entry.clone(), started).await.into();
+                return match self.elsewhere(call, &turn, entry.clone(), started).await {
+                    Elsewhere::Over(outcome) => (*outcome).into(),
+                    Elsewhere::Abandoned(entry) => self.run_again(call, name, *entry, started).await.into(),
+                };
             }
-            let put = match self.put(call, said, own.as_ref()) {
+            let put = match self.shared.put(self.conversation, call, said, own.as_ref()) {
                 Ok(put) => put,
                 Err(why) => return self.ask_anew(call, name, own, &why, started).await,
             };
@@ -105,50 +82,6 @@ impl<E: ToolExecutor> Desk<'_, E> {
         }
         let message = "it kept being changed by others while it was taken up; take the session up again";
         self.unfinished(call, message.to_owned(), started).into()
-    }
-
-    /// What was asked about the call. Errors: nothing that is provably ours, or something about another call.
-    fn put(&self, call: &ToolCall, said: Said<'_>, entry: Option<&Entry>) -> Result<Put, String> {
-        let keys = self.shared.services.keys.as_ref();
-        let noted = match entry.and_then(|entry| Some((entry, entry.question(keys)?))) {
-            None => None,
-            Some((entry, Ok((question, token)))) => {
-                Some(Put { question, token: token.to_owned(), answers: entry.answers() })
-            }
-            Some((_, Err(error))) => return Err(error.to_string()),
-        };
-        let put = match (said.request, noted) {
-            (None, None) => return Err("nobody was asked about it".to_owned()),
-            (None, Some(noted)) => noted,
-            (Some(request), noted) => {
-                let question = Question::open(request, keys).map_err(|error| error.to_string())?;
-                let token = request.approval_token.clone().unwrap_or_default();
-                match noted {
-                    Some(noted) if noted.token == token => {
-                        let mut answers = noted.answers;
-                        let new = |answer: &&ResponsePart| !answers.contains(answer);
-                        let new: Vec<_> = said.answers.iter().filter(new).cloned().collect();
-                        answers.extend(new);
-                        Put { question, token, answers }
-                    }
-                    // It was asked anew since: what the history has are answers to an older question.
-                    Some(noted) if noted.question.asked_at >= question.asked_at => noted,
-                    _ => Put { question, token, answers: said.answers.to_vec() },
-                }
-            }
-        };
-        let Question { request, conversation, tenant: of, call: asked, .. } = &put.question;
-        let is = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
-        if conversation != self.conversation {
-            return Err("it was asked in another conversation".to_owned());
-        }
-        if !json::equal(of, &tenant(call)) {
-            return Err("it was asked for another tenant".to_owned());
-        }
-        if request.tool_call_id != call.id || *asked != is {
-            return Err("the call was changed since it was asked about".to_owned());
-        }
-        Ok(put)
     }
 
     /// What becomes of a call by the answers so far; nothing where others changed what is known of it meanwhile.
@@ -163,22 +96,17 @@ impl<E: ToolExecutor> Desk<'_, E> {
         said: Said<'_>,
         started: Instant,
     ) -> Option<TakenUp> {
-        let services = &self.shared.services;
-        let accepts =
-            |answer: &ResponsePart| services.accepts_answer.as_ref().is_some_and(|accepts| accepts(answer));
-        let (standing, ignored) =
-            tally(&put.question, &put.token, &put.answers, services.keys.as_ref(), &accepts);
+        let (standing, ignored) = self.shared.standing(&put);
         let now = self.shared.clock.now();
         let with = |outcome: Outcome| Some(TakenUp { outcome, ignored: ignored.clone() });
-        let early = put.question.asked_at.checked_sub(SKEW).is_ok_and(|earliest| now < earliest);
-        let expired = put.question.expires_at().is_some_and(|expires| now >= expires);
-        let open = matches!(standing, Standing::Open { .. });
-        if self.state.halted().is_none() && (early || open && !expired) {
+        let early = put.is_early(now);
+        let decision = verdict(&put.question, &standing, put.is_expired(now)).filter(|_| !early);
+        if self.state.halted().is_none() && decision.is_none() {
             let why = early.then(|| "it was asked later than the clock says it is now".to_owned());
             return with(self.waiting(call, put.request(), why));
         }
         // Answers are noted before anything is done about them.
-        let entry = match self.note(ledger, call, name, own, &put, said, &ignored).await {
+        let entry = match self.shared.note(ledger, call, name, own, &put, said, &ignored).await {
             Ok(Some(entry)) => entry,
             Ok(None) => return None,
             Err(error) => {
@@ -194,22 +122,14 @@ impl<E: ToolExecutor> Desk<'_, E> {
             let reason = refusal(&put.question, reason_code::CANCELLED, &[], None);
             return with(self.denied(call, &turn, Effect::Halt, reason, started).await);
         }
-        let denies = match &standing {
-            Standing::Denied { by, reason } => {
-                Some((by.clone(), reason.clone(), reason_code::APPROVAL_DENIED, Effect::Deny))
-            }
-            Standing::Cancelled { by, reason } => {
-                Some((by.clone(), reason.clone(), reason_code::CANCELLED, Effect::Halt))
-            }
-            _ if expired => Some((Vec::new(), None, reason_code::APPROVAL_EXPIRED, Effect::Deny)),
-            _ => None,
-        };
-        if let Some((by, reason, code, effect)) = denies {
-            let decision = decision_of(&put.question, false, code, reason.clone(), by.clone());
-            self.tell_decision(ledger, &turn.name, &decision).await;
-            let reason = refusal(&put.question, code, &by, reason);
+        let decision = decision?;
+        self.shared.tell_decision(ledger, &turn.name, &decision).await;
+        if !decision.approved {
+            let cancelled = decision.code == reason_code::CANCELLED;
+            let effect = if cancelled { Effect::Halt } else { Effect::Deny };
+            let reason = refusal(&put.question, &decision.code, &decision.by, decision.reason);
             let mut outcome = self.denied(call, &turn, effect, reason, started).await;
-            if code == reason_code::CANCELLED && outcome.outcome == OutcomeKind::Halted {
+            if cancelled && outcome.outcome == OutcomeKind::Halted {
                 outcome.outcome = OutcomeKind::Aborted;
                 let _ = ledger.settle(&turn.name, &turn.entry(call), &outcome).await;
             }
@@ -218,44 +138,6 @@ impl<E: ToolExecutor> Desk<'_, E> {
         self.approved(ledger, call, turn, put.question, standing, started)
             .await
             .map(|outcome| TakenUp { outcome, ignored })
-    }
-
-    /// Notes the question and the answers that count, where the ledger does not have them; gives back what it then has.
-    #[expect(clippy::too_many_arguments, reason = "one call with all that is known of it, on its only way")]
-    async fn note(
-        &self,
-        ledger: &Ledger<'_>,
-        call: &ToolCall,
-        name: &Name,
-        own: Option<Entry>,
-        put: &Put,
-        said: Said<'_>,
-        ignored: &[Ignored],
-    ) -> Result<Option<Entry>, LedgerError> {
-        let keys = self.shared.services.keys.as_ref();
-        let known = own.as_ref().and_then(|entry| entry.request.as_ref()?.approval_token.as_ref());
-        if known != Some(&put.token) {
-            let fresh = Entry::new(&call.id, &call.tool, put.question.call);
-            let noted = ledger.ask(name, &fresh, &put.question, &put.request(), keys, false).await?;
-            match noted {
-                Ok(request) if request.approval_token.as_ref() == Some(&put.token) => {}
-                // Another call, or another question, was quicker.
-                _ => return Ok(None),
-            }
-        }
-        if said.answers.is_empty() && own.is_some() {
-            return Ok(own);
-        }
-        let counts = |place: &usize| !ignored.iter().any(|ignored| ignored.place == *place);
-        let counting = put.answers.iter().enumerate().filter(|(place, _)| counts(place));
-        for (_, answer) in counting {
-            match ledger.answer(name, answer).await {
-                Ok(_) => {}
-                Err(LedgerError::Refused(_)) => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-        ledger.find(name).await
     }
 
     /// A call to which people said yes, or which they answered themselves.
@@ -268,9 +150,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
         standing: Standing,
         started: Instant,
     ) -> Option<Outcome> {
-        let (by, given, output, reason) = match standing {
-            Standing::Approved { by, edited, reason } => (by, edited, None, reason),
-            Standing::Answered { by, output } => (by, None, Some(output), None),
+        let (by, given, output) = match standing {
+            Standing::Approved { by, edited, .. } => (by, edited, None),
+            Standing::Answered { by, output } => (by, None, Some(output)),
             Standing::Open { .. } | Standing::Denied { .. } | Standing::Cancelled { .. } => return None,
         };
         let mut base = match &question.edited {
@@ -303,15 +185,20 @@ impl<E: ToolExecutor> Desk<'_, E> {
             edited: turn.edited.is_some(),
             used_once_by: ledger.used_once_by(),
         });
-        let code = if output.is_some() { reason_code::ANSWERED } else { reason_code::APPROVED };
-        let decision = decision_of(&question, true, code, reason, by.clone());
-        self.tell_decision(ledger, &turn.name, &decision).await;
         if let Some(reason) = self.unfit(&base) {
+            if turn.holds_claim {
+                return None;
+            }
             return Some(self.denied(call, &turn, Effect::Invalid, reason, started).await);
         }
         let held = Held { limits: &[], permits: &turn.permits };
         let kernel = self.kernel();
         let decided = kernel.decide_holding(&base, self.state, held);
+        if turn.holds_claim && !decided.is_permitted() {
+            return None;
+        }
+        // A person's own result is no yes to run the tool later.
+        let remembers = given.is_none() && output.is_none();
         let ended = match output {
             Some(output) if decided.is_permitted() => {
                 self.execute.give(&base, decided, &turn, output, self.state, started).await
@@ -320,7 +207,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         };
         match ended {
             Ok(outcome) => {
-                if given.is_none() && outcome.approved.is_some() {
+                if remembers && outcome.approved.is_some() {
                     self.remember(ledger, call, &question, &by).await;
                 }
                 Some(self.over(call, &turn, outcome).await)
@@ -335,52 +222,43 @@ impl<E: ToolExecutor> Desk<'_, E> {
         }
     }
 
-    /// The arguments as a person changed them. Errors: they can't be taken.
-    fn edit(&self, call: &ToolCall, question: &Question, given: &Value) -> Result<Value, Reason> {
-        let kernel = self.kernel();
-        let decided = kernel.decide(call, self.state);
-        let real = decided.input();
-        let fail = |message: String| Reason {
-            policy: question.request.policies.first().cloned(),
-            code: reason_code::SCHEMA_VIOLATION.to_owned(),
-            message: format!("the arguments that a person gave it can't be used: {message}"),
+    /// A call that may run twice, and whose first run nobody came back from: it runs as people let it run then. Where they or
+    /// the rules do not any more, it stays unknown how it ended.
+    pub(super) async fn run_again(
+        &mut self,
+        call: &ToolCall,
+        name: &Name,
+        entry: Entry,
+        started: Instant,
+    ) -> Outcome {
+        let question = match entry.question(self.shared.services.keys.as_ref()) {
+            Some(Ok((question, token))) => {
+                Some(Put { token: token.to_owned(), answers: entry.answers(), question })
+            }
+            Some(Err(_)) => return self.unfinished(call, NOT_AGAIN.to_owned(), started),
+            None => None,
         };
-        if json::digest(real).to_string() != question.request.input_digest {
-            return Err(fail("what was asked about is made in other forms by now".to_owned()));
-        }
-        let allowed = question.editable();
-        let allowed: Vec<_> = allowed.iter().map(Vec::as_slice).collect();
-        let input = edited(real, &question.request.input, given, &allowed)
-            .map_err(|error| fail(error.to_string()))?;
-        let call = call.with_input(input);
-        kernel.fits_edits(&call, &question.askers).map_err(fail)?;
-        let formed = kernel.decide(&call, self.state);
-        if !json::equal(formed.input(), &call.input) {
-            return Err(fail("a policy gives them another form than the person has seen".to_owned()));
-        }
-        Ok(call.input)
-    }
-
-    /// Why an approved call does not fit its tool any more.
-    fn unfit(&self, call: &ToolCall) -> Option<Reason> {
-        let tools = self.execute.kernel.tools;
-        let fail =
-            |code: &str, message: String| Some(Reason { policy: None, code: code.to_owned(), message });
-        if tools.is_empty() {
-            return None;
-        }
-        let Some(tool) = tools.get(call) else {
-            let message = format!("there is no tool `{}` any more", call.tool);
-            return fail(reason_code::SCHEMA_UNAVAILABLE, message);
+        let turn = Turn { holds_claim: true, entry: Some(entry), ..Turn::first(name.clone(), true) };
+        let outcome = match question {
+            Some(put) => {
+                let (standing, _) = self.shared.standing(&put);
+                let ledger = self.shared.services.ledger(&*self.shared.clock);
+                self.approved(&ledger, call, turn, put.question, standing, started).await
+            }
+            None => {
+                let decision = self.execute.kernel.decide(call, self.state);
+                match decision.is_permitted() {
+                    true => match self.run(call, decision, &turn, started).await {
+                        Ok(outcome) => Some(self.over(call, &turn, outcome).await),
+                        Err(_) => None,
+                    },
+                    false => None,
+                }
+            }
         };
-        let Some(Ok(schema)) = &tool.schema else { return None };
-        let input = self.execute.kernel.decide(call, self.state);
-        match schema.check(input.input()) {
-            Ok(()) => None,
-            Err(violations) => fail(
-                reason_code::SCHEMA_VIOLATION,
-                format!("the tool takes other arguments by now: {}", crate::schema::summary(&violations)),
-            ),
+        match outcome {
+            Some(outcome) => outcome,
+            None => self.unfinished(call, NOT_AGAIN.to_owned(), started),
         }
     }
 
@@ -410,15 +288,6 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 permit: permit.clone(),
             };
             let _ = ledger.keep_grant(&key.name(), &grant).await;
-        }
-    }
-
-    async fn tell_decision(&self, ledger: &Ledger<'_>, name: &Name, decision: &ApprovalDecision) {
-        if ledger.tell_once(name, true).await.unwrap_or(true) {
-            self.shared.tell(|observer| match decision.approved {
-                true => observer.on_approved(decision),
-                false => observer.on_denied(decision),
-            });
         }
     }
 
@@ -474,36 +343,4 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
         }
     }
-}
-
-fn decision_of(
-    question: &Question,
-    approved: bool,
-    code: &str,
-    reason: Option<String>,
-    by: Vec<String>,
-) -> ApprovalDecision {
-    let ApprovalRequest { approval_id, tool_call_id, tool_name, policies, .. } = question.request.clone();
-    ApprovalDecision {
-        approval_id,
-        tool_call_id,
-        tool_name,
-        policies,
-        approved,
-        code: code.to_owned(),
-        reason,
-        by,
-    }
-}
-
-/// What the agent is told of a call that people did not let run.
-fn refusal(question: &Question, code: &str, by: &[String], said: Option<String>) -> Reason {
-    let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
-    let why = said.filter(|said| !said.is_empty()).map(|said| format!(": {said}")).unwrap_or_default();
-    let message = match code {
-        reason_code::CANCELLED => format!("{who} ended the run{why}"),
-        reason_code::APPROVAL_EXPIRED => "nobody answered in time, and the question has lapsed".to_owned(),
-        _ => format!("{who} denied this call{why}"),
-    };
-    Reason { policy: question.request.policies.first().cloned(), code: code.to_owned(), message }
 }

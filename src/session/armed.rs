@@ -123,11 +123,12 @@ impl<E: ToolExecutor> Armed<E> {
         if let Err(Ending::Aborted { reason }) = session.requested(&calls) {
             session.state.halt(&reason);
         }
+        let seen = session.see_recorded().await;
         let (layers, conversation) = (session.layers(), session.conversation());
         let names: Vec<String> = calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
         let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
         for (call, name) in calls.into_iter().zip(names) {
-            let turn = desk.prepare(call.clone(), name).await;
+            let turn = desk.prepare(call.clone(), name, &seen).await;
             told.push((call, turn));
         }
         let kernel = desk.kernel();
@@ -157,12 +158,13 @@ impl<E: ToolExecutor> Armed<E> {
             None => session.state.name_occurrence(&asked.id),
         };
         let waits = made.iter().any(|(_, outcome)| outcome.outcome == OutcomeKind::Suspended);
+        let seen = session.see_recorded().await;
         let (layers, conversation) = (session.layers(), session.conversation());
         let name = session.name.clone();
         let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
         let turn = match turn {
             Some(turn) => turn,
-            None => desk.prepare(asked.clone(), occurrence).await,
+            None => desk.prepare(asked.clone(), occurrence, &seen).await,
         };
         let outcome = desk.put_through(&turn, waits, started).await;
         let outcome = desk.report(name.as_deref(), outcome);
@@ -177,7 +179,7 @@ impl<E: ToolExecutor> Armed<E> {
     pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
         let mut driven = self.inner.driven.lock().await;
         let Driven { session, told, made } = &mut *driven;
-        session.see(history).await?;
+        session.see(history, true).await?;
         let mut outcomes = Vec::new();
         let mut settled = Vec::new();
         for found in session.new_calls(history) {

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::answered::Said;
 use super::hooking::{Hooked, Hooks};
+use super::judged::Said;
 use super::spending::Spending;
 use super::told::Telling;
-use crate::approval::{Entry, LedgerError, Name, Question, Stage};
+use crate::approval::{Entry, LedgerError, Name, Stage};
 use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::execution::{Execute, Stopped, Turn};
-use crate::host::{ToolExecutor, ToolSpan, guarded};
+use crate::host::{StoreError, ToolExecutor, ToolSpan, guarded};
 use crate::kernel::{Decision, Effect, Ended, Kernel};
 use crate::middleware::{AtBound, Used};
 
@@ -44,6 +44,14 @@ pub(super) enum Known {
     Unknown(Name, LedgerError),
 }
 
+/// What came of a call that someone else took up.
+pub(super) enum Elsewhere {
+    /// It is over, or nobody knows how it ended.
+    Over(Box<Outcome>),
+    /// They never came back, and it may run twice: it is this one's now.
+    Abandoned(Box<Entry>),
+}
+
 impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// What decides.
     pub(super) fn kernel(&self) -> Kernel<'d> {
@@ -71,8 +79,8 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     ) -> Result<Outcome, Stopped> {
         let spending = self.spending();
         let mut taken = None;
-        // What is refused anyway takes nothing.
-        if decision.effect() < Effect::Invalid {
+        // What is refused anyway takes nothing; what is run again was counted when it was run first.
+        if decision.effect() < Effect::Invalid && !turn.holds_claim {
             let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
             match spending.take(self.state, one, |_| true).await {
                 Ok(counted) => taken = Some(counted),
@@ -114,17 +122,25 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     }
 
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
-    pub(super) async fn look_up(&mut self, call: &ToolCall, occurrence: String) -> Known {
+    /// `seen`: whether the store said what the session has seen.
+    pub(super) async fn look_up(
+        &mut self,
+        call: &ToolCall,
+        occurrence: String,
+        seen: &Result<(), StoreError>,
+    ) -> Known {
         let mut name = self.name(occurrence);
         if !self.recorded {
             return Known::New(name);
         }
+        if let Err(error) = seen {
+            return Known::Unknown(name, error.clone().into());
+        }
         let ledger = self.shared.services.ledger(&*self.shared.clock);
-        let asked = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         loop {
             match ledger.find(&name).await {
                 Ok(None) => return Known::New(name),
-                Ok(Some(entry)) if entry.call == asked => return Known::Earlier(name),
+                Ok(Some(entry)) if entry.is_of(call) => return Known::Earlier(name),
                 Ok(Some(_)) => name.occurrence = self.state.name_occurrence(&call.id),
                 Err(error) => return Known::Unknown(name, error),
             }
@@ -136,8 +152,10 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         match known {
             Known::Unknown(name, error) => {
                 let turn = Turn::first(name, false);
-                let reason = unreachable_store(&error.to_string());
-                self.denied(call, &turn, Effect::Deny, reason, started).await
+                let mut decision = self.execute.kernel.decide(call, self.state);
+                decision.refuse(Effect::Deny, unreachable_store(&error.to_string()), None);
+                // It is not noted as its end: for all that is known the call may have run, or waits with its answer.
+                self.execute.refuse(call, decision, &turn, self.state, started).await
             }
             Known::Earlier(name) | Known::New(name) => {
                 self.take_up(call, &name, Said::default(), started).await.outcome
@@ -164,7 +182,10 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         let turn = Turn { asked: hooked.asked.clone(), ..Turn::first(name, once) };
         match self.run(call, decision, &turn, started).await {
             Ok(outcome) => self.over(call, &turn, outcome).await,
-            Err(Stopped::Elsewhere(entry)) => self.elsewhere(call, &turn, *entry, started).await,
+            Err(Stopped::Elsewhere(entry)) => match self.elsewhere(call, &turn, *entry, started).await {
+                Elsewhere::Over(outcome) => *outcome,
+                Elsewhere::Abandoned(entry) => self.run_again(call, &turn.name, *entry, started).await,
+            },
             Err(Stopped::Ledger(error)) => {
                 let reason = unreachable_store(&error.to_string());
                 self.denied(call, &turn, Effect::Deny, reason, started).await
@@ -185,6 +206,12 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
 
     async fn note_end(&self, call: &ToolCall, turn: &Turn, outcome: &Outcome) {
         let ledger = self.shared.services.ledger(&*self.shared.clock);
+        // A call that the ledger has as over is one whose traces in the session are kept: the other way round, a process that
+        // ends in between would lose them.
+        let kept = match self.recorded {
+            true => self.keep_what_was_seen().await,
+            false => Ok(()),
+        };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
                 let name = Name { occurrence: occurrence_of(request), ..turn.name.clone() };
@@ -193,10 +220,16 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                     self.shared.tell(|observer| observer.on_request(request));
                 }
             }
-        } else if turn.is_claimed() || turn.entry.is_some() || self.recorded {
+        } else if kept.is_ok() && (turn.is_claimed() || turn.entry.is_some() || self.recorded) {
             // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
             let _ = ledger.settle(&turn.name, &turn.entry(call), outcome).await;
         }
+    }
+
+    /// Without which calls came: every call has an entry of its own, and the list would grow with each.
+    async fn keep_what_was_seen(&self) -> Result<(), StoreError> {
+        let state = self.state.clone().without_occurrences();
+        self.shared.keep_in_store(self.conversation, &state).await
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.
@@ -214,37 +247,44 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         self.over(call, turn, outcome).await
     }
 
-    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows.
+    /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows; one that may
+    /// run twice is then claimed anew.
     pub(super) async fn elsewhere(
         &mut self,
         call: &ToolCall,
         turn: &Turn,
         mut entry: Entry,
         started: Instant,
-    ) -> Outcome {
+    ) -> Elsewhere {
+        let over = |outcome: Outcome| Elsewhere::Over(Box::new(outcome));
         let clock = &*self.shared.clock;
         let ledger = self.shared.services.ledger(clock);
         let mut waited = Duration::ZERO;
         loop {
             match entry.stage {
-                Stage::Settled { outcome, .. } => return Outcome { replayed: true, ..*outcome },
+                Stage::Settled { outcome, .. } => return over(Outcome { replayed: true, ..*outcome }),
                 Stage::Claimed { at } if waited >= OTHERS_PATIENCE => {
                     let tool = self.execute.kernel.tools.get(call);
                     if tool.is_some_and(|tool| tool.idempotent)
                         && ledger.reclaim(&turn.name, at).await == Ok(true)
                     {
-                        return self.once_more(call, turn, started).await;
+                        return Elsewhere::Abandoned(Box::new(entry));
                     }
                     let message = format!(
                         "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
                          taken effect"
                     );
-                    return self.unfinished(call, message, started);
+                    if self.recorded {
+                        // Nor is it known what it has left in the session.
+                        self.state.distrust();
+                        let _ = self.keep_what_was_seen().await;
+                    }
+                    return over(self.unfinished(call, message, started));
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < OTHERS_PATIENCE => {}
                 Stage::Claimed { .. } | Stage::Waiting => {
                     let message = "its question was answered otherwise meanwhile; take the session up again";
-                    return self.unfinished(call, message.to_owned(), started);
+                    return over(self.unfinished(call, message.to_owned(), started));
                 }
             }
             clock.sleep(LOOK_AGAIN).await;
@@ -253,20 +293,9 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                 Ok(Some(found)) => entry = found,
                 Ok(None) | Err(_) => {
                     let message = "it is not known whether it ran: the store does not say".to_owned();
-                    return self.unfinished(call, message, started);
+                    return over(self.unfinished(call, message, started));
                 }
             }
-        }
-    }
-
-    /// A call that may run twice, whose first run nobody came back from.
-    async fn once_more(&mut self, call: &ToolCall, turn: &Turn, started: Instant) -> Outcome {
-        let again = Turn { entry: turn.entry.clone(), ..Turn::first(turn.name.clone(), false) };
-        let held = crate::kernel::Held { limits: &[], permits: &turn.permits };
-        let decision = self.execute.kernel.decide_holding(call, self.state, held);
-        match self.run(call, decision, &again, started).await {
-            Ok(outcome) => self.over(call, turn, outcome).await,
-            Err(_) => self.unfinished(call, "its store does not answer".to_owned(), started),
         }
     }
 

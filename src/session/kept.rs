@@ -5,11 +5,12 @@
 
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::{Session, Shared};
+use crate::approval::LedgerError;
 use crate::call::SessionState;
 use crate::host::{RecordKey, StoreError, Write, in_time};
-use crate::json::{self, Digest};
-use crate::message::{Content, History, StatePart};
+use crate::json;
+use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
 
 /// The space of sessions in a store.
@@ -17,29 +18,37 @@ const SESSIONS: &str = "sessions";
 /// How often a write is tried again when others were quicker.
 const TRIES: usize = 16;
 
-/// The digest of all settled calls of a history: their names, arguments and results.
-fn settled_calls(history: &History) -> Digest {
-    let settled = history.occurrences().into_iter().filter_map(|call| {
-        let result = call.result?;
-        Some(json!([call.call.id, call.call.name, call.digest.to_string(), result.output.text()]))
+/// All calls of a history: their names, arguments and results. Before a round, without the new ones that it is for. Calls that
+/// wait count, so that one which ran does not pass for one that did not when its result is taken away.
+fn known_calls(history: &History, before_round: bool) -> Vec<Value> {
+    let calls = history.occurrences();
+    let last = calls.last().map(|call| call.round);
+    let is_new = |call: &Occurrence<'_>| {
+        before_round && Some(call.round) == last && call.result.is_none() && call.request.is_none()
+    };
+    let known = calls.iter().filter(|call| !is_new(call)).map(|call| {
+        let result = call.result.map(|result| result.output.text());
+        json!([call.call.id, call.call.name, call.digest.to_string(), result])
     });
-    json::digest(&settled.collect::<Vec<_>>().into())
+    known.collect()
 }
 
-fn content(conversation: &str, calls: Digest, state: &Value) -> Value {
-    json!([conversation, calls.to_string(), state])
+/// What a session is sealed over.
+fn content(conversation: &str, calls: Vec<Value>, state: &Value) -> Value {
+    json!([conversation, json::digest(&calls.into()).to_string(), state])
 }
 
 impl Shared {
     /// What the session has seen by what its history says, and its store. Without keys a history is not believed; with keys,
-    /// one that has settled or asked calls and no unbroken seal leaves open what was seen, unless the store knows.
+    /// one that has calls and no unbroken seal leaves open what was seen, unless the store knows.
     pub(super) async fn seen(
         &self,
         conversation: &str,
         history: &History,
+        before_round: bool,
     ) -> Result<SessionState, StoreError> {
         let mut state = match &self.services.keys {
-            Some(_) => self.sealed_in(conversation, history),
+            Some(_) => self.sealed_in(conversation, history, before_round),
             None => Some(SessionState::default()),
         };
         if self.services.store.is_shared()
@@ -50,11 +59,19 @@ impl Shared {
                 None => state = Some(kept),
             }
         }
-        let mut state = state.unwrap_or_else(|| {
-            let mut unknown = SessionState::default();
-            unknown.distrust();
-            unknown
-        });
+        let mut state = match state {
+            // No call of the run before waits: this is another run.
+            Some(mut state) if !state.is_suspended() => {
+                state.begin_anew();
+                state
+            }
+            Some(state) => state,
+            None => {
+                let mut unknown = SessionState::default();
+                unknown.distrust();
+                unknown
+            }
+        };
         let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
         let occurrences = history.occurrences();
         for call in &occurrences {
@@ -66,10 +83,10 @@ impl Shared {
         Ok(state)
     }
 
-    /// Nothing where the history has calls that were settled or asked about, and no seal that fits them.
-    fn sealed_in(&self, conversation: &str, history: &History) -> Option<SessionState> {
+    /// Nothing where the history has calls and no seal that fits them.
+    fn sealed_in(&self, conversation: &str, history: &History, before_round: bool) -> Option<SessionState> {
         let keys = self.services.keys.as_ref()?;
-        let calls = settled_calls(history);
+        let calls = known_calls(history, before_round);
         let parts = history.messages().iter().flat_map(|message| message.parts());
         let mut states = parts.filter_map(|part| match part.content() {
             Content::State(state) => Some(state),
@@ -80,12 +97,7 @@ impl Shared {
                 keys.verify(Purpose::Session, &content(conversation, calls, state), seal).ok()?;
                 SessionState::of_json(state.clone())
             }
-            // As good as a new history: nothing of it has run, and nobody was asked.
-            None => {
-                let calls = history.occurrences();
-                let untouched = calls.iter().all(|call| call.result.is_none() && call.request.is_none());
-                untouched.then(SessionState::default)
-            }
+            None => calls.is_empty().then(SessionState::default),
         }
     }
 
@@ -97,9 +109,32 @@ impl Shared {
             return;
         }
         let state = state.to_json();
-        let calls = settled_calls(history);
+        let calls = known_calls(history, false);
         let seal = keys.seal(Purpose::Session, &content(conversation, calls, &state));
         history.keep_state(StatePart { state, seal });
+    }
+
+    /// What the store has of the session, for one that has no history.
+    pub(super) async fn seen_in_store(&self, conversation: &str) -> Result<SessionState, StoreError> {
+        let kept = match self.services.store.is_shared() {
+            true => self.kept_in_store(conversation).await?,
+            false => None,
+        };
+        Ok(kept.map(|(state, _)| state.without_occurrences()).unwrap_or_default())
+    }
+
+    /// Notes the session in the store, where that does not know it; says whether it was new.
+    async fn begin_in_store(&self, conversation: &str) -> Result<bool, LedgerError> {
+        if !self.services.store.is_shared() {
+            return Ok(true);
+        }
+        if self.services.ledger(&*self.clock).knows(conversation).await? {
+            return Ok(false);
+        }
+        let value = SessionState::default().to_json();
+        let key = RecordKey { space: SESSIONS, key: conversation };
+        let write = Write { key, value: &value, over: None, forget_at: None };
+        Ok(in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await?)
     }
 
     async fn kept_in_store(&self, conversation: &str) -> Result<Option<(SessionState, u64)>, StoreError> {
@@ -123,20 +158,44 @@ impl Shared {
         }
         for _ in 0..TRIES {
             let kept = self.kept_in_store(conversation).await?;
-            let over = kept.as_ref().map(|(_, version)| *version);
+            let version = kept.as_ref().map(|(_, version)| *version);
             let mut united = state.clone();
             if let Some((kept, _)) = kept {
                 let mut both = kept;
                 both.unite(state);
+                both.set_suspended(state.is_suspended());
                 united = both;
             }
             let value = united.to_json();
             let key = RecordKey { space: SESSIONS, key: conversation };
-            let write = Write { key, value: &value, over, forget_at: None };
+            let write = Write { key, value: &value, over: version, forget_at: None };
             if in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await? {
                 return Ok(());
             }
         }
         Err(StoreError(format!("the session `{conversation}` kept being changed by others")))
+    }
+}
+
+impl Session {
+    /// Begins the session in a store that others share: of several processes one does. Says `false`, and changes nothing, where
+    /// the store knows the session already; it is then for the caller to say whether it is to go on. A store that nobody shares
+    /// knows none.
+    ///
+    /// # Errors
+    /// When the store does not say.
+    pub async fn begin_recorded(&self) -> Result<bool, LedgerError> {
+        self.shared.begin_in_store(&self.conversation()).await
+    }
+
+    /// What a recorded session has seen by what its store says now, which others may have added to.
+    pub(super) async fn see_recorded(&mut self) -> Result<(), StoreError> {
+        if self.recorded {
+            let mut seen = self.shared.seen_in_store(&self.conversation()).await?;
+            // Of two facts of one place the one that is known here stays.
+            seen.unite(&self.state);
+            self.state.unite(&seen);
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,9 @@
 mod answered;
 mod armed;
 mod desk;
+mod fitting;
 mod hooking;
+mod judged;
 mod kept;
 mod resume;
 mod run;
@@ -25,7 +27,7 @@ use serde_json::Value;
 
 use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::execution::{Execute, Services};
-use crate::host::{Clock, Observer, ToolExecutor};
+use crate::host::{Clock, Observer, StoreError, ToolExecutor};
 use crate::kernel::{Decision, Effect, Kernel, Layers};
 use crate::lifecycle::{Ending, Middleware, RunContext};
 use crate::message::{CallPart, Output, ResultPart};
@@ -236,8 +238,12 @@ impl Session {
     }
 
     /// Notes every call in the store before and after it runs, not only those that people are asked about: a call that the
-    /// store knows as settled is told again, and not run; one of which it is not known how it ended is not run either. For this
-    /// the session needs a name, or a `conversationId`.
+    /// store knows as settled is told again, and not run; one of which it is not known how it ended is not run either. What the
+    /// session has seen is kept there with each call, and read again before the next. For this the session needs a name, or a
+    /// `conversationId`, which [`begin`](Self::begin) makes sure that no earlier one had.
+    ///
+    /// A call is known again by its id, its tool, its server and its arguments. Of a call that began and never ended it is not
+    /// known what the session has seen of it, so policies that read the session are undecided from then on.
     #[must_use]
     pub fn recorded(mut self) -> Self {
         self.recorded = true;
@@ -261,10 +267,11 @@ impl Session {
         if let Some(reason) = self.run.aborted() {
             self.state.halt(&reason);
         }
+        let seen = self.see_recorded().await;
         let (layers, conversation) = (self.layers(), self.conversation());
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
-        let turn = desk.prepare(call, occurrence).await;
+        let turn = desk.prepare(call, occurrence, &seen).await;
         let outcome = desk.put_through(&turn, false, started).await;
         desk.report(name.as_deref(), outcome)
     }
@@ -304,13 +311,14 @@ impl Session {
         occurrences: Vec<String>,
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
+        let seen = self.see_recorded().await;
         let (layers, conversation) = (self.layers(), self.conversation());
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
         let kernel = desk.kernel();
         let mut turns = Vec::with_capacity(calls.len());
         for (call, occurrence) in calls.into_iter().zip(occurrences) {
-            turns.push(desk.prepare(call, occurrence).await);
+            turns.push(desk.prepare(call, occurrence, &seen).await);
         }
         let decisions: Vec<Option<Decision<'_>>> =
             turns.iter().map(|turn| decided(&kernel, turn, desk.state)).collect();
@@ -401,8 +409,13 @@ fn one_at_a_time<'c>(kernel: &Kernel<'_>, mut decision: Decision<'c>) -> Decisio
 
 impl<E: ToolExecutor> Desk<'_, E> {
     /// What the ledger and hooks know of a call, before it is decided.
-    async fn prepare(&mut self, call: ToolCall, occurrence: String) -> (Known, Hooked) {
-        let known = self.look_up(&call, occurrence).await;
+    async fn prepare(
+        &mut self,
+        call: ToolCall,
+        occurrence: String,
+        seen: &Result<(), StoreError>,
+    ) -> (Known, Hooked) {
+        let known = self.look_up(&call, occurrence, seen).await;
         let hooked = match known {
             Known::New(_) => self.hooks().before(call).await,
             _ => Hooked::untouched(call),

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::answered::{Said, TakenUp};
+use super::answered::TakenUp;
 use super::desk::Desk;
+use super::judged::{Said, verdict};
 use super::told::Telling;
 use super::{Session, occurrence_name};
-use crate::approval::{Ignored, Name, Question};
-use crate::call::{ApprovalRequest, Outcome, OutcomeKind, ToolCall};
-use crate::host::{StoreError, ToolExecutor};
+use crate::approval::{Ignored, Name, Standing};
+use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
+use crate::host::{StoreError, ToolExecutor, guarded};
 use crate::message::{
-    AnswerError, CallPart, Content, History, Message, Part, Place, RequestPart, ResponsePart, ResultPart,
-    Role, Settlement,
+    AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, ResultPart, Settlement,
 };
 
 /// What came of a round, or of taking a session up again. The history has it already.
@@ -54,6 +54,21 @@ pub(super) struct Found {
     pub(super) name: String,
     pub(super) request: Option<RequestPart>,
     answers: Vec<ResponsePart>,
+    /// The store has an answer that ends the run.
+    noted_ending: bool,
+}
+
+impl Found {
+    /// What the call is called in the ledger.
+    fn name_in(&self, conversation: &str) -> Name {
+        let asked = self.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
+        Name { conversation: conversation.to_owned(), occurrence: asked.unwrap_or(&self.name).to_owned() }
+    }
+
+    /// Whether someone answered that the run is to end. Whether that counts is seen when the call is taken up.
+    fn cancels(&self) -> bool {
+        self.noted_ending || self.answers.iter().any(|answer| answer.cancel)
+    }
 }
 
 impl Session {
@@ -71,40 +86,41 @@ impl Session {
         history: &mut History,
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
-        self.see(history).await?;
-        let found = self.unsettled(history);
-        if found.is_empty() && history.messages().last().is_some_and(begins_run) {
-            self.state.begin_run();
-        }
+        self.see(history, false).await?;
+        let mut found = self.unsettled(history);
+        self.add_noted_endings(&mut found).await;
         let unknown = unknown_answers(history, &found);
         let layers = self.layers();
         let conversation = self.conversation();
         let name = self.name.clone();
-        let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
+        let calls: BTreeMap<Place, ToolCall> =
+            found.iter().map(|found| (found.place, of_history(&self.calls, found))).collect();
         let mut desk = self.desk(&layers, &conversation, executor);
         desk.recorded = false;
         let telling = desk.telling.clone();
         let mut round = Round { outcomes: Vec::new(), ignored: unknown };
         let mut settled = Vec::new();
-        for (found, call) in found.iter().zip(calls) {
+        let mut outcomes: BTreeMap<Place, Outcome> = BTreeMap::new();
+        // Where a person ends the run, none of its other calls runs, wherever it stands.
+        let (ending, others): (Vec<_>, Vec<_>) = found.iter().partition(|found| found.cancels());
+        for found in ending.into_iter().chain(others) {
             let started = Instant::now();
-            let occurrence =
-                found.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
-            let name_of = Name {
-                conversation: conversation.clone(),
-                occurrence: occurrence.unwrap_or(&found.name).to_owned(),
-            };
+            let Some(call) = calls.get(&found.place) else { continue };
+            let name_of = found.name_in(&conversation);
             let said = Said { request: found.request.as_ref(), answers: &found.answers };
             let TakenUp { outcome, ignored } = match &found.request {
-                Some(_) => desk.take_up(&call, &name_of, said, started).await,
-                None => desk.never_asked(&call, &name_of, started).await.into(),
+                Some(_) => desk.take_up(call, &name_of, said, started).await,
+                None => desk.never_asked(call, &name_of, started).await.into(),
             };
-            let outcome = desk.report(name.as_deref(), outcome);
             round.ignored.extend(ignored);
+            outcomes.insert(found.place, desk.report(name.as_deref(), outcome));
+        }
+        for found in &found {
+            let Some(outcome) = outcomes.remove(&found.place) else { continue };
             put(history, found, &outcome, &telling, &mut settled)?;
             round.outcomes.push(outcome);
         }
-        history.append_results(settled)?;
+        settle(history, settled)?;
         // What stopped the run that these calls were of does not stop the next one.
         if self.state.halted().is_some() && !round.outcomes.iter().any(|outcome| stops(outcome.outcome)) {
             self.state.begin_anew();
@@ -120,7 +136,7 @@ impl Session {
         history: &mut History,
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
-        self.see(history).await?;
+        self.see(history, true).await?;
         let found = self.new_calls(history);
         let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
         let names = found.iter().map(|found| found.name.clone()).collect();
@@ -129,9 +145,53 @@ impl Session {
         for (found, outcome) in found.iter().zip(&outcomes) {
             put(history, found, outcome, &self.telling, &mut settled)?;
         }
-        history.append_results(settled)?;
+        settle(history, settled)?;
         self.keep(history).await;
         Ok(Round { outcomes, ignored: Vec::new() })
+    }
+
+    /// Tells observers what people decided, by the answers of a history, without running anything: for agents whose tools are
+    /// run elsewhere. Only answers count that would count in [`resume`](Self::resume), to calls that have no result. Gives what
+    /// was told now; each decision is told once, also by a later `resume`, as far as the store reaches.
+    pub async fn notify_decisions(&self, history: &History) -> Vec<ApprovalDecision> {
+        let mut told = Vec::new();
+        for found in self.unsettled(history).iter().filter(|found| found.request.is_some()) {
+            // Whoever fails here tells nothing.
+            told.extend(guarded(self.notify_of(found)).await.ok().flatten());
+        }
+        told
+    }
+
+    async fn notify_of(&self, found: &Found) -> Option<ApprovalDecision> {
+        let conversation = self.conversation();
+        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let call = of_history(&self.calls, found);
+        let name = found.name_in(&conversation);
+        let said = Said { request: found.request.as_ref(), answers: &found.answers };
+        let known = ledger.find(&name).await.ok().flatten().filter(|entry| entry.is_of(&call));
+        let put = self.shared.put(&conversation, &call, said, known.as_ref()).ok()?;
+        let (standing, ignored) = self.shared.standing(&put);
+        let now = self.shared.clock.now();
+        if matches!(standing, Standing::Open { .. }) || put.is_early(now) {
+            return None;
+        }
+        let decision = verdict(&put.question, &standing, put.is_expired(now))?;
+        // It is noted, so that the store knows to whom it was told.
+        let _ = self.shared.note(&ledger, &call, &name, known, &put, said, &ignored).await;
+        self.shared.tell_decision(&ledger, &name, &decision).await.then_some(decision)
+    }
+
+    /// Notes which calls were answered in the store in a way that ends the run. A store that does not answer now is asked again
+    /// for each call.
+    async fn add_noted_endings(&self, found: &mut [Found]) {
+        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let conversation = self.conversation();
+        for found in found.iter_mut().filter(|found| found.request.is_some()) {
+            let name = found.name_in(&conversation);
+            let known = guarded(ledger.find(&name)).await.ok().and_then(Result::ok);
+            let answers = known.flatten().map(|entry| entry.answers()).unwrap_or_default();
+            found.noted_ending = answers.iter().any(|answer| answer.cancel);
+        }
     }
 
     /// The calls of the model's last messages that have neither result nor question.
@@ -146,25 +206,26 @@ impl Session {
     }
 
     /// What the session has seen by its history, and by what it has seen itself so far.
-    pub(super) async fn see(&mut self, history: &History) -> Result<(), StoreError> {
+    pub(super) async fn see(&mut self, history: &History, before_round: bool) -> Result<(), StoreError> {
         if self.has_seen {
             return Ok(());
         }
-        let seen = self.shared.seen(&self.conversation(), history).await?;
+        let seen = self.shared.seen(&self.conversation(), history, before_round).await?;
         self.state.unite(&seen);
         self.has_seen = true;
         Ok(())
     }
 
     /// Keeps what the session has seen. A store that does not answer now is asked again after the next round.
-    pub(super) async fn keep(&self, history: &mut History) {
+    pub(super) async fn keep(&mut self, history: &mut History) {
         let conversation = self.conversation();
+        self.state.set_suspended(history.calls_without_result().iter().any(|call| call.request.is_some()));
         self.shared.seal_into(&conversation, history, &self.state);
         let _ = self.shared.keep_in_store(&conversation, &self.state).await;
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.
-    pub(super) fn unsettled(&self, history: &History) -> Vec<Found> {
+    fn unsettled(&self, history: &History) -> Vec<Found> {
         let mut names: BTreeMap<&str, u64> = BTreeMap::new();
         let occurrences = history.occurrences();
         let mut found = Vec::new();
@@ -178,6 +239,7 @@ impl Session {
                     name: occurrence_name(&call.call.id, *count),
                     request: call.request.cloned(),
                     answers: call.responses.iter().map(|response| (*response).clone()).collect(),
+                    noted_ending: false,
                 });
             }
         }
@@ -190,9 +252,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// nobody knows how it ended.
     async fn never_asked(&mut self, call: &ToolCall, name: &Name, started: Instant) -> Outcome {
         let ledger = self.shared.services.ledger(&*self.shared.clock);
-        let asked = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         match ledger.find(name).await {
-            Ok(Some(entry)) if entry.call == asked => {
+            Ok(Some(entry)) if entry.is_of(call) => {
                 self.take_up(call, name, Said::default(), started).await.outcome
             }
             _ => {
@@ -233,6 +294,26 @@ pub(super) fn put(
     Ok(())
 }
 
+/// Puts results into the history. Where another call of the same id and round comes first and goes on waiting, a result would
+/// be taken for that one's: it is left to the store, which gives it again when the session is taken up later.
+fn settle(history: &mut History, settled: Vec<Settlement>) -> Result<(), AnswerError> {
+    match history.append_results(settled.clone()) {
+        Err(AnswerError::SharedId { .. }) => {}
+        done => return done,
+    }
+    let mut fit = Vec::new();
+    for one in settled {
+        let mut more = fit.clone();
+        more.push(one);
+        match history.clone().append_results(more.clone()) {
+            Ok(()) => fit = more,
+            Err(AnswerError::SharedId { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    history.append_results(fit)
+}
+
 /// Answers to questions of which no call of the history waits.
 fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
     let heard: Vec<&ResponsePart> = found.iter().flat_map(|found| &found.answers).collect();
@@ -251,12 +332,6 @@ fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
         _ => None,
     });
     unknown.collect()
-}
-
-/// Whether a run begins with this message: the user speaks.
-fn begins_run(message: &Message) -> bool {
-    let of_call = |part: &Part| matches!(part.content(), Content::Result(_) | Content::Response(_));
-    *message.role() == Role::User && !message.parts().iter().any(of_call)
 }
 
 fn stops(kind: OutcomeKind) -> bool {

@@ -74,7 +74,7 @@ impl Session {
     /// before it has begun.
     pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
         if self.progress.ended {
-            self.state.begin_run();
+            self.state.begin_anew();
         }
         self.progress = Progress { session_begun: self.progress.session_begun, ..Progress::default() };
         self.progress.started = Some(Instant::now());

@@ -13,4 +13,4 @@ mod tracked;
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
-pub use open::{OpenError, open};
+pub use open::{OpenError, file_of, open};

@@ -1,10 +1,10 @@
 //! A server with its keys, its tool and its clock, and a client that holds the history.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use callgate::approval::{Question, seal_answer};
-use callgate::call::ApprovalRequest;
-use callgate::host::{ManualClock, StateStore};
+use callgate::approval::{Ledger, Name, Question, seal_answer};
+use callgate::call::{ApprovalDecision, ApprovalRequest};
+use callgate::host::{Clock, ManualClock, Observer, StateStore};
 use callgate::message::{
     Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
     approval_response,
@@ -12,9 +12,11 @@ use callgate::message::{
 use callgate::seal::Keys;
 use callgate::session::Round;
 use callgate::state::MemoryStore;
-use callgate::{Engine, EngineBuilder, Outcome, Session};
+use callgate::tools::ToolDescriptor;
+use callgate::{Engine, Outcome, Session, engine};
 use serde_json::{Value, json};
 
+use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, noon, rules};
 
 /// Refunds above 100 need a person.
@@ -24,8 +26,47 @@ pub const REFUNDS: &str = "policies:
     approval: { message: 'Refund {{ input.amount }}?', expires: 24h }
 ";
 
-pub fn keys() -> Keys {
-    Keys::parse(&"5a".repeat(32)).unwrap()
+/// A server's key, and the one that comes after it.
+pub const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
+pub const NEXT_KEY: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
+
+/// A store that several processes share.
+pub struct Shared;
+
+impl Alteration for Shared {
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+/// What observers are told of questions and decisions, in order.
+#[derive(Clone, Default)]
+pub struct Watcher(Arc<Mutex<Vec<String>>>);
+
+impl Watcher {
+    fn note(&self, what: &str, id: &str) {
+        self.0.lock().unwrap().push(format!("{what} {id}"));
+    }
+
+    pub fn told(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Watcher {
+    fn on_outcome(&self, _: &Outcome) {}
+
+    fn on_request(&self, request: &ApprovalRequest) {
+        self.note("request", &request.approval_id);
+    }
+
+    fn on_approved(&self, decision: &ApprovalDecision) {
+        self.note(&decision.code, &decision.approval_id);
+    }
+
+    fn on_denied(&self, decision: &ApprovalDecision) {
+        self.note(&decision.code, &decision.approval_id);
+    }
 }
 
 /// A server, and the history that its client holds.
@@ -37,8 +78,11 @@ pub struct Scene {
     pub history: History,
     pub context: Value,
     pub conversation: String,
-    /// Each run of the agent is a process of its own, which shares the store and nothing else.
-    pub build: fn(EngineBuilder) -> EngineBuilder,
+    pub keys: Option<String>,
+    pub tools: Vec<ToolDescriptor>,
+    /// Rules below the engine's own.
+    pub layers: Vec<String>,
+    pub watcher: Watcher,
 }
 
 impl Scene {
@@ -52,25 +96,86 @@ impl Scene {
             history: History::default(),
             context: json!({ "principal": "ana", "tenant": "acme" }),
             conversation: "talk".to_owned(),
-            build: |engine| engine,
+            keys: Some(KEY.to_owned()),
+            tools: Vec::new(),
+            layers: Vec::new(),
+            watcher: Watcher::default(),
         }
     }
 
     /// A scene in which the model has asked for one refund.
     pub fn refund(amount: u64) -> Self {
-        let mut scene = Self::new(REFUNDS);
-        scene.model_calls(&[("c1", "refund", json!({ "amount": amount, "note": "late" }))]);
-        scene.round();
+        Self::asked(REFUNDS, json!({ "amount": amount, "note": "late" }))
+    }
+
+    /// A scene in which the model has asked for the same, of a server with keys and of one without.
+    pub fn each(rules: &str, input: &Value) -> [Self; 2] {
+        [Some(KEY.to_owned()), None].map(|keys| {
+            let mut scene = Self { keys, ..Self::new(rules) };
+            scene.ask(input.clone());
+            scene
+        })
+    }
+
+    /// The model asks for a refund, which is put through.
+    pub fn ask(&mut self, input: Value) -> Round {
+        self.model_calls(&[("c1", "refund", input)]);
+        self.round()
+    }
+
+    /// An answer that says yes, to be filled in.
+    pub fn yes(&self) -> ResponsePart {
+        approval_response(self.request().approval_id, true)
+    }
+
+    /// A scene in which the model has asked for one refund, under these rules.
+    pub fn asked(rules: &str, input: Value) -> Self {
+        let mut scene = Self::new(rules);
+        scene.ask(input);
         scene
     }
 
-    pub fn engine(&self) -> Engine {
-        let engine = rules(&self.rules).clock(self.clock.clone()).store(Arc::clone(&self.store)).keys(keys());
-        (self.build)(engine).build()
+    /// The same with a store that several processes share.
+    pub fn sharing(mut self) -> Self {
+        self.store = Arc::new(Altered::by(Shared));
+        self
     }
 
+    pub fn engine(&self) -> Engine {
+        let mut engine = rules(&self.rules)
+            .clock(self.clock.clone())
+            .store(Arc::clone(&self.store))
+            .observer(self.watcher.clone())
+            .tools(self.tools.clone());
+        if let Some(keys) = self.keys() {
+            engine = engine.keys(keys);
+        }
+        engine.build()
+    }
+
+    /// Each run of the agent is a process of its own, which shares the store and nothing else.
     pub fn session(&self) -> Session {
-        self.engine().session().named(self.conversation.clone()).with_context(self.context.clone())
+        let session =
+            self.engine().session().named(self.conversation.clone()).with_context(self.context.clone());
+        let layers = self.layers.iter().map(|text| engine::load_text(text).unwrap());
+        layers.fold(session, Session::with_layer)
+    }
+
+    pub fn keys(&self) -> Option<Keys> {
+        self.keys.as_deref().map(|keys| Keys::parse(keys).unwrap())
+    }
+
+    pub fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(Arc::clone(&self.store), &self.clock)
+    }
+
+    /// What a call is called in the ledger.
+    pub fn name(&self, occurrence: &str) -> Name {
+        Name { conversation: self.conversation.clone(), occurrence: occurrence.to_owned() }
+    }
+
+    pub fn advance(&self, seconds: u64) {
+        self.clock.advance(std::time::Duration::from_secs(seconds));
     }
 
     pub fn model_calls(&mut self, calls: &[(&str, &str, Value)]) {
@@ -117,7 +222,11 @@ impl Scene {
     }
 
     pub fn approve(&mut self) {
-        self.answer(approval_response(self.request().approval_id, true));
+        self.answer(self.yes());
+    }
+
+    pub fn approve_of(&mut self, approval_id: &str) {
+        self.answer(approval_response(approval_id, true));
     }
 
     pub fn deny(&mut self, reason: Option<&str>) {
@@ -132,10 +241,9 @@ impl Scene {
     }
 
     pub fn signed(&self, by: Approver, response: ResponsePart) -> ResponsePart {
-        use callgate::host::Clock;
         let request = self.requests().into_iter().find(|request| request.approval_id == response.approval_id);
-        let question = Question::open(&request.unwrap(), Some(&keys())).unwrap();
-        seal_answer(&question, response, by, self.clock.now(), Some(&keys()))
+        let question = Question::open(&request.unwrap(), self.keys().as_ref()).unwrap();
+        seal_answer(&question, response, by, self.clock.now(), self.keys().as_ref())
     }
 
     /// The results that the model sees, in order.

@@ -230,33 +230,30 @@ fn a_run_goes_on_with_what_it_used_and_the_next_one_begins_anew() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
-  - { id: cap, budget: { calls: 1, on_exceed: deny } }
+  - { id: cap, budget: { calls: 2, on_exceed: deny } }
   - { id: ask, match: pay, approval: {} }";
     let engine = rules(text).clock(clock.clone()).keys(keys()).build();
-    let take_up = |history: &mut History| {
-        let mut session = engine.session().named("talk");
-        clock.drive(session.resume(history, &tool)).unwrap().outcomes
-    };
-    let round = |history: &mut History| {
-        let mut session = engine.session().named("talk");
+    let look = |session: &mut Session, history: &mut History, id: &str| {
+        calling(history, id, "look", json!({}));
         clock.drive(session.round(history, &tool)).unwrap().outcomes.remove(0).outcome.name()
     };
     let mut history = user("look and pay");
-    calling(&mut history, "c1", "look", json!({}));
-    assert_eq!(round(&mut history), "executed");
+    let mut session = engine.session().named("talk");
+    assert_eq!(look(&mut session, &mut history, "c1"), "executed");
     calling(&mut history, "c2", "pay", json!({}));
-    assert_eq!(round(&mut history), "denied");
+    assert!(clock.drive(session.round(&mut history, &tool)).unwrap().is_suspended());
+    let id = history.find_approval_requests()[0].approval_id.clone();
+    history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
     // Another process takes the same run up: nothing has come free.
-    assert!(take_up(&mut history).is_empty());
-    calling(&mut history, "c3", "look", json!({}));
-    assert_eq!(round(&mut history), "denied");
+    let mut session = engine.session().named("talk");
+    let round = clock.drive(session.resume(&mut history, &tool)).unwrap();
+    assert_eq!(round.outcomes[0].outcome.name(), "executed");
+    assert_eq!(look(&mut session, &mut history, "c3"), "denied");
     // The user speaks again: another run.
     history.push(user("and again").messages()[0].clone());
     let mut session = engine.session().named("talk");
     clock.drive(session.resume(&mut history, &tool)).unwrap();
-    calling(&mut history, "c4", "look", json!({}));
-    let outcomes = clock.drive(session.round(&mut history, &tool)).unwrap().outcomes;
-    assert_eq!(outcomes[0].outcome.name(), "executed");
+    assert_eq!(look(&mut session, &mut history, "c4"), "executed");
 }
 
 #[test]

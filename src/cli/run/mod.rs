@@ -19,14 +19,15 @@ use super::exit::{Exit, Stop};
 use super::files::{json_problem, read_context, read_tools};
 use super::output::{Output, complain, complain_of_rules, warn};
 use super::progress::Progress;
+use super::state::{State, runtime};
 use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, EngineBuilder};
 use crate::schema::ArgumentSchema;
 use crate::source::is_rules_file;
 use crate::tools::ToolDescriptor;
 use lines::Lines;
 use report::Report;
-use sessions::Sessions;
+use sessions::{Keeping, Sessions};
 
 /// Put recorded or piped calls through the policies and show what becomes of each.
 ///
@@ -44,7 +45,13 @@ use sessions::Sessions;
 /// started anew.
 ///
 /// Calls without "session" are one session. At most 10000 sessions are open at once; then the idlest is closed, and a
-/// later call of it begins a new session that has seen nothing.
+/// later call of it begins a new session that has seen nothing, or with --state takes it up again.
+///
+/// With --state, every call is noted before and after it runs, and what its session has seen is kept. A session that the state knows
+/// already is refused, unless --resume says that it goes on: then the same calls can be given any number of times, and each runs
+/// at most once. A call is known again by its session, id, tool, server and arguments; one with other arguments is a new one. Of
+/// a call that began and never ended nobody knows whether it took effect: it is indeterminate, and not run again. Calls
+/// without "session" are the session "default".
 ///
 /// A line that is no call is an outcome, too: denied, with the code invalid_call. The rest goes on.
 ///
@@ -57,6 +64,7 @@ use sessions::Sessions;
         callgate run --policies policies calls.jsonl\n  \
         callgate run --policies policies --tools tools.json --format json calls.jsonl > outcomes.jsonl\n  \
         callgate run --policies policies --fail-on denied,suspended calls.jsonl\n  \
+        callgate run --policies policies --state file:state.db --resume calls.jsonl\n  \
         my-agent --log-calls | callgate run --policies policies -"
 )]
 pub(super) struct Run {
@@ -74,6 +82,15 @@ pub(super) struct Run {
     /// it was decided under; what becomes of changed rules is said on stderr
     #[arg(long)]
     watch: bool,
+    /// Keep what becomes of each call in a state: `file:PATH`, made if it is not there, or `memory:`. Questions to people wait there
+    /// for `callgate approvals`. The key that they are sealed with is in CALLGATE_KEYS, or else in the file PATH.key, which is made
+    /// for its owner alone
+    #[arg(long, value_name = "URL")]
+    state: Option<String>,
+    /// Take sessions further that the state knows: calls that are settled are told again and not run, those that people have answered
+    /// go on
+    #[arg(long, requires = "state")]
+    resume: bool,
     /// How outcomes are written: as a table for people, or as JSON Lines for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -121,18 +138,29 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     };
     warn_of_schemas(&tools);
     let mut lines = Lines::open(calls)?;
-    let engine = Engine::builder(chains.clone()).tools(tools).build();
+    let runtime = runtime()?;
+    let state = arguments.state.as_deref().map(|url| State::of_run(url, &runtime)).transpose()?;
+    let mut engine = Engine::builder(chains.clone()).tools(tools);
+    let keeping = match (&state, arguments.resume) {
+        (None, _) => Keeping::Nowhere,
+        (Some(_), false) => Keeping::Anew,
+        (Some(_), true) => Keeping::Resumed,
+    };
+    if let Some(State { store, keys, .. }) = state {
+        engine = keys.into_iter().fold(engine.store(store), EngineBuilder::keys);
+    }
+    let engine = engine.build();
     let _watch = if arguments.watch { Some(watching::begin(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
         Format::Json => Report::json(),
-        Format::Text => Report::text(&chains),
+        Format::Text => Report::text(&chains, arguments.state.clone()),
     };
     let mut seen = Seen {
         fail_on: &arguments.fail_on,
         failing: false,
         progress: Progress::new("calls", output.width.is_none()),
     };
-    let mut sessions = Sessions::new(engine.clone())?;
+    let mut sessions = Sessions::new(engine.clone(), runtime, keeping);
     let mut unreadable_lines = false;
     let ended = loop {
         let line = match lines.next(|| report.catch_up(output)) {
@@ -143,7 +171,10 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
             Err(stop) => return Err(stop),
         };
         match line.text.and_then(|text| record(text, line.number, &context)) {
-            Ok(record) => {
+            Ok(mut record) => {
+                if let Err(stop) = sessions.admit(&mut record) {
+                    break Err(stop);
+                }
                 sessions.take(record, line.bytes, &mut |outcome| seen.show(&outcome, &mut report, output))?
             }
             Err(problem) => {
@@ -157,7 +188,9 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     };
     sessions.end(&mut |outcome| seen.show(&outcome, &mut report, output))?;
     seen.progress.end();
-    report.end(sessions.opened(), output)?;
+    if ended.is_ok() || sessions.opened() > 0 {
+        report.end(sessions.opened(), output)?;
+    }
     ended?;
     Ok(match (unreadable_lines, seen.failing) {
         (true, _) => Exit::Trouble,

@@ -33,13 +33,14 @@ impl Report {
         Self::Json
     }
 
-    pub(super) fn text(chains: &Chains) -> Self {
+    /// `state`: where questions wait for answers, if anywhere.
+    pub(super) fn text(chains: &Chains, state: Option<String>) -> Self {
         let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
         Self::Text(Box::new(Table {
             layout: None,
             waiting: Vec::new(),
             longest_policy: ids.max().unwrap_or(0),
-            summary: Summary::default(),
+            summary: Summary::new(state),
         }))
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::builder::styling::{Effects, Style};
 
-use super::summary::is_call;
+use super::summary::{SETTLED_BEFORE, is_call, was_settled_before};
 use crate::call::{Outcome, OutcomeKind};
 use crate::cli::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, columns, cut, one_line, wrap};
 
@@ -41,14 +41,19 @@ impl Row {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => "",
             _ => &outcome.reason.message,
         };
+        let reason = match (was_settled_before(outcome), reason) {
+            (false, reason) => reason.to_owned(),
+            (true, "") => SETTLED_BEFORE.to_owned(),
+            (true, reason) => format!("{SETTLED_BEFORE}: {reason}"),
+        };
         Self {
             kind: outcome.outcome,
             session: is_call(outcome).then(|| outcome.session.as_deref().map(text).unwrap_or_default()),
             id: text(&outcome.id),
             tool: text(&outcome.tool),
             policy: outcome.reason.policy.as_deref().map(text).unwrap_or_default(),
-            time: duration(outcome.duration_us),
-            reason: text(reason),
+            time: if outcome.replayed { String::new() } else { duration(outcome.duration_us) },
+            reason: text(&reason),
         }
     }
 

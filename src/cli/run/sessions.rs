@@ -1,6 +1,6 @@
 //! The sessions that are open, and the rounds that they wait to have complete.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -12,6 +12,7 @@ use crate::cli::output::{grouped, warn};
 use crate::engine::Engine;
 use crate::json;
 use crate::session::Session;
+use crate::text::inert;
 
 /// As many sessions are open at once; then the idlest is closed.
 const MAX_OPEN: usize = 10_000;
@@ -20,6 +21,20 @@ const MAX_ROUND_CALLS: usize = 1000;
 /// Bytes of lines that wait for their rounds; a call that would add to more completes its round.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
+/// Of a run with a state, the session of the calls that name none.
+const UNNAMED: &str = "default";
+
+/// Whether sessions are kept in a state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// They end with the run.
+    Nowhere,
+    /// Each is new to the state.
+    Anew,
+    /// Those that the state knows go on.
+    Resumed,
+}
+
 /// Where outcomes go.
 type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
 
@@ -27,6 +42,9 @@ type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
 pub(super) struct Sessions {
     engine: Engine,
     runtime: Runtime,
+    keeping: Keeping,
+    /// Sessions of the state that this run has closed.
+    closed: HashSet<String>,
     /// By name; calls without one share a session.
     open: HashMap<Option<String>, Open>,
     /// When each was last heard of → its name.
@@ -47,14 +65,12 @@ struct Open {
 }
 
 impl Sessions {
-    pub(super) fn new(engine: Engine) -> Result<Self, Stop> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|error| Stop::trouble(format!("no runtime for the tools: {error}")))?;
-        Ok(Self {
+    pub(super) fn new(engine: Engine, runtime: Runtime, keeping: Keeping) -> Self {
+        Self {
             engine,
             runtime,
+            keeping,
+            closed: HashSet::new(),
             open: HashMap::new(),
             last_heard: BTreeMap::new(),
             now: 0,
@@ -62,7 +78,33 @@ impl Sessions {
             waiting_bytes: 0,
             warned_of_rounds: false,
             warned_of_sessions: false,
-        })
+        }
+    }
+
+    /// Prepares for a call: of a run with a state every session has a name, and is one that the state may go on with.
+    ///
+    /// # Errors
+    /// When the state knows the session already and it is not to be resumed, or can't be asked. None of its calls may be taken
+    /// then.
+    pub(super) fn admit(&mut self, record: &mut CallRecord) -> Result<(), Stop> {
+        if self.keeping == Keeping::Nowhere {
+            return Ok(());
+        }
+        let name = record.session.get_or_insert_with(|| UNNAMED.to_owned()).clone();
+        if self.open.contains_key(&record.session) || self.closed.contains(&name) {
+            return Ok(());
+        }
+        let session = self.engine.session().named(&name);
+        let is_new =
+            self.runtime.block_on(session.begin_recorded()).map_err(|error| Stop::trouble(error.to_string()))?;
+        match is_new || self.keeping == Keeping::Resumed {
+            true => Ok(()),
+            false => Err(Stop::trouble(format!(
+                "the state knows the session `{}` already: add `--resume` to take it further, or name another state; none of \
+                 its calls was run",
+                inert(&name)
+            ))),
+        }
     }
 
     /// How many sessions there were.
@@ -117,9 +159,12 @@ impl Sessions {
                     if !self.warned_of_sessions {
                         self.warned_of_sessions = true;
                         warn(format!(
-                            "more than {} sessions are open at once: the idlest are closed, and a later call of one of them \
-                             begins a new session that has seen nothing",
-                            grouped(MAX_OPEN)
+                            "more than {} sessions are open at once: the idlest are closed, and a later call of one of them {}",
+                            grouped(MAX_OPEN),
+                            match self.keeping {
+                                Keeping::Nowhere => "begins a new session that has seen nothing",
+                                Keeping::Anew | Keeping::Resumed => "takes it up again",
+                            }
                         ));
                     }
                     self.close_idlest(show)?;
@@ -129,6 +174,7 @@ impl Sessions {
                     Some(name) => self.engine.session().named(name),
                     None => self.engine.session(),
                 };
+                let session = if self.keeping == Keeping::Nowhere { session } else { session.recorded() };
                 Open { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };
@@ -141,6 +187,9 @@ impl Sessions {
         let Some((_, name)) = self.last_heard.pop_first() else { return Ok(false) };
         if let Some(mut open) = self.open.remove(&name) {
             self.decide(&mut open, show)?;
+            if self.keeping != Keeping::Nowhere {
+                self.closed.extend(name);
+            }
         }
         Ok(true)
     }

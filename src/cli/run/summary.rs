@@ -6,10 +6,15 @@ use std::io::Write;
 use super::row::{appearance, duration};
 use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
 use crate::cli::exit::Stop;
-use crate::cli::output::{BOLD, CYAN, DIM, Output, amount, columns, cut, grouped, one_line, wrap};
+use crate::cli::output::{
+    BOLD, CYAN, DIM, Output, amount, columns, cut, grouped, one_line, shell_word, to_the_minute, wrap,
+};
 
 /// Questions that are repeated at the end; more are counted.
 const MAX_QUESTIONS: usize = 20;
+
+/// What is said of calls that are only told again.
+pub(super) const SETTLED_BEFORE: &str = "settled before";
 
 /// What stops a call that no policy permits; no id is like that by chance.
 const UNMATCHED: &str = "defaults.unmatched";
@@ -28,6 +33,10 @@ pub(super) struct Summary {
     more_questions: usize,
     first_session: Option<Option<String>>,
     several_sessions: bool,
+    /// Calls that were settled by earlier runs.
+    settled_before: BTreeMap<OutcomeKind, usize>,
+    /// Where questions wait for answers.
+    state: Option<String>,
 }
 
 /// What one policy did.
@@ -40,6 +49,8 @@ struct PolicyCounts {
 
 /// A question that waits for a person.
 struct Question {
+    /// The approval's id as it is.
+    id: String,
     approval: String,
     session: Option<String>,
     text: String,
@@ -52,22 +63,30 @@ pub(super) fn is_call(outcome: &Outcome) -> bool {
     outcome.reason.policy.is_some() || outcome.reason.code != reason_code::INVALID_CALL
 }
 
-/// A time in RFC 3339 as people write it.
-fn to_the_minute(time: &str) -> String {
-    let read = time.parse::<jiff::Timestamp>();
-    read.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+/// Whether the outcome is that of an earlier run. A call that goes on waiting has none yet.
+pub(super) fn was_settled_before(outcome: &Outcome) -> bool {
+    outcome.replayed && outcome.outcome != OutcomeKind::Suspended
 }
 
 impl Summary {
+    /// `state`: where questions wait for answers, if anywhere.
+    pub(super) fn new(state: Option<String>) -> Self {
+        Self { state, ..Self::default() }
+    }
+
     pub(super) fn count(&mut self, outcome: &Outcome) {
         self.calls += 1;
-        self.dry += usize::from(outcome.dry);
-        self.microseconds = self.microseconds.saturating_add(outcome.duration_us);
-        *self.kinds.entry(outcome.outcome).or_default() += 1;
         if is_call(outcome) {
             let first = self.first_session.get_or_insert_with(|| outcome.session.clone());
             self.several_sessions |= *first != outcome.session;
         }
+        if was_settled_before(outcome) {
+            *self.settled_before.entry(outcome.outcome).or_default() += 1;
+            return;
+        }
+        self.dry += usize::from(outcome.dry);
+        self.microseconds = self.microseconds.saturating_add(outcome.duration_us);
+        *self.kinds.entry(outcome.outcome).or_default() += 1;
         self.count_policies(outcome);
         if let Some(approval) = &outcome.approval {
             if self.questions.len() == MAX_QUESTIONS {
@@ -75,6 +94,7 @@ impl Summary {
                 return;
             }
             self.questions.push(Question {
+                id: approval.approval_id.clone(),
                 approval: one_line(&approval.approval_id).into_owned(),
                 session: outcome.session.as_deref().map(|name| one_line(name).into_owned()),
                 text: one_line(approval.message.as_deref().unwrap_or(&outcome.reason.message)).into_owned(),
@@ -140,6 +160,13 @@ impl Summary {
             let dry = output.paint(DIM, &dry).into_owned();
             writeln!(output, "  {word} {:>7}{dry}", grouped(*count))?;
         }
+        if !self.settled_before.is_empty() {
+            let kinds = self.settled_before.iter().map(|(kind, count)| format!("{} {kind}", grouped(*count)));
+            let kinds = kinds.collect::<Vec<_>>().join(", ");
+            let kinds = output.paint(DIM, &kinds).into_owned();
+            let count: usize = self.settled_before.values().sum();
+            writeln!(output, "  {SETTLED_BEFORE:15} {:>7}  {kinds}", grouped(count))?;
+        }
         self.write_policies(output)?;
         self.write_questions(output)
     }
@@ -170,6 +197,21 @@ impl Summary {
         Ok(())
     }
 
+    fn write_how_to_answer(&self, output: &mut Output) -> Result<(), Stop> {
+        let Some(state) = self.state.as_ref().filter(|state| !state.starts_with("memory:")) else {
+            return Ok(());
+        };
+        let id = match self.questions.as_slice() {
+            [question] => shell_word(&question.id),
+            _ => "ID".to_owned(),
+        };
+        let state = shell_word(state);
+        let answer = format!("callgate approvals approve {id} --state {state}");
+        let answer = output.paint(BOLD, &answer).into_owned();
+        writeln!(output, "\nAnswer:  {answer}")?;
+        Ok(writeln!(output, "then run the same calls with --resume.")?)
+    }
+
     fn write_questions(&self, output: &mut Output) -> Result<(), Stop> {
         if self.questions.is_empty() {
             return Ok(());
@@ -194,6 +236,6 @@ impl Summary {
         if self.more_questions > 0 {
             writeln!(output, "  and {} more", grouped(self.more_questions))?;
         }
-        Ok(())
+        self.write_how_to_answer(output)
     }
 }

@@ -168,7 +168,11 @@ fn judge(
 /// Brings the file to where it can be worked with.
 fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(), FileStoreError> {
     let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, path));
-    if judge(database, path, fails)? == Whose::Nobodys {
+    // In one look: between two of them another process may make the tables.
+    let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
+    let whose = judge(&looking, path, fails)?;
+    looking.commit().map_err(fails)?;
+    if whose == Whose::Nobodys {
         let making = database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
         // Unless another process did it meanwhile.
         if judge(&making, path, fails)? == Whose::Nobodys {

@@ -1,0 +1,386 @@
+//! The questions of a store as people who answer them meet them: what waits, found by its id, and answers that are only
+//! taken if they count.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::answer::{seal_answer, verify_answer};
+use super::entry::{Entry, Refused, Stage};
+use super::grant::Grant;
+use super::ledger::{Ledger, LedgerError, Listed, Name};
+use super::permit::Asker;
+use super::question::{Question, QuestionError};
+use super::tally::{Ignored, Standing, tally};
+use crate::call::{ApprovalRequest, Outcome};
+use crate::diagnostic::nearest;
+use crate::host::{Clock, StateStore};
+use crate::message::{Approver, ResponsePart};
+use crate::seal::Keys;
+use crate::text::inert;
+
+/// How often a question is looked at anew when others change what is known of it.
+const TRIES: usize = 8;
+
+/// The questions of a store.
+pub struct Inbox {
+    store: Arc<dyn StateStore>,
+    keys: Option<Keys>,
+    clock: Box<dyn Clock>,
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}
+
+/// A question with all that is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The name of its call.
+    pub name: Name,
+    /// What people are shown.
+    pub request: ApprovalRequest,
+    /// What it is bound to; nothing where it is not provably ours.
+    pub question: Option<Question>,
+    /// What each policy that asks demands, and has.
+    pub asks: Vec<Ask>,
+    /// All answers, in the order in which they came.
+    pub answers: Vec<ResponsePart>,
+    /// Those that do not count.
+    pub ignored: Vec<Ignored>,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// What one policy demands of answers, and has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The policy; nothing where `defaults.unmatched` asks.
+    pub policy: Option<String>,
+    /// Principals and roles that may answer; anyone, if empty.
+    pub approvers: Vec<String>,
+    /// How many approvals it takes.
+    pub quorum: u32,
+    /// How many there are.
+    pub approvals: u32,
+}
+
+impl Ask {
+    /// How many approvals are missing.
+    pub fn missing(&self) -> u32 {
+        self.quorum.saturating_sub(self.approvals)
+    }
+}
+
+/// How far a question is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// It waits for people.
+    Waiting {
+        /// Who approved so far.
+        by: Vec<String>,
+    },
+    /// It is answered, and the call was not taken up since.
+    Answered(Standing),
+    /// Nobody answered in time.
+    Lapsed {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// It counts for nothing: it is not sealed by us, or was changed.
+    Unproven(QuestionError),
+    /// The call runs, or began to and never came back.
+    Running {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// The call is over.
+    Settled {
+        /// Since when.
+        at: Timestamp,
+        /// How it ended.
+        outcome: Box<Outcome>,
+    },
+}
+
+impl Item {
+    /// The id by which people name it: `CONVERSATION/ID`, which no other question of the store has.
+    pub fn address(&self) -> String {
+        format!("{}/{}", self.name.conversation, self.request.approval_id)
+    }
+
+    /// Whether it still waits for people.
+    pub fn waits(&self) -> bool {
+        matches!(self.progress, Progress::Waiting { .. })
+    }
+}
+
+/// Why the inbox did not do what it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InboxError {
+    /// The store does not say.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// There is no such question.
+    #[error("there is no question `{}`{}", inert(.id), did_you_mean(.near.as_ref()))]
+    Unknown {
+        /// What was asked for.
+        id: String,
+        /// What may have been meant.
+        near: Option<String>,
+    },
+    /// There are several of this id.
+    #[error("`{}` is in several conversations; name one of them: {}", inert(.id), listed(.candidates))]
+    Ambiguous {
+        /// What was asked for.
+        id: String,
+        /// Their addresses.
+        candidates: Vec<String>,
+    },
+    /// There is no such remembered approval.
+    #[error("there is no remembered approval `{}`{}", inert(.id), did_you_mean(.near.as_ref()))]
+    UnknownGrant {
+        /// What was asked for.
+        id: String,
+        /// What may have been meant.
+        near: Option<String>,
+    },
+    /// The answer would not count, and was not recorded.
+    #[error("{0}")]
+    Refused(String),
+}
+
+fn did_you_mean(near: Option<&String>) -> String {
+    near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default()
+}
+
+fn listed(candidates: &[String]) -> String {
+    candidates.iter().map(|candidate| format!("`{}`", inert(candidate))).collect::<Vec<_>>().join(", ")
+}
+
+impl Inbox {
+    /// The questions of a store that are sealed with these keys.
+    pub fn new(store: Arc<dyn StateStore>, keys: Option<Keys>, clock: impl Clock + 'static) -> Self {
+        Self { store, keys, clock: Box::new(clock) }
+    }
+
+    fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(Arc::clone(&self.store), &*self.clock)
+    }
+
+    /// All questions, also of calls that are over, in the order of their conversations and ids.
+    pub async fn list(&self) -> Result<Vec<Item>, InboxError> {
+        let listed = self.ledger().list().await?;
+        Ok(listed.into_iter().filter_map(|Listed { name, entry }| self.item(name, &entry)).collect())
+    }
+
+    /// The question of this id: the approval's own, or `CONVERSATION/ID` where several conversations have it.
+    pub async fn find(&self, id: &str) -> Result<Item, InboxError> {
+        let all = self.list().await?;
+        let is_meant = |item: &&Item| item.request.approval_id == id || item.address() == id;
+        let mut meant: Vec<Item> = all.iter().filter(is_meant).cloned().collect();
+        if meant.len() > 1 {
+            let candidates = meant.iter().map(Item::address).collect();
+            return Err(InboxError::Ambiguous { id: id.to_owned(), candidates });
+        }
+        meant.pop().ok_or_else(|| {
+            let names: Vec<String> =
+                all.iter().flat_map(|item| [item.request.approval_id.clone(), item.address()]).collect();
+            // The call's own id is what people see first.
+            let of_call = all.iter().find(|item| item.request.tool_call_id == id);
+            let near = match of_call {
+                Some(item) => Some(item.request.approval_id.clone()),
+                None => nearest(id, names.iter().map(String::as_str)).map(str::to_owned),
+            };
+            InboxError::Unknown { id: id.to_owned(), near }
+        })
+    }
+
+    /// Takes in an answer by someone whom the host has verified, or by nobody in particular, and says how far the question is
+    /// then. Of `response` counts what is said; which question it answers, and who says it, is filled in.
+    ///
+    /// # Errors
+    /// [`InboxError::Refused`] for an answer that would change nothing, with why. It is not recorded then.
+    pub async fn answer(
+        &self,
+        name: &Name,
+        response: ResponsePart,
+        by: Option<Approver>,
+    ) -> Result<Item, InboxError> {
+        let ledger = self.ledger();
+        for _ in 0..TRIES {
+            let unknown = || LedgerError::Unknown(name.occurrence.clone());
+            let entry = ledger.find(name).await?.ok_or_else(unknown)?;
+            let item = self.item(name.clone(), &entry).ok_or_else(|| refused(Refused::NotAsked))?;
+            let response = self.checked(&item, response.clone(), by.clone())?;
+            let after = match ledger.answer(name, &response).await {
+                Ok(after) => after,
+                Err(LedgerError::Refused(why)) => return Err(refused(why)),
+                Err(error) => return Err(error.into()),
+            };
+            // A question that was put anew meanwhile has another token, and this is no answer to it.
+            if let Some(after) = self.item(name.clone(), &after)
+                && after.request.approval_token == item.request.approval_token
+            {
+                return Ok(after);
+            }
+        }
+        Err(LedgerError::Contended(name.occurrence.clone()).into())
+    }
+
+    /// Remembered approvals with their names, those that were taken back or have lapsed, too.
+    pub async fn grants(&self) -> Result<Vec<(String, Grant)>, InboxError> {
+        Ok(self.ledger().grants().await?)
+    }
+
+    /// Takes a remembered approval back, by its name or the beginning of it.
+    pub async fn revoke(&self, id: &str) -> Result<(String, Grant), InboxError> {
+        let grants = self.grants().await?;
+        let names = || grants.iter().map(|(name, _)| name.as_str());
+        let meant: Vec<&str> = names().filter(|name| !id.is_empty() && name.starts_with(id)).collect();
+        let name = match meant.as_slice() {
+            [name] => (*name).to_owned(),
+            [] => {
+                let near = nearest(id, names()).map(str::to_owned);
+                return Err(InboxError::UnknownGrant { id: id.to_owned(), near });
+            }
+            several => {
+                let candidates = several.iter().map(|name| (*name).to_owned()).collect();
+                return Err(InboxError::Ambiguous { id: id.to_owned(), candidates });
+            }
+        };
+        let grant = self.ledger().revoke(&name).await?;
+        Ok((name, grant))
+    }
+
+    /// What is known of a call that people were asked about.
+    fn item(&self, name: Name, entry: &Entry) -> Option<Item> {
+        let request = entry.request.clone()?;
+        let answers = entry.answers();
+        let opened = match entry.question(self.keys.as_ref()) {
+            Some(Ok((question, token))) => {
+                Ok((tally(&question, token, &answers, self.keys.as_ref(), &|_| false), question))
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(QuestionError::NoToken),
+        };
+        let (standing, ignored, asks, question, unproven) = match opened {
+            Ok(((standing, ignored), question)) => {
+                let asks = self.asks(&question, &answers, &ignored);
+                (Some(standing), ignored, asks, Some(question), None)
+            }
+            Err(error) => (None, Vec::new(), Vec::new(), None, Some(error)),
+        };
+        let lapsed = question.as_ref().and_then(Question::expires_at).filter(|at| *at <= self.clock.now());
+        let progress = match (&entry.stage, unproven, standing) {
+            (Stage::Settled { at, outcome }, _, _) => Progress::Settled { at: *at, outcome: outcome.clone() },
+            (Stage::Claimed { at }, _, _) => Progress::Running { at: *at },
+            (Stage::Waiting, Some(error), _) => Progress::Unproven(error),
+            (Stage::Waiting, None, Some(Standing::Open { by })) => match lapsed {
+                Some(at) => Progress::Lapsed { at },
+                None => Progress::Waiting { by },
+            },
+            (Stage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
+                // An approval that nobody took up in time runs nothing any more.
+                (Some(at), Standing::Approved { .. } | Standing::Answered { .. }) => Progress::Lapsed { at },
+                _ => Progress::Answered(standing),
+            },
+            (Stage::Waiting, None, None) => Progress::Unproven(QuestionError::NoToken),
+        };
+        Some(Item { name, request, question, asks, answers, ignored, progress })
+    }
+
+    fn asks(&self, question: &Question, answers: &[ResponsePart], ignored: &[Ignored]) -> Vec<Ask> {
+        let requester = question.requester.as_deref();
+        let counting = answers.iter().enumerate().filter(|(place, answer)| {
+            answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.place == *place)
+        });
+        let mut by: Vec<Option<&Approver>> = Vec::new();
+        for (_, answer) in counting {
+            let Ok(approver) = verify_answer(question, answer, self.keys.as_ref()) else { continue };
+            let same =
+                |other: &Option<&Approver>| other.map(|by| &by.principal) == approver.map(|by| &by.principal);
+            if !by.iter().any(same) {
+                by.push(approver);
+            }
+        }
+        let ask = |asker: &Asker| {
+            let approvals = by.iter().filter(|by| asker.accepts(**by, requester)).count();
+            Ask {
+                policy: asker.permit.policy.clone(),
+                approvers: asker.approvers.clone(),
+                quorum: asker.quorum.max(1),
+                approvals: u32::try_from(approvals).unwrap_or(u32::MAX),
+            }
+        };
+        question.askers.iter().map(ask).collect()
+    }
+
+    /// The answer as it is recorded. Errors: it would not count, or change nothing.
+    fn checked(
+        &self,
+        item: &Item,
+        response: ResponsePart,
+        by: Option<Approver>,
+    ) -> Result<ResponsePart, InboxError> {
+        let refuse = |why: String| Err(InboxError::Refused(why));
+        let question = match (&item.progress, &item.question) {
+            (Progress::Unproven(error), _) => {
+                return refuse(format!("the question counts for nothing: {error}"));
+            }
+            (Progress::Lapsed { at }, _) => return refuse(format!("the question has lapsed at {at}")),
+            (Progress::Running { at }, _) => {
+                return refuse(format!("the call was started at {at}, and can't be answered any more"));
+            }
+            (Progress::Settled { outcome, .. }, _) => {
+                return refuse(format!("the call is over already: {}", outcome.outcome));
+            }
+            (_, Some(question)) => question,
+            (_, None) => return refuse("the question counts for nothing".to_owned()),
+        };
+        let token = item.request.approval_token.clone().unwrap_or_default();
+        let response = ResponsePart {
+            approval_id: item.request.approval_id.clone(),
+            approval_token: item.request.approval_token.clone(),
+            ..response
+        };
+        let keys = self.keys.as_ref();
+        let response = match by.clone() {
+            Some(by) => seal_answer(question, response, by, self.clock.now(), keys),
+            None => ResponsePart { answered_by: None, answered_at: None, answer_seal: None, ..response },
+        };
+        let (before, _) = tally(question, &token, &item.answers, keys, &|_| false);
+        let mut answers = item.answers.clone();
+        answers.push(response.clone());
+        let (after, ignored) = tally(question, &token, &answers, keys, &|_| false);
+        if let Some(ignored) = ignored.into_iter().find(|ignored| ignored.place == item.answers.len()) {
+            return refuse(ignored.why);
+        }
+        if comes_to_the_same(&before, &after) {
+            return refuse(match (&before, by) {
+                (Standing::Open { .. }, Some(by)) => {
+                    format!("`{}` has answered already; the first answer counts", inert(&by.principal))
+                }
+                (Standing::Open { .. }, None) => "it is answered so already".to_owned(),
+                (decided, _) => format!("it is answered already: {decided}"),
+            });
+        }
+        Ok(response)
+    }
+}
+
+fn refused(why: Refused) -> InboxError {
+    InboxError::Refused(why.to_string())
+}
+
+/// Whether a further answer changes nothing that matters: one more approval of what is approved does not.
+fn comes_to_the_same(before: &Standing, after: &Standing) -> bool {
+    match (before, after) {
+        (Standing::Approved { edited: one, .. }, Standing::Approved { edited: other, .. }) => one == other,
+        (Standing::Denied { .. }, Standing::Denied { .. }) => true,
+        (Standing::Cancelled { .. }, Standing::Cancelled { .. }) => true,
+        (before, after) => before == after,
+    }
+}

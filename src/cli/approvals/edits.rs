@@ -1,0 +1,115 @@
+//! `--set PATH=JSON`: changes to the arguments that are shown.
+
+use serde_json::{Map, Value};
+
+use crate::call::Root;
+use crate::cli::exit::Stop;
+use crate::json;
+use crate::path::{Path, Step};
+use crate::text::inert;
+
+/// The shown arguments with these changes.
+pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, Stop> {
+    let mut edited = shown.clone();
+    for change in changes {
+        let (steps, value) = read(change)?;
+        let place = place(&mut edited, &steps).ok_or_else(|| {
+            Stop::trouble(format!("`{}`: the arguments have no such place to set", inert(change)))
+        })?;
+        *place = value;
+    }
+    Ok(edited)
+}
+
+/// A change: where, and what. Keys may have a `=`, too, so the first that parts a path from JSON counts.
+fn read(change: &str) -> Result<(Vec<Step>, Value), Stop> {
+    let mut problem = None;
+    for (at, _) in change.match_indices('=') {
+        let (Some(left), Some(right)) = (change.get(..at), change.get(at + 1..)) else { continue };
+        let Some(steps) = steps(left) else { continue };
+        match json::parse(right) {
+            Ok(value) => return Ok((steps, value)),
+            Err(_) => problem = problem.or(Some(right)),
+        }
+    }
+    Err(Stop::trouble(match problem {
+        Some(text) => {
+            format!("`{}` in `--set` is no JSON; texts stand in quotes, as in 'note=\"late\"'", inert(text))
+        }
+        None => format!(
+            "`--set {}` names no place of the arguments: write PATH=JSON, as in '$.input.note=\"late\"'",
+            inert(change)
+        ),
+    }))
+}
+
+fn steps(text: &str) -> Option<Vec<Step>> {
+    let text = if text.starts_with('$') { text.to_owned() } else { format!("$.input.{text}") };
+    let path = Path::parse(&text).ok().filter(|path| path.root() == Root::Input)?;
+    path.steps().filter(|steps| !steps.is_empty()).map(<[Step]>::to_vec)
+}
+
+/// The place in the arguments; the last member is made where it is missing.
+fn place<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+    let (last, before) = steps.split_last()?;
+    let mut at = value;
+    for step in before {
+        at = match step {
+            Step::Name(name) => at.get_mut(name.as_str())?,
+            Step::Index(index) => item(at, *index)?,
+        };
+    }
+    match (last, at) {
+        (Step::Name(name), Value::Object(members)) => Some(member(members, name)),
+        (Step::Index(index), at) => item(at, *index),
+        _ => None,
+    }
+}
+
+fn member<'v>(members: &'v mut Map<String, Value>, name: &str) -> &'v mut Value {
+    members.entry(name).or_insert(Value::Null)
+}
+
+fn item(value: &mut Value, index: i64) -> Option<&mut Value> {
+    let items = value.as_array_mut()?;
+    let index = match usize::try_from(index) {
+        Ok(index) => index,
+        Err(_) => items.len().checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?,
+    };
+    items.get_mut(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn changes_are_made_where_they_say() {
+        let shown = json!({ "note": "a", "items": [{ "n": 1 }, { "n": 2 }], "a=b": 1 });
+        let set = |changes: &[&str]| {
+            let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+            apply(&shown, &changes).map_err(|stop| format!("{stop:?}"))
+        };
+        assert_eq!(set(&["note=\"b\""]).unwrap()["note"], "b");
+        assert_eq!(set(&["$.input.note=null"]).unwrap()["note"], Value::Null);
+        assert_eq!(
+            set(&["items[-1].n=3", "items[0].n=0"]).unwrap()["items"],
+            json!([{ "n": 0 }, { "n": 3 }])
+        );
+        assert_eq!(set(&["$.input['a=b']=\"c=d\""]).unwrap()["a=b"], "c=d");
+        assert_eq!(set(&["fresh={\"x\":1}"]).unwrap()["fresh"], json!({ "x": 1 }));
+        for (change, problem) in [
+            ("note=b", "is no JSON"),
+            ("note", "names no place"),
+            ("$.tool=\"x\"", "names no place"),
+            ("$.input={}", "names no place"),
+            ("$.input.*=1", "names no place"),
+            ("items[5]=1", "no such place"),
+            ("none.there=1", "no such place"),
+        ] {
+            let said = set(&[change]).unwrap_err();
+            assert!(said.contains(problem), "{change}: {said}");
+        }
+    }
+}

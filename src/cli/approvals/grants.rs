@@ -1,0 +1,74 @@
+//! Approvals that stand for later calls.
+
+use std::io::Write;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::json as forms;
+use super::{Desk, Refusal};
+use crate::approval::Grant;
+use crate::cli::Format;
+use crate::cli::output::{DIM, Output, YELLOW, one_line, to_the_minute};
+use crate::host::{Clock, SystemClock};
+
+/// Of a grant's name so much is shown; it is a digest, and its beginning names it.
+const SHOWN: usize = 12;
+
+impl Desk<'_> {
+    pub(super) fn grants(&self, all: bool, output: &mut Output) -> Result<(), Refusal> {
+        let now = SystemClock.now();
+        let mut grants = self.runtime.block_on(self.inbox.grants())?;
+        grants.retain(|(_, grant)| all || grant.stands(now));
+        grants.sort_by_key(|(_, grant)| grant.from);
+        if self.format == Format::Json {
+            let grants: Vec<_> =
+                grants.iter().map(|(name, grant)| forms::grant(name, grant, state(grant, now))).collect();
+            return forms::write(&json!({ "grants": grants }), output);
+        }
+        if grants.is_empty() {
+            writeln!(output, "no approval is remembered")?;
+        }
+        for (name, grant) in &grants {
+            let mut about = vec![one_line(&grant.tool).into_owned()];
+            about.extend(grant.policy.as_deref().map(|policy| one_line(policy).into_owned()));
+            about.push(format!("given with {}", one_line(&grant.approval_id)));
+            if !grant.by.is_empty() {
+                about.push(format!("by {}", one_line(&grant.by.join(", "))));
+            }
+            about.push(match state(grant, now) {
+                "stands" => format!("until {}", to_the_minute(&grant.until.to_string())),
+                other => other.to_owned(),
+            });
+            let name = output.paint(YELLOW, short(name)).into_owned();
+            let about = output.paint(DIM, &about.join(" · ")).into_owned();
+            writeln!(output, "{name}  {about}")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn revoke(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
+        let (name, grant) = self.runtime.block_on(self.inbox.revoke(id))?;
+        if self.format == Format::Json {
+            return forms::write(&forms::grant(&name, &grant, "revoked"), output);
+        }
+        let tool = one_line(&grant.tool);
+        Ok(writeln!(
+            output,
+            "taken back: calls of {tool} that {} stood for are asked about again",
+            short(&name)
+        )?)
+    }
+}
+
+fn short(name: &str) -> &str {
+    name.get(..SHOWN).unwrap_or(name)
+}
+
+fn state(grant: &Grant, now: Timestamp) -> &'static str {
+    match grant {
+        _ if grant.revoked => "revoked",
+        _ if grant.stands(now) => "stands",
+        _ => "lapsed",
+    }
+}

@@ -1,0 +1,113 @@
+//! The forms for programs, as docs/approvals.md describes them.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{Refusal, show};
+use crate::approval::{Grant, Item, Progress, Standing};
+use crate::cli::exit::Stop;
+use crate::cli::output::Output;
+use crate::message::ResponsePart;
+
+/// The version of these forms.
+const VERSION: u64 = 1;
+
+pub(super) fn write(content: &Value, output: &mut Output) -> Result<(), Refusal> {
+    let mut document = json!({ "version": VERSION });
+    if let (Value::Object(document), Value::Object(content)) = (&mut document, content) {
+        document.extend(content.clone());
+    }
+    let text = serde_json::to_string_pretty(&document).map_err(|error| Stop::trouble(error.to_string()))?;
+    Ok(writeln!(output, "{text}")?)
+}
+
+pub(super) fn item(item: &Item) -> Value {
+    let request = &item.request;
+    let answers = item.answers.iter().enumerate().map(|(place, said)| {
+        let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
+        answer(said, ignored.map(|ignored| ignored.why.as_str()))
+    });
+    let asks = item.asks.iter().map(|ask| {
+        json!({
+            "policy": ask.policy,
+            "approvers": ask.approvers,
+            "quorum": ask.quorum,
+            "approvals": ask.approvals,
+        })
+    });
+    let (stage, since, decision, why, outcome) = match &item.progress {
+        Progress::Waiting { .. } => ("waiting", None, None, None, None),
+        Progress::Answered(standing) => ("answered", None, Some(decision(standing)), None, None),
+        Progress::Lapsed { at } => ("lapsed", Some(at), None, None, None),
+        Progress::Unproven(error) => ("unproven", None, None, Some(error.to_string()), None),
+        Progress::Running { at } => ("running", Some(at), None, None, None),
+        Progress::Settled { at, outcome } => ("settled", Some(at), None, None, Some(json!(outcome))),
+    };
+    json!({
+        "id": request.approval_id,
+        "conversation": item.name.conversation,
+        "call": request.tool_call_id,
+        "tool": request.tool_name,
+        "server": request.server,
+        "message": request.message,
+        "input": request.input,
+        "policies": request.policies,
+        "asked_at": item.question.as_ref().map(|question| question.asked_at.to_string()),
+        "expires_at": request.expires_at,
+        "requester": item.question.as_ref().and_then(|question| question.requester.as_deref()),
+        "stage": stage,
+        "since": since.map(ToString::to_string),
+        "decision": decision,
+        "why": why,
+        "asks": asks.collect::<Vec<_>>(),
+        "editable": show::editable(item),
+        "answers": answers.collect::<Vec<_>>(),
+        "outcome": outcome,
+        "card": json!(show::card(item)),
+    })
+}
+
+fn decision(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Open { .. } => "open",
+        Standing::Approved { edited: None, .. } => "approved",
+        Standing::Approved { .. } => "edited",
+        Standing::Answered { .. } => "answered",
+        Standing::Denied { .. } => "denied",
+        Standing::Cancelled { .. } => "cancelled",
+    }
+}
+
+fn answer(said: &ResponsePart, ignored: Option<&str>) -> Value {
+    json!({
+        "decision": match said {
+            _ if said.cancel => "cancelled",
+            _ if !said.approved => "denied",
+            _ if said.output.is_some() => "answered",
+            _ if said.edited_input.is_some() => "edited",
+            _ => "approved",
+        },
+        "by": said.answered_by.as_ref().map(|by| by.principal.as_str()),
+        "roles": said.answered_by.as_ref().map(|by| by.roles.clone()).unwrap_or_default(),
+        "at": said.answered_at,
+        "reason": said.reason,
+        "input": said.edited_input,
+        "output": said.output,
+        "counts": ignored.is_none(),
+        "why": ignored,
+    })
+}
+
+pub(super) fn grant(name: &str, grant: &Grant, state: &str) -> Value {
+    json!({
+        "id": name,
+        "approval": grant.approval_id,
+        "policy": grant.policy,
+        "tool": grant.tool,
+        "by": grant.by,
+        "from": grant.from.to_string(),
+        "until": grant.until.to_string(),
+        "state": state,
+    })
+}

@@ -1,0 +1,312 @@
+//! `callgate approvals`: the questions that wait in a state, and people's answers to them.
+
+mod edits;
+mod grants;
+mod json;
+mod list;
+mod show;
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use super::Format;
+use super::exit::{Exit, Stop};
+use super::files::json_problem;
+use super::output::{BOLD, Output, complain, one_line, shell_word};
+use super::state::{State, runtime};
+use crate::approval::{Inbox, InboxError, Item, Progress, Standing};
+use crate::host::SystemClock;
+use crate::json as values;
+use crate::message::{Approver, ResponsePart};
+
+/// List the questions that wait for people in the state of a run, and answer them.
+///
+/// Answers are recorded in the state; the calls go on when their session is taken further with `callgate run --resume`. An
+/// answer that would not count is refused, and not recorded. Whoever can read the state's key file can answer: whom `--as` and
+/// `--role` name is believed, and sealed into the answer.
+///
+/// ID is an approval's id (`approval_c3`), or CONVERSATION/ID where several conversations have it.
+///
+/// Exit status: 0 done, 1 there is no such question or the answer is refused, 2 wrong usage, or a state that can't be read.
+#[derive(clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  \
+        callgate approvals list --state file:state.db\n  \
+        callgate approvals approve approval_c3 --state file:state.db --as ana --role finance-lead\n  \
+        callgate approvals edit approval_c3 --state file:state.db --set '$.input.note=\"late\"'\n  \
+        callgate run --resume --state file:state.db --policies policies calls.jsonl"
+)]
+pub(super) struct Approvals {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What waits for people, equal questions together
+    List {
+        /// Also what is answered, has lapsed, runs or is over
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// One question with its card, its answers and what came of it
+    Show {
+        #[command(flatten)]
+        one: One,
+    },
+    /// Let the call run as it is
+    Approve {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Let the call not run
+    Deny {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Let the call run with other arguments, where its policy says which may be changed
+    #[command(group = clap::ArgGroup::new("changes").required(true).args(["set", "input"]))]
+    Edit {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        who: Who,
+        /// Sets one place of the shown arguments, as in `$.input.note="late"` or `note="late"`
+        #[arg(long, value_name = "PATH=JSON")]
+        set: Vec<String>,
+        /// A JSON file with all arguments as they were shown, but for the changes; `-` for stdin
+        #[arg(long, value_name = "FILE")]
+        input: Option<std::path::PathBuf>,
+    },
+    /// Give a result in the tool's place
+    Answer {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        who: Who,
+        /// The result, as JSON; `-` for stdin
+        #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+        output: String,
+    },
+    /// End the run: the call does not run, nor does what comes after it
+    Cancel {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Approvals that stand for later calls, too
+    Grants {
+        /// Also those that were taken back or have lapsed
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take such an approval back
+    Revoke {
+        /// Its id, or the beginning of it
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(clap::Args)]
+struct Place {
+    /// The state of the run, as its `--state` names it: `file:PATH`
+    #[arg(long, value_name = "URL")]
+    state: String,
+    /// How it is written: for people, or as one JSON document for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+struct One {
+    /// The approval's id, or CONVERSATION/ID
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(clap::Args)]
+struct Who {
+    /// Who answers. Without it the answer has no name, and does not count where approvers or a quorum are asked for
+    #[arg(long = "as", value_name = "PRINCIPAL", value_parser = NonEmptyStringValueParser::new())]
+    principal: Option<String>,
+    /// A role that they have
+    #[arg(long = "role", value_name = "ROLE", requires = "principal", value_parser = NonEmptyStringValueParser::new())]
+    roles: Vec<String>,
+    /// Why; the agent is told
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Who {
+    fn approver(&self) -> Option<Approver> {
+        let principal = self.principal.clone()?;
+        Some(Approver { principal, roles: self.roles.clone() })
+    }
+
+    fn saying(&self, approved: bool) -> ResponsePart {
+        ResponsePart { approved, reason: self.reason.clone(), ..ResponsePart::default() }
+    }
+}
+
+pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Exit, Stop> {
+    let runtime = runtime()?;
+    let desk = |place: &Place| Desk::open(place, &runtime);
+    let ended = match &arguments.command {
+        Command::List { all, place } => desk(place)?.list(*all, output),
+        Command::Show { one } => desk(&one.place)?.show(&one.id, output),
+        Command::Approve { one, who } => desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(true))),
+        Command::Deny { one, who } => desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(false))),
+        Command::Edit { one, who, set, input } => desk(&one.place)?.answer(one, who, output, |item| {
+            let edited = match input {
+                Some(path) => read(path)?,
+                None => edits::apply(&item.request.input, set)?,
+            };
+            Ok(ResponsePart { edited_input: Some(edited), ..who.saying(true) })
+        }),
+        Command::Answer { one, who, output: text } => desk(&one.place)?.answer(one, who, output, |_| {
+            let given = if text == "-" { read(Path::new("-"))? } else { parse("--output", text)? };
+            Ok(ResponsePart { output: Some(given), ..who.saying(true) })
+        }),
+        Command::Cancel { one, who } => desk(&one.place)?
+            .answer(one, who, output, |_| Ok(ResponsePart { cancel: true, ..who.saying(false) })),
+        Command::Grants { all, place } => desk(place)?.grants(*all, output),
+        Command::Revoke { id, place } => desk(place)?.revoke(id, output),
+    };
+    match ended {
+        Ok(()) => Ok(Exit::Done),
+        Err(Refusal::Inbox(InboxError::Ledger(error))) => Err(Stop::trouble(error.to_string())),
+        Err(Refusal::Inbox(error)) => {
+            complain(error);
+            Ok(Exit::Fails)
+        }
+        Err(Refusal::Stop(stop)) => Err(stop),
+    }
+}
+
+/// Why a command does not do what it was asked to.
+enum Refusal {
+    Inbox(InboxError),
+    Stop(Stop),
+}
+
+impl From<InboxError> for Refusal {
+    fn from(error: InboxError) -> Self {
+        Self::Inbox(error)
+    }
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Self::Stop(error.into())
+    }
+}
+
+/// The inbox of a state, and how it is shown.
+struct Desk<'d> {
+    inbox: Inbox,
+    runtime: &'d Runtime,
+    url: String,
+    format: Format,
+}
+
+impl<'d> Desk<'d> {
+    fn open(place: &Place, runtime: &'d Runtime) -> Result<Self, Stop> {
+        let State { url, store, keys } = State::of_others(&place.state, runtime)?;
+        Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: place.format })
+    }
+
+    fn answer(
+        &self,
+        one: &One,
+        who: &Who,
+        output: &mut Output,
+        say: impl FnOnce(&Item) -> Result<ResponsePart, Stop>,
+    ) -> Result<(), Refusal> {
+        let item = self.runtime.block_on(self.inbox.find(&one.id))?;
+        let said = say(&item)?;
+        let word = word(&said);
+        let after = self.runtime.block_on(self.inbox.answer(&item.name, said, who.approver()))?;
+        if self.format == Format::Json {
+            return json::write(&json::item(&after), output);
+        }
+        let by = who.principal.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
+        match &after.progress {
+            Progress::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
+            Progress::Answered(standing) => {
+                let said = match standing {
+                    Standing::Approved { .. } | Standing::Answered { .. } => "",
+                    _ => "; the call will not run",
+                };
+                writeln!(output, "{word}{by}{said}")?;
+                self.say_how_to_go_on(&after, output)
+            }
+            _ => Ok(writeln!(output, "{word}{by}; {}", show::progress(&after))?),
+        }
+    }
+
+    fn say_how_to_go_on(&self, item: &Item, output: &mut Output) -> Result<(), Refusal> {
+        let conversation = one_line(&item.name.conversation).into_owned();
+        let command = format!("callgate run --resume --state {} --policies … CALLS", shell_word(&self.url));
+        let command = output.paint(BOLD, &command).into_owned();
+        Ok(writeln!(output, "take the session `{conversation}` further: {command}")?)
+    }
+}
+
+/// What was said, in a word.
+fn word(said: &ResponsePart) -> &'static str {
+    match said {
+        _ if said.cancel => "cancelled",
+        _ if !said.approved => "denied",
+        _ if said.output.is_some() => "answered in the tool's place",
+        _ if said.edited_input.is_some() => "approved with changes",
+        _ => "approved",
+    }
+}
+
+/// The JSON of a file, or of stdin for `-`.
+fn read(path: &Path) -> Result<Value, Stop> {
+    let (name, text) = if path == Path::new("-") {
+        let mut text = String::new();
+        ("stdin".to_owned(), std::io::stdin().read_to_string(&mut text).map(|_| text))
+    } else {
+        (path.display().to_string(), std::fs::read_to_string(path))
+    };
+    let text = text.map_err(|error| Stop::trouble(format!("`{name}` can't be read: {error}")))?;
+    parse(&name, &text)
+}
+
+fn parse(name: &str, text: &str) -> Result<Value, Stop> {
+    values::parse(text).map_err(|error| {
+        let help = if name == "--output" { "; texts stand in quotes, as in '\"done\"'" } else { "" };
+        let (line, column) = (error.line(), error.column());
+        Stop::trouble(format!("{name}:{line}:{column}: {}{help}", json_problem(&error)))
+    })
+}

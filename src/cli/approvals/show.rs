@@ -1,0 +1,162 @@
+//! One question: its card, its answers, and how far it is.
+
+use std::io::Write;
+
+use super::json as forms;
+use super::{Desk, Refusal, word};
+use crate::approval::{Item, Progress, Question};
+use crate::card::{Card, Resolution, Resolved};
+use crate::cli::Format;
+use crate::cli::output::{BOLD, DIM, Output, amount, one_line, shell_word, to_the_minute};
+use crate::message::{RequestPart, ResponsePart};
+use crate::path::Step;
+
+impl Desk<'_> {
+    pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
+        let item = self.runtime.block_on(self.inbox.find(id))?;
+        if self.format == Format::Json {
+            return forms::write(&forms::item(&item), output);
+        }
+        // The buttons of a card are the commands here.
+        let card = Card { actions: Vec::new(), ..card(&item) };
+        writeln!(output, "{}", card.to_text().trim_end())?;
+        writeln!(output, "\nSession: {}", one_line(&item.name.conversation))?;
+        if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
+            writeln!(output, "For: {}", one_line(requester))?;
+        }
+        if let Some(question) = &item.question {
+            writeln!(output, "Asked: {}", to_the_minute(&question.asked_at.to_string()))?;
+            let places = editable(&item);
+            if !places.is_empty() {
+                writeln!(output, "May be changed: {}", one_line(&places.join(", ")))?;
+            }
+        }
+        writeln!(output, "Stage: {}", progress(&item))?;
+        for (place, answer) in item.answers.iter().enumerate() {
+            let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
+            let ignored = ignored.map(|ignored| format!(" (does not count: {})", one_line(&ignored.why)));
+            writeln!(output, "Answer: {}{}", told(answer), ignored.unwrap_or_default())?;
+        }
+        if item.waits() {
+            // As it was asked for, which names one question.
+            let id = shell_word(id);
+            let command = format!("callgate approvals approve {id} --state {}", shell_word(&self.url));
+            let command = output.paint(BOLD, &command).into_owned();
+            let others = output.paint(DIM, "(or deny, edit, answer, cancel)").into_owned();
+            writeln!(output, "\n{command}  {others}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The places of the arguments that who answers may change.
+pub(super) fn editable(item: &Item) -> Vec<String> {
+    let places = item.question.iter().flat_map(Question::editable);
+    let written =
+        |steps: Vec<Step>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
+    places.map(written).collect()
+}
+
+/// The card of a question: one that asks while it waits, and then one that says what became of it.
+pub(super) fn card(item: &Item) -> Card {
+    let request = RequestPart::from(&item.request);
+    let resolution = match &item.progress {
+        Progress::Waiting { .. } | Progress::Unproven(_) => None,
+        Progress::Lapsed { at } => {
+            Some(Resolution { resolved: Resolved::Expired, by: None, at: Some(at.to_string()), reason: None })
+        }
+        Progress::Answered(_) | Progress::Running { .. } | Progress::Settled { .. } => {
+            deciding(item).map(|answer| Resolution {
+                by: deciders(item, answer),
+                at: answer.answered_at.clone(),
+                ..Resolution::from(answer)
+            })
+        }
+    };
+    match resolution {
+        Some(resolution) => Card::resolved(&request, &resolution),
+        None => Card::pending(&request),
+    }
+}
+
+fn counting(item: &Item) -> impl Iterator<Item = &ResponsePart> {
+    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
+    item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
+}
+
+/// Who decided: of an approval all who gave it.
+fn deciders(item: &Item, deciding: &ResponsePart) -> Option<String> {
+    let approves = |said: &ResponsePart| said.approved && !said.cancel;
+    let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
+    let names = counting(item).filter(together).filter_map(|said| said.answered_by.as_ref());
+    let names: Vec<&str> = names.map(|by| by.principal.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The answer that decided: the strictest that counts, and of approvals the one that completed them.
+fn deciding(item: &Item) -> Option<&ResponsePart> {
+    let counting = || counting(item);
+    let cancels = counting().find(|said| said.cancel);
+    cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
+}
+
+/// An answer in a line.
+fn told(answer: &ResponsePart) -> String {
+    let mut text = word(answer).to_owned();
+    if let Some(by) = &answer.answered_by {
+        text.push_str(&format!(" by {}", one_line(&by.principal)));
+    }
+    if let Some(at) = &answer.answered_at {
+        text.push_str(&format!(", {}", one_line(&to_the_minute(at))));
+    }
+    for value in [&answer.edited_input, &answer.output].into_iter().flatten() {
+        text.push_str(&format!(": {}", one_line(&value.to_string())));
+    }
+    if let Some(reason) = &answer.reason {
+        text.push_str(&format!(" – {}", one_line(reason)));
+    }
+    text
+}
+
+/// How far a question is, in a few words.
+pub(super) fn progress(item: &Item) -> String {
+    match &item.progress {
+        Progress::Waiting { by } if by.is_empty() => format!("waits: {}", missing(item)),
+        Progress::Waiting { by } => {
+            format!("waits, approved by {}: {}", one_line(&by.join(", ")), missing(item))
+        }
+        Progress::Answered(standing) => format!("{standing}, not taken up yet"),
+        Progress::Lapsed { at } => format!("lapsed {}", to_the_minute(&at.to_string())),
+        Progress::Unproven(error) => format!("counts for nothing: {error}"),
+        Progress::Running { at } => format!("runs since {}", to_the_minute(&at.to_string())),
+        Progress::Settled { at, outcome } => {
+            format!("over: {} at {}", outcome.outcome, to_the_minute(&at.to_string()))
+        }
+    }
+}
+
+/// Whose approvals are missing: `1 more approval is needed`.
+pub(super) fn missing(item: &Item) -> String {
+    let open: Vec<_> = item.asks.iter().filter(|ask| ask.missing() > 0).collect();
+    let several = item.asks.len() > 1;
+    let needs = open.iter().map(|ask| {
+        let count = usize::try_from(ask.missing()).unwrap_or(usize::MAX);
+        let more = if ask.approvals > 0 { "more " } else { "" };
+        let count = amount(count, &format!("{more}approval is"), &format!("{more}approvals are"));
+        let of = match ask.quorum {
+            1 => String::new(),
+            quorum => format!(" ({} of {quorum})", ask.approvals),
+        };
+        let from = match ask.approvers.as_slice() {
+            [] => String::new(),
+            approvers => format!(" from {}", one_line(&approvers.join(" or "))),
+        };
+        let whose = match &ask.policy {
+            Some(policy) if several => format!(" for {}", one_line(policy)),
+            _ => String::new(),
+        };
+        format!("{count} needed{from}{of}{whose}")
+    });
+    let needs: Vec<String> = needs.collect();
+    if needs.is_empty() { "those who approved do not agree".to_owned() } else { needs.join("; ") }
+}

@@ -1,0 +1,237 @@
+//! What changed between the question and the answer: whose it is, the arguments, the policies, the tool.
+
+use callgate::ToolDescriptor;
+use callgate::message::Content;
+use serde_json::{Value, json};
+
+use super::scene::{REFUNDS, Scene, with_parts, with_request};
+use crate::workshop::ended;
+
+fn refund() -> Value {
+    json!({ "amount": 250, "note": "late" })
+}
+
+/// Rules with one more policy.
+fn and(policy: &str) -> String {
+    format!("{REFUNDS}  - {policy}\n")
+}
+
+/// I3. A question of someone else's counts for nothing here, whatever is answered to it: it is asked anew.
+#[test]
+fn i3_a_question_of_another_conversation_or_tenant_counts_for_nothing() {
+    type Move = fn(&mut Scene);
+    let moves: [(&str, Move); 4] = [
+        ("conversation", |scene| scene.conversation = "other".to_owned()),
+        ("tenant", |scene| scene.context["tenant"] = "umbrella".into()),
+        ("no tenant", |scene| scene.context = json!({ "principal": "ana" })),
+        ("null for a text", |scene| scene.context["tenant"] = Value::Null),
+    ];
+    for (what, moved) in moves {
+        for shared in [false, true] {
+            for mut scene in Scene::each(REFUNDS, &refund()) {
+                if shared {
+                    scene = scene.sharing();
+                }
+                let answered = scene.request().approval_token;
+                scene.approve();
+                moved(&mut scene);
+                let round = scene.resume();
+                assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{what}");
+                assert_eq!(round.ignored.len(), 1, "{what}");
+                assert_ne!(scene.request().approval_token, answered, "{what}");
+                assert_eq!(scene.tool.count(), 0, "{what}");
+                scene.approve();
+                assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{what}");
+            }
+        }
+    }
+}
+
+/// I1. Arguments that were changed in the history since are asked about anew; other writings of the same are the same.
+#[test]
+fn i1_a_call_that_was_changed_since_is_asked_about_anew() {
+    for (input, same) in [
+        (json!({ "amount": 251, "note": "late" }), false),
+        (json!({ "amount": "250", "note": "late" }), false),
+        (json!({ "amount": 250 }), false),
+        (json!({ "amount": 250, "note": "late", "more": null }), false),
+        (json!({ "note": "late", "amount": 250.0 }), true),
+    ] {
+        for mut scene in Scene::each(REFUNDS, &refund()) {
+            scene.approve();
+            scene.history = with_parts(&scene.history, |content| match content {
+                Content::Call(call) => Some(vec![callgate::message::Part::call(
+                    call.id.clone(),
+                    call.name.clone(),
+                    input.clone(),
+                )]),
+                _ => None,
+            });
+            let outcome = scene.outcome();
+            assert_eq!(outcome.outcome.name() == "executed", same, "{input}");
+            assert_eq!(scene.tool.count(), usize::from(same), "{input}");
+            if !same {
+                assert_eq!(scene.requests().len(), 1, "{input}");
+            }
+        }
+    }
+}
+
+/// I3. A call of another tool that takes an answered call's place is not run.
+#[test]
+fn i3_a_tool_that_was_exchanged_since_is_not_run() {
+    for mut scene in Scene::each(REFUNDS, &refund()) {
+        scene.approve();
+        scene.history = with_parts(&scene.history, |content| match content {
+            Content::Call(call) => {
+                Some(vec![callgate::message::Part::call(call.id.clone(), "wipe", call.input.clone())])
+            }
+            _ => None,
+        });
+        scene.resume();
+        assert_eq!(scene.tool.count(), 0);
+        // Nor with a question that was exchanged, too.
+        let mut forged = Scene { keys: scene.keys.clone(), ..Scene::asked(REFUNDS, refund()) };
+        forged.approve();
+        forged.history = with_request(&forged.history, |request| request.tool_name = Some("wipe".into()));
+        forged.resume();
+        assert_eq!(forged.tool.count(), 0);
+    }
+}
+
+/// I6. A yes counts for what a policy does, not for how it is described or where it stands.
+#[test]
+fn i6_a_yes_counts_as_long_as_the_policy_does_the_same() {
+    let described = REFUNDS.replace("- id: ask", "- id: ask\n    description: Large refunds");
+    let moved = format!(
+        "policies:\n  - {{ id: first, match: other, deny: {{}} }}\n{}",
+        REFUNDS.trim_start_matches("policies:\n")
+    );
+    for (what, rules, runs) in [
+        ("the same", REFUNDS.to_owned(), true),
+        ("described", described, true),
+        ("moved", moved, true),
+        ("another bound", REFUNDS.replace("gt: 100", "gt: 101"), false),
+        ("another question", REFUNDS.replace("Refund {{", "Pay {{"), false),
+        ("approvers", REFUNDS.replace("expires: 24h", "expires: 24h, approvers: [bea]"), false),
+        ("another name", REFUNDS.replace("id: ask", "id: asks"), false),
+    ] {
+        for mut scene in Scene::each(REFUNDS, &refund()) {
+            scene.approve();
+            scene.rules = rules.clone();
+            let outcome = scene.outcome();
+            let expected = if runs { ("executed", "approved") } else { ("suspended", "approval_required") };
+            assert_eq!(ended(&outcome), expected, "{what}");
+            assert_eq!(scene.tool.count(), usize::from(runs), "{what}");
+            assert_eq!(scene.requests().len(), usize::from(!runs), "{what}");
+        }
+    }
+}
+
+/// I6. The answer that is given to what is asked now is for now.
+#[test]
+fn i6_what_is_asked_anew_can_be_answered_anew() {
+    for mut scene in Scene::each(REFUNDS, &refund()) {
+        scene.approve();
+        scene.rules = REFUNDS.replace("gt: 100", "gt: 101");
+        assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+        assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+        scene.approve();
+        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        assert_eq!((scene.tool.count(), scene.results().len()), (1, 1));
+    }
+}
+
+#[test]
+fn i6_a_policy_that_came_since_asks_for_itself() {
+    for mut scene in Scene::each(REFUNDS, &refund()) {
+        scene.approve();
+        scene.rules = and("{ id: more, match: refund, approval: { message: 'Really?' } }");
+        let outcome = scene.outcome();
+        assert_eq!(ended(&outcome), ("suspended", "approval_required"));
+        // The yes that was given is kept: only the new policy asks.
+        assert_eq!(outcome.approval.unwrap().policies, ["more"]);
+        scene.approve();
+        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    }
+}
+
+#[test]
+fn i6_without_its_policy_an_answer_still_counts() {
+    for (approves, outcome) in [(true, ("executed", "approved")), (false, ("denied", "approval_denied"))] {
+        for mut scene in Scene::each(REFUNDS, &refund()) {
+            scene.rules = "policies: [ { id: other, match: other, deny: {} } ]".to_owned();
+            // What was asked is waited for, also where nobody would ask any more.
+            assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+            if approves {
+                scene.approve()
+            } else {
+                scene.deny(None)
+            }
+            let ended_as = scene.outcome();
+            assert_eq!(ended_as.outcome.name(), outcome.0);
+            assert_eq!(scene.tool.count(), usize::from(approves));
+        }
+    }
+}
+
+/// I6. A yes lifts nothing but the question: whatever else stops the call now stops it.
+#[test]
+fn i6_an_answered_call_meets_the_rules_of_now() {
+    for (policy, outcome) in [
+        ("{ id: no, match: refund, deny: { code: closed } }", ("denied", "closed")),
+        ("{ id: stop, match: refund, halt: {} }", ("halted", "halted")),
+        (
+            "{ id: form, match: refund, validate: { schema: { required: [to] } } }",
+            ("invalid", "schema_violation"),
+        ),
+        ("{ id: say, match: refund, respond: { output: closed } }", ("answered", "answered")),
+    ] {
+        for mut scene in Scene::each(REFUNDS, &refund()) {
+            scene.approve();
+            scene.rules = and(policy);
+            let ended_as = scene.outcome();
+            assert_eq!(ended(&ended_as), outcome, "{policy}");
+            assert_eq!((scene.tool.count(), scene.results().len()), (0, 1), "{policy}");
+            scene.rules = REFUNDS.to_owned();
+            assert!(scene.resume().outcomes.is_empty(), "{policy}");
+        }
+    }
+}
+
+#[test]
+fn i6_an_answered_call_takes_of_limits_like_any_other() {
+    let limited = and("{ id: few, match: refund, rate_limit: { limit: 1, per: 1h } }");
+    for mut scene in Scene::each(&limited, &refund()) {
+        scene.model_calls(&[("c2", "refund", json!({ "amount": 3 }))]);
+        assert_eq!(scene.round().outcomes[0].outcome.name(), "executed");
+        scene.approve();
+        assert_eq!(ended(&scene.outcome()), ("denied", "rate_limited"));
+        assert_eq!(scene.tool.count(), 1);
+    }
+}
+
+fn tool(name: &str, schema: Value) -> ToolDescriptor {
+    serde_json::from_value(json!({ "name": name, "input_schema": schema })).unwrap()
+}
+
+#[test]
+fn a_tool_that_is_gone_or_takes_other_arguments_by_now_is_not_run() {
+    let loose = json!({ "type": "object" });
+    let strict = json!({ "type": "object", "required": ["currency"] });
+    for (tools, outcome) in [
+        (vec![tool("refund", loose.clone())], ("executed", "approved")),
+        (vec![tool("refund", json!({ "required": ["amount"] }))], ("executed", "approved")),
+        (vec![tool("refund", strict)], ("invalid", "schema_violation")),
+        (vec![tool("pay", loose.clone())], ("invalid", "schema_unavailable")),
+    ] {
+        let mut scene = Scene::new(REFUNDS);
+        scene.tools = vec![tool("refund", loose.clone())];
+        scene.ask(refund());
+        scene.approve();
+        scene.tools = tools;
+        assert_eq!(ended(&scene.outcome()), outcome);
+        assert_eq!(scene.tool.count(), usize::from(outcome.0 == "executed"));
+        assert_eq!(scene.results().len(), 1);
+    }
+}

@@ -1,0 +1,224 @@
+//! A history is held by clients: whatever they make of it, it never makes a call's outcome more permissive.
+
+use callgate::Outcome;
+use callgate::message::{Content, History, Message, Occurrence, Output, Part, ResultPart, Role};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::json;
+
+use super::scene::{Scene, with_parts};
+
+/// Labels, facts and limits of a run, each read by a tool of its own.
+const SEEING: &str = "policies:
+  - { id: mark, match: read, label: { add: [untrusted] } }
+  - { id: keep, match: look, fact: { name: order, key: $.input.id, value: $.input.status } }
+  - { id: ask, match: { tool: send, where: [ { path: '$.session.labels[*]', eq: untrusted } ] }, approval: { message: 'Send?' } }
+  - { id: only-open, match: { tool: change, where: [ { not: { path: '$.session.facts.order.a', eq: open } } ] }, deny: {} }
+  - { id: not-closed, match: { tool: change, where: [ { path: '$.session.facts.order.a', eq: closed } ] }, deny: {} }
+  - { id: few, match: pay, rate_limit: { limit: 2, per: run } }
+  - { id: once, match: { tool: wipe, where: [ { path: $.session.calls.wipe, gte: 1 } ] }, deny: {} }
+";
+
+/// What a client, or what compacts histories, makes of one.
+#[derive(Clone, Debug)]
+enum Cut {
+    Head(Index),
+    Tail(Index),
+    Cycle(Index),
+    Result(Index),
+    Edit(Index),
+    Argument(Index),
+    Swap(Index, Index),
+    Seal,
+    OldSeal,
+    Double(Index),
+}
+
+fn cuts() -> impl Strategy<Value = Vec<Cut>> {
+    let at = any::<Index>;
+    vec(
+        prop_oneof![
+            at().prop_map(Cut::Head),
+            at().prop_map(Cut::Tail),
+            at().prop_map(Cut::Cycle),
+            at().prop_map(Cut::Result),
+            at().prop_map(Cut::Edit),
+            at().prop_map(Cut::Argument),
+            (at(), at()).prop_map(|(one, other)| Cut::Swap(one, other)),
+            Just(Cut::Seal),
+            Just(Cut::OldSeal),
+            at().prop_map(Cut::Double),
+        ],
+        1..4,
+    )
+}
+
+/// What a history says that its session has seen.
+fn state(history: &History) -> Option<Part> {
+    let parts = history.messages().iter().flat_map(Message::parts);
+    parts.filter(|part| matches!(part.content(), Content::State(_))).cloned().next_back()
+}
+
+/// A history with one of its results exchanged.
+fn with_nth_result(history: &History, which: &Index, change: fn(&ResultPart) -> Vec<Part>) -> History {
+    let parts = history.messages().iter().flat_map(Message::parts);
+    let count = parts.filter(|part| matches!(part.content(), Content::Result(_))).count();
+    let (nth, mut seen) = (which.index(count.max(1)), 0);
+    with_parts(history, |content| match content {
+        Content::Result(result) => {
+            seen += 1;
+            (seen == nth + 1).then(|| change(result))
+        }
+        _ => None,
+    })
+}
+
+fn cut(history: &History, old: &History, cut: &Cut) -> History {
+    let messages = history.messages();
+    if messages.is_empty() {
+        return history.clone();
+    }
+    let without_state = || with_parts(history, |content| matches!(content, Content::State(_)).then(Vec::new));
+    match cut {
+        Cut::Head(at) => History::new(messages[at.index(messages.len())..].to_vec()),
+        Cut::Tail(at) => History::new(messages[..at.index(messages.len())].to_vec()),
+        Cut::Cycle(at) => {
+            let calls = history.occurrences();
+            if calls.is_empty() {
+                return history.clone();
+            }
+            let id = at.get(&calls).call.id.clone();
+            with_parts(history, move |content| match content {
+                Content::Call(call) if call.id == id => Some(vec![]),
+                Content::Result(result) if result.call_id == id => Some(vec![]),
+                _ => None,
+            })
+        }
+        Cut::Result(at) => with_nth_result(history, at, |_| vec![]),
+        Cut::Edit(at) => with_nth_result(history, at, |result| {
+            let output = Output::Text("other".to_owned());
+            vec![Part::result(ResultPart { output, ..result.clone() })]
+        }),
+        Cut::Argument(at) => {
+            let calls = history.occurrences();
+            if calls.is_empty() {
+                return history.clone();
+            }
+            let place = at.get(&calls).call.clone();
+            with_parts(history, move |content| match content {
+                Content::Call(call) if *call == place => {
+                    Some(vec![Part::call(call.id.clone(), "note", json!({ "changed": true }))])
+                }
+                _ => None,
+            })
+        }
+        Cut::Swap(one, other) => {
+            let mut swapped = messages.to_vec();
+            swapped.swap(one.index(messages.len()), other.index(messages.len()));
+            History::new(swapped)
+        }
+        Cut::Seal => without_state(),
+        Cut::OldSeal => {
+            let mut stale = without_state();
+            if let Some(state) = state(old) {
+                stale.push(Message::new(Role::Tool, vec![state]));
+            }
+            stale
+        }
+        Cut::Double(at) => {
+            let mut doubled = messages.to_vec();
+            doubled.push(messages[at.index(messages.len())].clone());
+            History::new(doubled)
+        }
+    }
+}
+
+fn strictness(outcome: &Outcome) -> u8 {
+    match outcome.outcome.name() {
+        "executed" | "answered" => 0,
+        "suspended" => 1,
+        _ => 2,
+    }
+}
+
+/// The calls of a history that had a turn, with their results. Those of its last round that had none are new ones of the model.
+fn known(history: &History) -> Vec<String> {
+    let calls = history.occurrences();
+    let last = calls.last().map(|call| call.round);
+    let is_new =
+        |call: &Occurrence<'_>| Some(call.round) == last && call.result.is_none() && call.request.is_none();
+    let told =
+        |call: &Occurrence<'_>| format!("{:?} {:?}", call.call, call.result.map(|of| of.output.text()));
+    calls.iter().filter(|call| !is_new(call)).map(told).collect()
+}
+
+/// A session that has seen something.
+struct Seen {
+    scene: Scene,
+    /// Its history half-way.
+    old: History,
+    /// What it kept at each point, with the calls that were known then.
+    kept: Vec<(Option<Part>, Vec<String>)>,
+}
+
+impl Seen {
+    fn new(tools: &[&str], shared: bool) -> Self {
+        let scene = Scene::new(SEEING);
+        let mut scene = if shared { scene.sharing() } else { scene };
+        scene.resume();
+        let mut old = scene.history.clone();
+        let mut kept = vec![(None, Vec::new()), (state(&old), Vec::new())];
+        for (at, tool) in tools.iter().enumerate() {
+            scene.user_says("go on");
+            if at == tools.len() / 2 {
+                old = scene.history.clone();
+            }
+            let (tool, status) = match *tool {
+                "look_closed" => ("look", "closed"),
+                tool => (tool, "open"),
+            };
+            scene.model_calls(&[(&format!("c{at}"), tool, json!({ "id": "a", "status": status }))]);
+            scene.round();
+            kept.push((state(&scene.history), known(&scene.history)));
+        }
+        Self { scene, old, kept }
+    }
+
+    /// The history after cuts, and whether it is the session's own as it was at some point, with what was kept then: that is not
+    /// changed but older, which only a store can tell.
+    fn cut(&self, cuts: &[Cut]) -> (History, bool) {
+        let cut = cuts.iter().fold(self.scene.history.clone(), |history, by| cut(&history, &self.old, by));
+        let is_older = self.kept.contains(&(state(&cut), known(&cut)));
+        (cut, is_older)
+    }
+
+    /// What becomes of one more call.
+    fn outcome_of(mut self, probe: &str, history: History) -> Outcome {
+        self.scene.history = history;
+        self.scene.model_calls(&[("probe", probe, json!({}))]);
+        self.scene.round().outcomes.pop().unwrap()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// I8. A history that was cut, compacted, reordered or edited makes no call's outcome more permissive than the whole one.
+    #[test]
+    fn i8_no_cut_of_a_history_makes_an_outcome_more_permissive(
+        tools in vec(select(vec!["read", "look", "look_closed", "pay", "note", "wipe"]), 1..6),
+        cuts in cuts(),
+        probe in select(vec!["send", "change", "pay", "wipe"]),
+        shared in any::<bool>(),
+    ) {
+        let seen = Seen::new(&tools, shared);
+        let (cut, is_older) = seen.cut(&cuts);
+        prop_assume!(!is_older || shared);
+        let cut = seen.outcome_of(probe, cut);
+        let whole = Seen::new(&tools, shared);
+        let history = whole.scene.history.clone();
+        let whole = whole.outcome_of(probe, history);
+        prop_assert!(strictness(&cut) >= strictness(&whole), "{cut:?}\n{whole:?}");
+    }
+}

@@ -1,0 +1,173 @@
+//! Ids that repeat: questions, answers and results belong to one occurrence of a call.
+
+use callgate::message::{Dialect, approval_response};
+use serde_json::{Value, json};
+
+use super::scene::{REFUNDS, Scene};
+use crate::workshop::ended;
+
+fn of(n: u64, amount: u64) -> Value {
+    json!({ "n": n, "amount": amount })
+}
+
+/// The kinds of the outcomes.
+fn kinds(round: &callgate::session::Round) -> Vec<&'static str> {
+    round.outcomes.iter().map(|outcome| outcome.outcome.name()).collect()
+}
+
+/// The calls in order with whether they have a result, and of the others the question's id.
+fn state(scene: &Scene) -> Vec<String> {
+    let calls = scene.history.occurrences();
+    let told = calls.iter().map(|call| match (call.result, call.request) {
+        (Some(result), _) => format!("{}={}", call.call.input["n"], result.output.text()),
+        (None, Some(request)) => format!("{}?{}", call.call.input["n"], request.approval_id),
+        (None, None) => format!("{} lost", call.call.input["n"]),
+    });
+    told.collect()
+}
+
+#[test]
+fn i5_calls_of_one_id_in_one_round_are_asked_about_each() {
+    let mut scene = Scene::new(REFUNDS);
+    scene.model_calls(&[
+        ("c1", "refund", of(1, 101)),
+        ("c1", "refund", of(2, 102)),
+        ("c1", "refund", of(3, 103)),
+    ]);
+    scene.round();
+    assert_eq!(state(&scene), ["1?approval_c1", "2?approval_c1_2", "3?approval_c1_3"]);
+    scene.answer(approval_response("approval_c1_2", true));
+    assert_eq!(kinds(&scene.resume()), ["suspended", "executed", "suspended"]);
+    assert_eq!(state(&scene), ["1?approval_c1", "2=1", "3?approval_c1_3"]);
+    scene.answer(approval_response("approval_c1_3", false));
+    scene.answer(approval_response("approval_c1", true));
+    assert_eq!(kinds(&scene.resume()), ["executed", "denied"]);
+    assert_eq!(state(&scene), ["1=2", "2=1", "3=a person denied this call"]);
+    assert_eq!(scene.tool.inputs(), [of(2, 102), of(1, 101)]);
+}
+
+/// I5. One call of an id waits, and another of the same round and id runs: the result is the one's that ran, wherever it stands.
+#[test]
+fn i5_a_result_is_the_calls_that_ran_and_not_its_waiting_namesakes() {
+    for dialect in Dialect::ALL {
+        for amounts in [[250, 1], [1, 250]] {
+            let mut scene = Scene::new(REFUNDS);
+            scene.model_calls(&[("c1", "refund", of(1, amounts[0])), ("c1", "refund", of(2, amounts[1]))]);
+            scene.round();
+            scene.through(dialect);
+            let waits = if amounts[0] == 250 { 0 } else { 1 };
+            let now = state(&scene);
+            assert!(now[waits].contains("?approval_c1"), "{dialect:?} {now:?}");
+            assert_eq!(now[1 - waits], format!("{}=1", 2 - waits), "{dialect:?} {now:?}");
+            scene.approve();
+            scene.through(dialect);
+            assert_eq!(kinds(&scene.resume()), ["executed"], "{dialect:?}");
+            assert_eq!(state(&scene)[waits], format!("{}=2", waits + 1), "{dialect:?}");
+            assert_eq!(scene.tool.count(), 2);
+        }
+    }
+}
+
+/// Both wait, and the later one lapses first.
+#[test]
+fn i5_a_later_namesake_that_ends_first_leaves_the_earlier_one_waiting() {
+    let rules = "policies:
+  - { id: long, match: { tool: refund, where: [ { path: $.input.n, eq: 1 } ] }, approval: { expires: 2h } }
+  - { id: short, match: { tool: refund, where: [ { path: $.input.n, eq: 2 } ] }, approval: { expires: 1h } }
+";
+    for mut scene in Scene::each(rules, &of(1, 1)) {
+        scene.history = callgate::message::History::default();
+        scene.conversation = "two".to_owned();
+        scene.model_calls(&[("c1", "refund", of(1, 1)), ("c1", "refund", of(2, 1))]);
+        scene.round();
+        scene.advance(3600);
+        assert_eq!(kinds(&scene.resume()), ["suspended", "denied"]);
+        let left = state(&scene);
+        assert_eq!(left[0], "1?approval_c1");
+        scene.approve_of("approval_c1");
+        scene.resume();
+        let after = state(&scene);
+        assert_eq!(after[0], "1=1");
+        scene.resume();
+        assert!(state(&scene)[1].contains("lapsed"), "{:?}", state(&scene));
+        assert_eq!(scene.tool.count(), 1);
+    }
+}
+
+/// Ids that look like our names for others' occurrences, with the same arguments.
+#[test]
+fn i5_ids_that_look_like_names_of_others_are_no_others() {
+    for ids in [["c1", "c1", "c1_2"], ["c1_2", "c1", "c1"], ["c1", "c1_2", "c1"]] {
+        for mut scene in Scene::each(REFUNDS, &of(0, 1)) {
+            scene.model_calls(&ids.map(|id| (id, "refund", json!({ "n": 1, "amount": 250 }))));
+            scene.round();
+            let requests = scene.requests();
+            let mut names: Vec<_> = requests.iter().map(|request| request.approval_id.clone()).collect();
+            let calls: Vec<_> = requests.iter().map(|request| request.tool_call_id.clone()).collect();
+            names.sort();
+            names.dedup();
+            assert_eq!((names.len(), requests.len()), (3, 3), "{ids:?}: {requests:#?}");
+            assert_eq!(calls, ids, "{ids:?}");
+            scene.approve_of(&requests[1].approval_id);
+            assert_eq!(kinds(&scene.resume()), ["suspended", "executed", "suspended"], "{ids:?}");
+            scene.approve_of(&requests[0].approval_id);
+            scene.approve_of(&requests[2].approval_id);
+            assert_eq!(kinds(&scene.resume()), ["executed", "executed"], "{ids:?}");
+            assert_eq!(scene.tool.count(), 4);
+        }
+    }
+}
+
+/// I4. A later call of an id that was settled before, with the same arguments, is a call of its own and asked about for itself.
+#[test]
+fn i4_a_later_call_of_a_settled_id_needs_an_answer_of_its_own() {
+    for shared in [false, true] {
+        let mut scene = Scene::new(REFUNDS);
+        if shared {
+            scene = scene.sharing();
+        }
+        for turn in 1..=3_usize {
+            assert_eq!(kinds(&scene.ask(of(1, 250))), ["suspended"], "{turn}");
+            let request = scene.request();
+            assert_eq!(request.tool_call_id, "c1");
+            assert_eq!(scene.tool.count(), turn - 1);
+            scene.approve();
+            assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+            assert_eq!(scene.tool.count(), turn);
+            scene.user_says("once more");
+        }
+        let calls = scene.history.occurrences();
+        let ids: Vec<_> = calls.iter().map(|call| call.request.unwrap().approval_id.as_str()).collect();
+        assert_eq!(ids, ["approval_c1", "approval_c1_2", "approval_c1_3"]);
+    }
+}
+
+/// I4. An answer to an earlier occurrence says nothing of a later one, also where clients forgot the earlier.
+#[test]
+fn i4_an_old_answer_is_none_to_a_later_call_of_its_id() {
+    let mut scene = Scene::refund(250);
+    scene.approve();
+    scene.resume();
+    let (request, input) =
+        (scene.history.occurrences()[0].request.cloned().unwrap(), scene.tool.inputs().remove(0));
+    for forgets in [false, true] {
+        let mut later =
+            Scene { history: scene.history.clone(), store: scene.store.clone(), ..Scene::new(REFUNDS) };
+        if forgets {
+            later.history = callgate::message::History::default();
+        }
+        later.model_calls(&[("c1", "refund", input.clone())]);
+        // The old question and its answer are put behind the new call.
+        later.history.push(callgate::message::Message::new(
+            callgate::message::Role::Assistant,
+            vec![request.clone().into()],
+        ));
+        later.history.push(callgate::message::Message::new(
+            callgate::message::Role::Tool,
+            vec![approval_response("approval_c1", true).into()],
+        ));
+        later.resume();
+        later.round();
+        assert_eq!(later.tool.count(), 0, "{forgets}");
+    }
+}

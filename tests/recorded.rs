@@ -1,0 +1,136 @@
+//! Recorded sessions: what they have seen is kept with each call, and whatever fails in between makes nothing more permissive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use callgate::host::{ManualClock, Record, RecordKey, StateStore, StoreError, StoreFuture};
+use callgate::{Outcome, Session, ToolCall};
+use serde_json::json;
+
+use crate::altered_stores::{Alteration, Altered};
+use crate::workshop::{Tool, ended, noon, rules};
+
+const RULES: &str = "policies:
+  - { id: mark, match: read, label: { add: [seen] } }
+  - id: marked
+    match: { tool: mail, where: [ { path: '$.session.labels[*]', eq: seen } ] }
+    deny: { message: It has read }
+";
+
+/// A store that processes share, and that for a while does not read or write what sessions have seen.
+#[derive(Default)]
+struct Shared {
+    unreadable: AtomicBool,
+    unwritable: AtomicBool,
+}
+
+fn fails<'a, T: Send + 'a>(
+    good: StoreFuture<'a, T>,
+    key: RecordKey<'_>,
+    now: &AtomicBool,
+) -> StoreFuture<'a, T> {
+    match key.space == "sessions" && now.load(Ordering::Relaxed) {
+        true => Box::pin(async { Err(StoreError("not now".to_owned())) }),
+        false => good,
+    }
+}
+
+impl Alteration for Shared {
+    fn record<'a>(
+        &'a self,
+        good: StoreFuture<'a, Option<Record>>,
+        key: RecordKey<'a>,
+    ) -> StoreFuture<'a, Option<Record>> {
+        fails(good, key, &self.unreadable)
+    }
+    fn write_record<'a>(&'a self, good: StoreFuture<'a, bool>, key: RecordKey<'a>) -> StoreFuture<'a, bool> {
+        // The store holds back what it would have written: nothing was.
+        fails(good, key, &self.unwritable)
+    }
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+struct Scene {
+    clock: ManualClock,
+    tool: Tool,
+    store: Arc<Altered<Shared>>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let clock = noon();
+        Self { tool: Tool::counting(&clock), clock, store: Arc::new(Altered::by(Shared::default())) }
+    }
+
+    /// The session in a process of its own.
+    fn session(&self) -> Session {
+        let store: Arc<dyn StateStore> = self.store.clone();
+        rules(RULES).clock(self.clock.clone()).store(store).build().session().named("s").recorded()
+    }
+
+    fn run(&self, session: &mut Session, id: &str, tool: &str) -> Outcome {
+        self.clock.drive(session.execute(ToolCall::new(id, tool, json!({})), &self.tool))
+    }
+}
+
+#[test]
+fn another_process_sees_what_was_seen_also_while_both_go_on() {
+    let scene = Scene::new();
+    let (mut one, mut other) = (scene.session(), scene.session());
+    assert_eq!(scene.run(&mut other, "m1", "mail").outcome.name(), "executed");
+    assert_eq!(scene.run(&mut one, "r", "read").outcome.name(), "executed");
+    assert_eq!(scene.run(&mut other, "m2", "mail").outcome.name(), "denied");
+    let mut third = scene.session();
+    assert!(scene.run(&mut third, "m1", "mail").replayed);
+    assert_eq!(scene.run(&mut third, "m3", "mail").outcome.name(), "denied");
+}
+
+/// The process ends, as it were, after the tool ran and before what the session has seen of it was kept.
+#[test]
+fn a_call_whose_traces_were_lost_does_not_count_as_settled() {
+    let scene = Scene::new();
+    let mut session = scene.session();
+    scene.store.by.unwritable.store(true, Ordering::Relaxed);
+    assert_eq!(scene.run(&mut session, "r", "read").outcome.name(), "executed");
+    scene.store.by.unwritable.store(false, Ordering::Relaxed);
+    let mut later = scene.session();
+    assert_eq!(ended(&scene.run(&mut later, "r", "read")), ("indeterminate", "unfinished"));
+    assert_eq!(scene.tool.count(), 1);
+    // What the lost call has left in the session is not known, neither here nor in the next process.
+    assert_eq!(ended(&scene.run(&mut later, "m", "mail")), ("denied", "undecided"));
+    let mut last = scene.session();
+    assert_eq!(ended(&scene.run(&mut last, "m2", "mail")), ("denied", "undecided"));
+}
+
+#[test]
+fn while_it_is_not_known_what_was_seen_nothing_runs_and_nothing_counts_as_over() {
+    let scene = Scene::new();
+    let mut session = scene.session();
+    scene.store.by.unreadable.store(true, Ordering::Relaxed);
+    assert_eq!(ended(&scene.run(&mut session, "m", "mail")), ("denied", "store_unavailable"));
+    let round = vec![ToolCall::new("a", "mail", json!({})), ToolCall::new("b", "mail", json!({}))];
+    let outcomes = scene.clock.drive(scene.session().execute_round(round, &scene.tool));
+    assert!(
+        outcomes.iter().all(|outcome| ended(outcome) == ("denied", "store_unavailable")),
+        "{outcomes:#?}"
+    );
+    assert_eq!(scene.tool.count(), 0);
+    scene.store.by.unreadable.store(false, Ordering::Relaxed);
+    assert_eq!(scene.run(&mut scene.session(), "m", "mail").outcome.name(), "executed");
+}
+
+#[test]
+fn a_session_begins_once() {
+    let scene = Scene::new();
+    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(true));
+    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
+    // Also where it was never begun, but has calls.
+    let scene = Scene::new();
+    scene.run(&mut scene.session(), "m", "mail");
+    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
+    scene.store.by.unwritable.store(true, Ordering::Relaxed);
+    let other = scene.session().named("t");
+    assert!(scene.clock.drive(other.begin_recorded()).is_err());
+}
