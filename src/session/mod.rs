@@ -343,9 +343,9 @@ impl Session {
                     changed |= decision.is_permitted() || decision.pending().next().is_some();
                     let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
                     let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
-                    desk.first(hooked, decision, of.clone(), started).await
+                    Box::pin(desk.first(hooked, decision, of.clone(), started)).await
                 }
-                (known, _) => desk.later(&hooked.call, known.clone(), started).await,
+                (known, _) => Box::pin(desk.later(&hooked.call, known.clone(), started)).await,
             };
             outcomes.push(desk.report(name.as_deref(), outcome));
             if let Some(reason) = desk.execute.run.aborted() {
@@ -430,9 +430,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
         match (known, decided(&kernel, turn, self.state)) {
             (Known::New(of), Some(decision)) => {
                 let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
-                self.first(hooked, decision, of.clone(), started).await
+                Box::pin(self.first(hooked, decision, of.clone(), started)).await
             }
-            (known, _) => self.later(&hooked.call, known.clone(), started).await,
+            (known, _) => Box::pin(self.later(&hooked.call, known.clone(), started)).await,
         }
     }
 }
