@@ -1,5 +1,9 @@
 //! The tools that stand behind the calls: their schemas and what their servers say of them.
 
+mod provider;
+
+pub use provider::{ProviderTools, for_provider};
+
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};

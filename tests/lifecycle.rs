@@ -1,9 +1,12 @@
 //! A whole run of an agent: its configuration, its stream, its budgets, and the one way in which it ends.
 
+mod arming;
 mod budgets;
 mod configuring;
 mod endings;
 mod running;
+mod showing;
+mod skills;
 mod streaming;
 
 use std::sync::{Arc, Mutex};

@@ -54,6 +54,8 @@ mod limits;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod parity;
+#[cfg(test)]
 mod pii;
 #[cfg(test)]
 mod playback;

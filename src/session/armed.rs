@@ -76,6 +76,15 @@ impl<E: ToolExecutor> Armed<E> {
         &self.inner.run
     }
 
+    /// The session again, for its next steps outside of the SDK. What other clones call from now on is
+    /// halted.
+    pub async fn disarm(self) -> Session {
+        let mut driven = self.inner.driven.lock().await;
+        let mut spare = Session::new(Arc::clone(&driven.session.shared));
+        spare.state.halt("the session is not driven from here any more");
+        std::mem::replace(&mut driven.session, spare)
+    }
+
     /// The session, for everything around the calls. Waits for a call that runs.
     pub async fn session(&self) -> ArmedSession<'_> {
         ArmedSession(self.inner.driven.lock().await)

@@ -27,8 +27,10 @@ pub(super) struct Progress {
     unpaid: Vec<Usage>,
     /// What the last call of the model took of budgets.
     pub(super) last_turn: Option<Taken>,
-    /// How many calls of the model were given back in this run, and for which skills.
+    /// The skills that were loaded in this run.
     pub(super) loaded: Vec<serde_json::Value>,
+    /// How many calls of the model were given back for that.
+    pub(super) free_turns: usize,
 }
 
 /// Whether a turn was kept for later.

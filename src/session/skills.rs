@@ -52,9 +52,11 @@ impl Session {
         self.add_tools(config.tools.clone());
         let known = &self.progress.loaded;
         let new = |skill: &Value| !known.iter().any(|known| json::equal(known, skill));
-        let refunded = loaded.len() == outcomes.len() && loaded.iter().all(new) && known.len() < FREE_TURNS;
+        let refunded =
+            loaded.len() == outcomes.len() && loaded.iter().all(new) && self.progress.free_turns < FREE_TURNS;
         self.progress.loaded.extend(loaded.iter().cloned());
         if refunded {
+            self.progress.free_turns += 1;
             self.refund().await;
         }
         Ok(Some(SkillAmendment { config, loaded, refunded }))
