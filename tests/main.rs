@@ -80,6 +80,8 @@ mod scripting;
 #[cfg(test)]
 mod seals;
 #[cfg(test)]
+mod seeds;
+#[cfg(test)]
 mod store_contract;
 #[cfg(test)]
 mod streams;
