@@ -40,6 +40,7 @@ mod failing_hosts;
 mod file_store;
 #[cfg(test)]
 mod hooks;
+#[cfg(test)]
 mod inbox;
 #[cfg(test)]
 mod invariants;

@@ -305,11 +305,11 @@ mod tests {
         let long = "x".repeat(80);
         let names = ["look", "admin.drop", "admin drop", "9lives", "größe", &long];
         let tools: Vec<_> = names.iter().map(|name| tool(name, json!({}))).collect();
+        let form = regex::Regex::new("^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$").unwrap();
         for dialect in Dialect::ALL {
             let given = for_provider(&tools, dialect).names;
             assert_eq!(given.len(), names.len());
             for (given, (_, own)) in &given {
-                let form = regex::Regex::new("^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$").unwrap();
                 assert!(form.is_match(given), "{given}");
                 assert!(names.contains(&own.as_str()));
             }
