@@ -374,3 +374,35 @@ pub struct Outcome {
     /// Time in Callgate and in the tool, in microseconds.
     pub duration_us: u64,
 }
+
+impl Outcome {
+    /// How a call ended, with nothing else to tell of it.
+    pub fn new(
+        (id, tool): (&str, &str),
+        outcome: OutcomeKind,
+        input: Value,
+        reason: Reason,
+        revision: String,
+    ) -> Self {
+        Self {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            session: None,
+            outcome,
+            input,
+            output: None,
+            error: None,
+            reason,
+            policies: Vec::new(),
+            approval: None,
+            approved: None,
+            replayed: false,
+            audit: Vec::new(),
+            dry: false,
+            attempts: None,
+            retry_after_ms: None,
+            revision,
+            duration_us: 0,
+        }
+    }
+}

@@ -27,29 +27,15 @@ impl Kernel<'_> {
         message: &str,
         started: Instant,
     ) -> Outcome {
+        let reason = Reason {
+            policy: None,
+            code: reason_code::INTERNAL_ERROR.to_owned(),
+            message: message.to_owned(),
+        };
         Outcome {
-            id: call.id.clone(),
-            tool: call.tool.clone(),
-            session: None,
-            outcome: kind,
-            input: WITHHELD.into(),
-            output: None,
             error: (kind == OutcomeKind::Failed).then(|| message.to_owned()),
-            reason: Reason {
-                policy: None,
-                code: reason_code::INTERNAL_ERROR.to_owned(),
-                message: message.to_owned(),
-            },
-            policies: Vec::new(),
-            approval: None,
-            approved: None,
-            replayed: false,
-            audit: Vec::new(),
-            dry: false,
-            attempts: None,
-            retry_after_ms: None,
-            revision: self.revision(),
             duration_us: micros_since(started),
+            ..Outcome::new((&call.id, &call.tool), kind, WITHHELD.into(), reason, self.revision())
         }
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use super::desk::{Desk, Elsewhere, unreachable_store};
-use super::judged::{Put, Said, refusal, verdict};
+use super::judged::{Case, Put, Said, refusal, verdict};
 use crate::approval::{
     Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
 };
@@ -76,7 +76,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 Ok(put) => put,
                 Err(why) => return self.ask_anew(call, name, own, &why, started).await,
             };
-            if let Some(taken_up) = self.judge(&ledger, call, name, own, put, said, started).await {
+            let case = Case { ledger: &ledger, call, name, said, started };
+            if let Some(taken_up) = self.judge(case, own, put).await {
                 return taken_up;
             }
         }
@@ -85,17 +86,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
     }
 
     /// What becomes of a call by the answers so far; nothing where others changed what is known of it meanwhile.
-    #[expect(clippy::too_many_arguments, reason = "one call with all that is known of it, on its only way")]
-    async fn judge(
-        &mut self,
-        ledger: &Ledger<'_>,
-        call: &ToolCall,
-        name: &Name,
-        own: Option<Entry>,
-        put: Put,
-        said: Said<'_>,
-        started: Instant,
-    ) -> Option<TakenUp> {
+    async fn judge(&mut self, case: Case<'_>, own: Option<Entry>, put: Put) -> Option<TakenUp> {
+        let Case { ledger, call, name, started, .. } = case;
         let (standing, ignored) = self.shared.standing(&put);
         let now = self.shared.clock.now();
         let with = |outcome: Outcome| Some(TakenUp { outcome, ignored: ignored.clone() });
@@ -106,7 +98,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return with(self.waiting(call, put.request(), why));
         }
         // Answers are noted before anything is done about them.
-        let entry = match self.shared.note(ledger, call, name, own, &put, said, &ignored).await {
+        let entry = match self.shared.note(case, own, &put, &ignored).await {
             Ok(Some(entry)) => entry,
             Ok(None) => return None,
             Err(error) => {

@@ -312,8 +312,13 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         let message = why.or_else(|| request.message.clone()).unwrap_or_default();
         let policy = request.policies.first().cloned();
         let reason = Reason { policy, code: reason_code::APPROVAL_REQUIRED.to_owned(), message };
-        let input = request.input.clone();
-        self.execute.kernel.suspended(call, input, reason, request)
+        let of = (call.id.as_str(), call.tool.as_str());
+        let (input, revision) = (request.input.clone(), self.execute.kernel.revision());
+        Outcome {
+            approval: Some(request),
+            replayed: true,
+            ..Outcome::new(of, OutcomeKind::Suspended, input, reason, revision)
+        }
     }
 }
 
@@ -333,36 +338,4 @@ pub(super) fn unreachable_store(error: &str) -> Reason {
 pub(super) fn occurrence_of(request: &ApprovalRequest) -> String {
     let id = request.approval_id.as_str();
     id.strip_prefix("approval_").unwrap_or(id).to_owned()
-}
-
-impl Kernel<'_> {
-    /// The outcome of a call that goes on waiting.
-    fn suspended(
-        &self,
-        call: &ToolCall,
-        input: serde_json::Value,
-        reason: Reason,
-        request: ApprovalRequest,
-    ) -> Outcome {
-        Outcome {
-            id: call.id.clone(),
-            tool: call.tool.clone(),
-            session: None,
-            outcome: OutcomeKind::Suspended,
-            input,
-            output: None,
-            error: None,
-            reason,
-            policies: Vec::new(),
-            approval: Some(request),
-            approved: None,
-            replayed: true,
-            audit: Vec::new(),
-            dry: false,
-            attempts: None,
-            retry_after_ms: None,
-            revision: self.revision(),
-            duration_us: 0,
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! What was asked about a call that waits, what was answered, and what that comes to, as far as it can be proven.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -21,6 +21,16 @@ pub(super) struct Said<'h> {
     pub(super) request: Option<&'h RequestPart>,
     /// The answers to it.
     pub(super) answers: &'h [ResponsePart],
+}
+
+/// A call that is taken up, with where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Case<'c> {
+    pub(super) ledger: &'c Ledger<'c>,
+    pub(super) call: &'c ToolCall,
+    pub(super) name: &'c Name,
+    pub(super) said: Said<'c>,
+    pub(super) started: Instant,
 }
 
 /// A question that is provably ours and about this call, with all answers that are known.
@@ -106,17 +116,14 @@ impl Shared {
     }
 
     /// Notes the question and the answers that count, where the ledger does not have them; gives back what it then has.
-    #[expect(clippy::too_many_arguments, reason = "one call with all that is known of it, on its only way")]
     pub(super) async fn note(
         &self,
-        ledger: &Ledger<'_>,
-        call: &ToolCall,
-        name: &Name,
+        case: Case<'_>,
         own: Option<Entry>,
         put: &Put,
-        said: Said<'_>,
         ignored: &[Ignored],
     ) -> Result<Option<Entry>, LedgerError> {
+        let Case { ledger, call, name, said, .. } = case;
         let keys = self.services.keys.as_ref();
         let known = own.as_ref().and_then(|entry| entry.request.as_ref()?.approval_token.as_ref());
         if known != Some(&put.token) {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::answered::TakenUp;
 use super::desk::Desk;
-use super::judged::{Said, verdict};
+use super::judged::{Case, Said, verdict};
 use super::told::Telling;
 use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Standing};
@@ -177,7 +177,8 @@ impl Session {
         }
         let decision = verdict(&put.question, &standing, put.is_expired(now))?;
         // It is noted, so that the store knows to whom it was told.
-        let _ = self.shared.note(&ledger, &call, &name, known, &put, said, &ignored).await;
+        let case = Case { ledger: &ledger, call: &call, name: &name, said, started: Instant::now() };
+        let _ = self.shared.note(case, known, &put, &ignored).await;
         self.shared.tell_decision(&ledger, &name, &decision).await.then_some(decision)
     }
 

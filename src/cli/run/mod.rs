@@ -239,30 +239,12 @@ fn line_id(number: u64) -> String {
 
 /// The outcome of a line that is no call.
 fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
-    Outcome {
-        id: line_id(number),
-        tool: String::new(),
-        session: None,
-        outcome: OutcomeKind::Denied,
-        input: Value::Null,
-        output: None,
-        error: None,
-        reason: Reason {
-            policy: None,
-            code: reason_code::INVALID_CALL.to_owned(),
-            message: format!("line {number} is no call: {problem}"),
-        },
-        policies: Vec::new(),
-        approval: None,
-        approved: None,
-        replayed: false,
-        audit: Vec::new(),
-        dry: false,
-        attempts: None,
-        retry_after_ms: None,
-        revision,
-        duration_us: 0,
-    }
+    let reason = Reason {
+        policy: None,
+        code: reason_code::INVALID_CALL.to_owned(),
+        message: format!("line {number} is no call: {problem}"),
+    };
+    Outcome::new((&line_id(number), ""), OutcomeKind::Denied, Value::Null, reason, revision)
 }
 
 fn warn_of_schemas(tools: &[ToolDescriptor]) {
