@@ -11,11 +11,12 @@ use super::Session;
 use super::desk::Known;
 use super::hooking::Hooked;
 use super::resume::{Found, ResumeError, Round, of_history, put};
+use super::rounds::decided;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::ToolExecutor;
 use crate::json;
 use crate::kernel::Effect;
-use crate::lifecycle::{Config, Ending, RunContext};
+use crate::lifecycle::{Config, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
 
@@ -129,9 +130,7 @@ impl<E: ToolExecutor> Armed<E> {
                 session.name_call(call)
             })
             .collect();
-        if let Err(Ending::Aborted { reason }) = session.requested(&calls) {
-            session.state.halt(&reason);
-        }
+        session.requested(&calls);
         let seen = session.see_recorded().await;
         let (layers, conversation) = (session.layers(), session.conversation());
         let names: Vec<String> = calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
@@ -141,7 +140,7 @@ impl<E: ToolExecutor> Armed<E> {
             told.push((call, turn));
         }
         let kernel = desk.kernel();
-        let decided = told.iter().filter_map(|(_, turn)| super::decided(&kernel, turn, desk.state));
+        let decided = told.iter().filter_map(|(_, turn)| decided(&kernel, turn, desk.state));
         let halting =
             decided.filter(|decision| decision.effect() == Effect::Halt).map(|decision| decision.reason());
         let halting: Vec<_> = halting.take(1).collect();
@@ -157,9 +156,7 @@ impl<E: ToolExecutor> Armed<E> {
         let asked = driven.call(id, tool, &input);
         let Driven { session, told, made } = &mut *driven;
         let asked = session.name_call(asked);
-        if let Some(reason) = session.run.aborted() {
-            session.state.halt(&reason);
-        }
+        session.halt_if_aborted();
         let place = told.iter().position(|(known, _)| is_same(known, &asked));
         let turn = place.map(|place| told.remove(place).1);
         let occurrence = match &turn {

@@ -198,8 +198,9 @@ impl Session {
         }
     }
 
-    /// The model asks for these calls. Errors: the run ends before any of them runs.
-    pub(super) fn requested(&mut self, calls: &[ToolCall]) -> Result<(), Ending> {
+    /// The model asks for these calls. Where the run is aborted by now, none of them runs. Policies that halt it halt each call, with
+    /// their reason.
+    pub(super) fn requested(&mut self, calls: &[ToolCall]) {
         self.tell_rules(Phase::BeforeTools);
         for hook in &self.hooks {
             let run = &self.run;
@@ -209,7 +210,14 @@ impl Session {
                 Err(_) => self.run.abort(format!("the hook `{}` failed", hook.id())),
             }
         }
-        self.may_go_on()
+        self.halt_if_aborted();
+    }
+
+    /// What was aborted begins nothing.
+    pub(super) fn halt_if_aborted(&mut self) {
+        if let Some(reason) = self.run.aborted() {
+            self.state.halt(&reason);
+        }
     }
 
     /// All calls of a round have come to their outcomes.
