@@ -61,6 +61,12 @@ enum Stopped {
 async fn agent(session: &mut Session, model: &mut Model, history: &mut History) -> Stopped {
     let config = Config { messages: history.clone(), temperature: Some(1.0), ..Config::default() };
     let ended = match run(session, model, history, config).await {
+        Ok(Stopped::Waits) => {
+            // The request is over; the run goes on with the next one.
+            let reason = Some("approval".to_owned());
+            session.end(&Ending::Finished { reason, content: String::new() }).await.finish().await;
+            return Stopped::Waits;
+        }
         Ok(stopped) => return stopped,
         Err(ended) => ended,
     };

@@ -93,6 +93,12 @@ impl RunContext {
         }
     }
 
+    /// The same run under other names.
+    #[must_use]
+    pub fn renamed(&self, request_id: String, stream_id: String) -> Self {
+        Self { request_id, stream_id, ..self.clone() }
+    }
+
     fn asked(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -67,7 +67,8 @@ impl Afterwork {
 }
 
 impl Session {
-    /// What hooks know of the run. A clone of it can end the run from anywhere ([`RunContext::abort`]).
+    /// What hooks know of the run. A clone of it can end the run from anywhere ([`RunContext::abort`]); each run but the first has one of
+    /// its own from [`begin`](Self::begin) on.
     pub fn run(&self) -> &RunContext {
         &self.run
     }
@@ -75,15 +76,26 @@ impl Session {
     /// Begins a run: hooks see the session and the configuration, policies have the last word on it. Errors: how the run ends
     /// before it has begun.
     pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
-        if self.progress.ended {
+        // A run that ended while calls waited for people goes on.
+        if self.progress.ended && !self.state.is_suspended() {
             self.state.begin_anew();
         }
+        let is_first = self.progress.started.is_none();
         self.progress = Progress { session_begun: self.progress.session_begun, ..Progress::default() };
         self.progress.started = Some(Instant::now());
         let name = || self.shared.services.unique_name();
-        let mut run = RunContext::new(name(), name(), self.run.context.clone());
+        let context = self.run.context.clone();
+        let mut run = match is_first {
+            true => self.run.renamed(name(), name()),
+            false => RunContext::new(name(), name(), context),
+        };
         run.conversation_id = Some(self.conversation());
         self.run = run;
+        if let Some(name) =
+            self.name.clone().filter(|_| self.state.document().get("conversationId").is_none())
+        {
+            self.state.set("conversationId", name.into());
+        }
         self.tell_rules(Phase::Init);
         if !std::mem::replace(&mut self.progress.session_begun, true) {
             self.each_hook(|hook, run| hook.on_session_start(run));
@@ -238,7 +250,8 @@ impl Session {
         self.each_hook(|hook, run| hook.after_completion(run, history));
     }
 
-    /// Ends the run; only the first ending counts, and tells hooks. One that fails while it is told hides nothing. A run that was aborted
+    /// Ends the run, also one that stops because calls of it wait for people: that has finished, and the next one goes on with its counts.
+    /// Only the first ending counts, and tells hooks. One that fails while it is told hides nothing. A run that was aborted
     /// ends so, whatever else the host took it for.
     pub async fn end(&mut self, ending: &Ending) -> Afterwork {
         // The run is over whatever budgets say.

@@ -157,6 +157,41 @@ fn a_run_after_an_aborted_one_is_not_stopped_by_that() {
 }
 
 #[test]
+fn a_run_that_waits_for_people_goes_on_with_its_counts_when_it_is_begun_again() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - { id: cap, budget: { calls: 1, on_exceed: deny } }
+  - { id: ask, match: pay, approval: {} }";
+    for (name, kind) in [("pay", "denied"), ("look", "executed")] {
+        let mut session = rules(text).clock(clock.clone()).build().session();
+        let mut history = user("look and go on");
+        session.begin(Config::default()).unwrap();
+        let parts = [("c1", "look"), ("c2", name)]
+            .map(|(id, tool)| callgate::message::Part::call(id, tool, json!({})));
+        // One that asks before the budget is used up.
+        history.push(callgate::message::Message::new(
+            callgate::message::Role::Assistant,
+            parts.into_iter().rev().collect(),
+        ));
+        clock.drive(session.round(&mut history, &tool)).unwrap();
+        let _ = clock.drive(session.end(&ending()));
+        session.begin(Config::default()).unwrap();
+        let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+        assert_eq!(outcome.outcome.name(), kind, "{name}");
+    }
+}
+
+#[test]
+fn what_took_the_first_run_before_it_began_ends_it_too() {
+    let (mut session, _) = session("policies: []");
+    let held = session.run().clone();
+    session.begin(Config::default()).unwrap();
+    held.abort("from outside");
+    assert_eq!(aborted(session.chunk(Chunk::text("t", "x"))), "from outside");
+}
+
+#[test]
 fn what_is_put_off_is_done_after_the_ending_and_fails_nothing() {
     let clock = noon();
     let log = Log::default();

@@ -93,6 +93,7 @@ fn rules_read_where_the_run_stands() {
         }
     });
     let document = session.state().document();
+    assert_eq!(document["conversationId"], serde_json::Value::Null);
     assert!(document["requestId"].is_string() && document["streamId"].is_string());
 }
 
