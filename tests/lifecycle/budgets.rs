@@ -192,6 +192,36 @@ fn a_budget_that_many_share_is_exact() {
     assert_eq!(tool.count(), 50);
 }
 
+/// A store that lets others go first with each answer.
+struct Polite;
+
+impl Alteration for Polite {
+    fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            good.await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_budget_is_exact_also_where_all_have_looked_before_any_takes() {
+    let clock = noon();
+    let store: Arc<dyn StateStore> = Arc::new(Altered::by(Polite));
+    let engine = engine(&budget("calls: 1, per: principal, on_exceed: deny"), &clock, &store);
+    let tool = Tool::counting(&clock);
+    let mut sessions = ["a", "b", "c"].map(|talk| ana(&engine, talk));
+    let [one, two, three] = &mut sessions;
+    let outcomes = tokio::join!(
+        one.execute(call("look", json!({})), &tool),
+        two.execute(call("look", json!({})), &tool),
+        three.execute(call("look", json!({})), &tool)
+    );
+    let outcomes = [outcomes.0, outcomes.1, outcomes.2];
+    let denied = outcomes.iter().filter(|outcome| ended(outcome) == ("denied", "budget_exceeded")).count();
+    assert_eq!((denied, tool.count()), (2, 1));
+}
+
 #[test]
 fn several_budgets_hold_at_once_and_what_one_refuses_the_other_does_not_lose() {
     let clock = noon();

@@ -8,7 +8,7 @@ use super::tool;
 use crate::workshop::{Tool, call, noon, rules};
 
 const RULES: &str = "policies:
-  - { id: cap, budget: { iterations: 3 } }
+  - { id: cap, budget: { iterations: 5 } }
   - { id: hello, model: { on: init, system_prompts: { append: Policy. } } }";
 
 /// A turn that loads a skill; whether it was free.
@@ -55,13 +55,15 @@ fn a_loop_can_not_be_free_for_ever() {
         // The same one again, and one beside other work, cost a turn.
         assert_eq!(loads(&mut session, &tools, "a", &[]).await, Ok(false));
         assert_eq!(loads(&mut session, &tools, "b", &["look"]).await, Ok(false));
+        let mut free = 0;
         for n in 0..20 {
-            if loads(&mut session, &tools, &format!("s{n}"), &[]).await.is_err() {
-                assert!(n < 10, "{n} turns were free");
-                return;
+            match loads(&mut session, &tools, &format!("s{n}"), &[]).await {
+                Ok(refunded) => free += usize::from(refunded),
+                Err(_) => break,
             }
         }
-        panic!("the loop goes on for ever");
+        // With the first one, eight.
+        assert_eq!(free, 7);
     });
 }
 
