@@ -198,7 +198,9 @@ struct Polite;
 impl Alteration for Polite {
     fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(async move {
-            tokio::task::yield_now().await;
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
             good.await
         })
     }
