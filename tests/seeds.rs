@@ -5,12 +5,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use callgate::host::{
+    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
+    Take, Write,
+};
 use callgate::lifecycle::{
     Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, Middleware, OnError, Phase, RunContext, RunStats,
     ToolHooks, Usage,
 };
 use callgate::message::{Content, Dialect, History, Message, Part, Role, approval_response};
+use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::playback::project;
@@ -318,5 +324,67 @@ fn each_row_of_the_table_names_a_test_that_there_is() {
                 assert!(text.contains(&format!("fn {}", name.as_str())), "no test {}: {row}", name.as_str());
             }
         }
+    }
+}
+
+/// A storage of the host's own, which manages its capacity itself.
+#[derive(Default)]
+struct OwnStorage(MemoryStore);
+
+impl StateStore for OwnStorage {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        self.0.take(now, takes)
+    }
+    fn give_back(&self, key: &str) {
+        self.0.give_back(key);
+    }
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        self.0.slot_freed()
+    }
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, Lookup> {
+        self.0.cache_get(now, CacheSpace { max_entries: 1000, ..space }, key)
+    }
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        self.0.cache_put(CacheSpace { max_entries: 1000, ..space }, key, entry, generation)
+    }
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        self.0.cache_clear(space)
+    }
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
+        self.0.record(key)
+    }
+    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+        self.0.write_record(now, write)
+    }
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+        self.0.records(space, after, limit)
+    }
+}
+
+#[test]
+fn a_cache_has_a_hundred_entries_where_nothing_is_said_and_a_storage_of_ones_own_its_own_number() {
+    let clock = noon();
+    let text = "policies: [ { id: c, match: look, cache: { ttl: 1h } } ]";
+    let stores: [Arc<dyn StateStore>; 2] =
+        [Arc::new(MemoryStore::default()), Arc::new(OwnStorage::default())];
+    for (store, first) in stores.into_iter().zip(["executed", "cached"]) {
+        let tool = Tool::counting(&clock);
+        let mut session = rules(text).clock(clock.clone()).store(store).build().session();
+        let mut look =
+            |q: u32| clock.drive(session.execute(call("look", json!({ "q": q })), &tool)).outcome.name();
+        (0..=100).for_each(|q| assert_eq!(look(q), "executed"));
+        assert_eq!(look(100), "cached");
+        assert_eq!(look(0), first);
     }
 }
