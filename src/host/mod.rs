@@ -4,6 +4,7 @@ mod clock;
 mod guard;
 mod record;
 mod store;
+mod toolbox;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub(crate) use guard::{before, guarded};
@@ -12,6 +13,8 @@ pub(crate) use store::in_time;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };
+
+pub use toolbox::Toolbox;
 
 use std::future::Future;
 
