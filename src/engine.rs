@@ -14,12 +14,13 @@ use crate::call::{SessionState, ToolCall};
 use crate::execution::{AcceptsAnswer, Services};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Layers};
+use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
-use crate::tools::{ToolDescriptor, ToolSet};
+use crate::tools::{ToolDescriptor, Tools};
 use status::Story;
 
 /// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
@@ -105,13 +106,14 @@ impl Engine {
     pub fn builder(chains: Arc<Chains>) -> EngineBuilder {
         EngineBuilder {
             chains,
-            tools: ToolSet::default(),
+            tools: Tools::default(),
             clock: Box::new(SystemClock),
             observers: Vec::new(),
             store: None,
             seed: None,
             keys: None,
             accepts_answer: None,
+            hooks: Vec::new(),
         }
     }
 
@@ -135,13 +137,14 @@ impl Engine {
 /// What an [`Engine`] is made of.
 pub struct EngineBuilder {
     chains: Arc<Chains>,
-    tools: ToolSet,
+    tools: Tools,
     clock: Box<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
     store: Option<Arc<dyn StateStore>>,
     seed: Option<u64>,
     keys: Option<Keys>,
     accepts_answer: Option<Box<AcceptsAnswer>>,
+    hooks: Vec<Arc<dyn Middleware>>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -154,7 +157,7 @@ impl EngineBuilder {
     /// The tools that stand behind the calls.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        self.tools = ToolSet::new(tools);
+        self.tools = Tools::new(tools);
         self
     }
 
@@ -206,14 +209,21 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds the host's own code to the chain of every session, after what is there.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.hooks.push(Arc::new(middleware));
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer } = self;
+        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
-        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services };
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks };
         Engine { shared: Arc::new(shared), story }
     }
 }

@@ -26,6 +26,7 @@ pub mod detect;
 pub mod schema;
 pub mod tools;
 pub mod approval;
+pub mod lifecycle;
 pub mod authoring;
 pub mod matcher;
 pub mod middleware;

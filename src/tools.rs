@@ -1,5 +1,9 @@
 //! The tools that stand behind the calls: their schemas and what their servers say of them.
 
+mod provider;
+
+pub use provider::{ProviderTools, for_provider};
+
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -76,6 +80,45 @@ pub struct Tool {
     pub once: bool,
     /// It may run twice without harm.
     pub idempotent: bool,
+}
+
+/// Tools as models are shown them, and as calls are checked against them.
+#[derive(Debug, Default)]
+pub struct Tools {
+    descriptors: Vec<ToolDescriptor>,
+    set: ToolSet,
+}
+
+impl Tools {
+    /// These tools. Of two of one name and server the last stands.
+    pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        Self::default().with(descriptors)
+    }
+
+    /// These tools and more, which shadow those of the same name and server.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        let mut descriptors = self.descriptors.clone();
+        for tool in more {
+            match descriptors.iter_mut().find(|known| known.name == tool.name && known.server == tool.server)
+            {
+                Some(known) => *known = tool,
+                None => descriptors.push(tool),
+            }
+        }
+        let set = ToolSet::new(descriptors.clone());
+        Self { descriptors, set }
+    }
+
+    /// As models are shown them.
+    pub fn descriptors(&self) -> &[ToolDescriptor] {
+        &self.descriptors
+    }
+
+    /// As calls are checked against them.
+    pub fn set(&self) -> &ToolSet {
+        &self.set
+    }
 }
 
 /// The known tools.

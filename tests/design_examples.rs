@@ -66,6 +66,20 @@ fn the_example_of_every_kind_loads() {
 }
 
 #[test]
+fn the_examples_of_policies_of_a_run_load() {
+    let matcher = "{ where: { path: \"$.session.labels[*]\", eq: untrusted-content } }";
+    for kind in [
+        r#"stream:     { redact: [us_ssn], drop: ["/profanity/"] }"#,
+        r#"stream:     { redact: [us_ssn, email], patterns: ["CASE-\\d+"], with: { keep_last: 4 }, in: [text, reasoning] }"#,
+        r#"stream:     { replace: [ { pattern: "(\\w+)@corp", with: "$1" } ], drop: { patterns: [darn, "/d[ea]ng/"], unit: chunk } }"#,
+    ] {
+        assert_loads(&policy(matcher, kind));
+        assert_loads(&policy("{ where: { expr: 'context.tenant == \"a\"' } }", kind));
+        assert_loads(&format!("policies: [ {{ id: p, {kind} }} ]"));
+    }
+}
+
+#[test]
 fn every_way_to_match_loads() {
     for matcher in [
         "sendEmail",

@@ -91,6 +91,7 @@ fn one_room_names_each_heavy_dependency() {
         ("granit_parser", "source"),
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
+        ("regex_syntax", "detect"),
         ("hmac", "seal"),
         ("getrandom", "seal"),
         ("rhai", "script"),

@@ -39,6 +39,8 @@ mod failing_hosts;
 #[cfg(test)]
 mod file_store;
 #[cfg(test)]
+mod hooks;
+#[cfg(test)]
 mod inbox;
 #[cfg(test)]
 mod invariants;
@@ -47,6 +49,8 @@ mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lint_claims;
@@ -54,6 +58,8 @@ mod lint_claims;
 mod lints;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod parity;
 #[cfg(test)]
 mod pii;
 #[cfg(test)]
@@ -79,7 +85,11 @@ mod scripting;
 #[cfg(test)]
 mod seals;
 #[cfg(test)]
+mod seeds;
+#[cfg(test)]
 mod store_contract;
+#[cfg(test)]
+mod streams;
 #[cfg(test)]
 mod suites;
 #[cfg(test)]

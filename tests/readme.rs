@@ -112,6 +112,7 @@ fn every_file_that_is_linked_is_there() {
         "docs/reference.md",
         "docs/failures.md",
         "docs/asking-people.md",
+        "docs/seeds.md",
     ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let beside = root().join(page);

@@ -124,13 +124,13 @@ fn while_it_is_not_known_what_was_seen_nothing_runs_and_nothing_counts_as_over()
 #[test]
 fn a_session_begins_once() {
     let scene = Scene::new();
-    assert_eq!(scene.clock.drive(scene.session().begin()), Ok(true));
-    assert_eq!(scene.clock.drive(scene.session().begin()), Ok(false));
+    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(true));
+    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
     // Also where it was never begun, but has calls.
     let scene = Scene::new();
     scene.run(&mut scene.session(), "m", "mail");
-    assert_eq!(scene.clock.drive(scene.session().begin()), Ok(false));
+    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
     scene.store.by.unwritable.store(true, Ordering::Relaxed);
     let other = scene.session().named("t");
-    assert!(scene.clock.drive(other.begin()).is_err());
+    assert!(scene.clock.drive(other.begin_recorded()).is_err());
 }

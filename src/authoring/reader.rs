@@ -1,5 +1,6 @@
 //! Reads the texts of a rules file that mean more than text, and reports at the exact place what is wrong with them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,12 +42,16 @@ pub struct Reader<'a> {
     pub polarity: Polarity,
     /// Whether the policy acts after the tool, where `$.output` and `$.error` exist.
     pub after_tool: bool,
+    /// Whether the policy concerns a run and not its calls: only `$.context` and `$.session` exist.
+    pub of_run: bool,
     /// Whether absent fields match in restricting policies (`defaults.absent: match`).
     pub absent_matches: bool,
     /// The texts of the files that the policy draws on, beside the rules file.
     pub drawn_files: Vec<String>,
     /// Where those files are, also those that can't be read.
     pub drawn_paths: Vec<PathBuf>,
+    /// The members of the call document that were read so far.
+    pub roots_read: BTreeSet<Root>,
 }
 
 impl<'a> Reader<'a> {
@@ -57,9 +62,11 @@ impl<'a> Reader<'a> {
             sources,
             polarity: Polarity::Restricting,
             after_tool: false,
+            of_run: false,
             absent_matches: false,
             drawn_files: Vec::new(),
             drawn_paths: Vec::new(),
+            roots_read: BTreeSet::new(),
         }
     }
 
@@ -229,19 +236,31 @@ impl<'a> Reader<'a> {
         Some(path)
     }
 
-    /// Reports reading `$.output` or `$.error` where the tool has not run yet; `node` is the text that reads them.
+    /// Reports reading what does not exist where the policy acts: `$.output` and `$.error` before the tool has run, what belongs
+    /// to a call in a policy of a run; `node` is the text that reads them.
     pub fn check_roots(&mut self, node: &Node, roots: impl IntoIterator<Item = Root>) -> bool {
-        let too_early = roots.into_iter().find(|root| root.settle_only());
-        let Some(root) = too_early.filter(|_| !self.after_tool) else { return true };
+        let roots: Vec<Root> = roots.into_iter().collect();
+        self.roots_read.extend(roots.iter().copied());
+        let (of_run, after_tool) = (self.of_run, self.after_tool);
+        let missing = roots.into_iter().find(|root| match of_run {
+            true => !matches!(root, Root::Context | Root::Session),
+            false => root.settle_only() && !after_tool,
+        });
+        let Some(root) = missing else { return true };
         let text = node.as_str().unwrap_or_default();
         let range = text.find(root.name()).map_or(0..text.len(), |at| at..at + root.name().len());
-        self.report_in(
-            &PATH_NOT_HERE,
-            node,
-            range,
-            format!("`$.{}` does not exist yet where this policy acts", root.name()),
-            Some("only policies that act after the tool can read it: recover, transform.output, redact, label, fact, audit".to_owned()),
-        );
+        let (message, help) = if of_run {
+            (
+                format!("`$.{}` belongs to a call, and this policy concerns a run", root.name()),
+                "only `$.context` and `$.session` can be read here",
+            )
+        } else {
+            (
+                format!("`$.{}` does not exist yet where this policy acts", root.name()),
+                "only policies that act after the tool can read it: recover, transform.output, redact, label, fact, audit",
+            )
+        };
+        self.report_in(&PATH_NOT_HERE, node, range, message, Some(help.to_owned()));
         false
     }
 }

@@ -31,6 +31,12 @@ impl Amount {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// What is left of it without the other; nothing, if that is more.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// In millionths.
     pub const fn millionths(self) -> u64 {
         self.0

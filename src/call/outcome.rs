@@ -111,7 +111,9 @@ pub mod reason_code {
     pub const UNMATCHED: &str = "unmatched";
     /// A `deny` policy matched.
     pub const DENIED: &str = "denied";
-    /// A `halt` policy matched.
+    /// The host's own code is against it.
+    pub const BLOCKED: &str = "blocked";
+    /// A `halt` policy matched, or the host's own code stops the run.
     pub const HALTED: &str = "halted";
     /// An earlier call halted the session.
     pub const SESSION_HALTED: &str = "session_halted";
@@ -129,6 +131,8 @@ pub mod reason_code {
     pub const ASKED_TOO_OFTEN: &str = "asked_too_often";
     /// Another call of the round waits for a person, and they are asked one at a time.
     pub const ASK_AGAIN: &str = "ask_again";
+    /// The run was ended from outside, or by the host's own code.
+    pub const ABORTED: &str = "aborted";
     /// A person ended the run.
     pub const CANCELLED: &str = "cancelled";
     /// It is not known whether the call ran: whoever began it never said how it ended.
@@ -151,6 +155,8 @@ pub mod reason_code {
     pub const RATE_LIMITED: &str = "rate_limited";
     /// A `concurrency` limit has no slot free.
     pub const CONCURRENCY_LIMITED: &str = "concurrency_limited";
+    /// A `budget` is used up.
+    pub const BUDGET_EXCEEDED: &str = "budget_exceeded";
     /// The store that counts for a limit did not answer.
     pub const STORE_UNAVAILABLE: &str = "store_unavailable";
     /// A cache answered.
@@ -174,7 +180,7 @@ pub mod reason_code {
 /// Why a call was decided as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The policy that decided, where one did.
+    /// The policy that decided, or the host's own code by its name, where one did.
     pub policy: Option<String>,
     /// A stable code: one of [`reason_code`], or the policy's own.
     pub code: String,

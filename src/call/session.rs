@@ -138,6 +138,13 @@ impl SessionState {
         *taken = taken.plus(cost);
     }
 
+    /// Gives back what was taken of a limit that counts by run.
+    pub fn give_back(&mut self, limit: &str, cost: Amount) {
+        if let Some(taken) = self.taken.get_mut(limit) {
+            *taken = taken.minus(cost);
+        }
+    }
+
     /// Counts a call by its id, and gives it a name that no other call of the session has: the id itself, or for a later
     /// occurrence the id with a number.
     pub fn name_occurrence(&mut self, id: &str) -> String {

@@ -79,6 +79,19 @@ impl<'a> Folded<'a> {
         }
     }
 
+    /// The place in the folded text that a place of the original has become, or the next one that is left.
+    pub(super) fn folded(&self, original: usize) -> usize {
+        let after = self.steps.partition_point(|step| step.original <= original);
+        let limit = self.steps.get(after).map_or(self.text.len(), |next| next.folded);
+        let step = after.checked_sub(1).and_then(|index| self.steps.get(index));
+        match step {
+            _ if self.is_original() => original,
+            Some(step) if original == step.original => step.folded,
+            Some(step) if step.width == 1 => (step.folded + original - step.original).min(limit),
+            _ => limit,
+        }
+    }
+
     fn step(&self, folded: usize) -> Option<&Step> {
         let after = self.steps.partition_point(|step| step.folded <= folded);
         self.steps.get(after.checked_sub(1)?)
@@ -134,6 +147,11 @@ fn entity(rest: &str) -> Option<(u32, usize)> {
 
 fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
+}
+
+/// Whether a character stands for itself.
+pub(super) fn stands_for_itself(c: char) -> bool {
+    matches!(character(c), Fold::Keep)
 }
 
 fn character(c: char) -> Fold {

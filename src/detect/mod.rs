@@ -14,10 +14,18 @@ mod network;
 mod national;
 mod token;
 mod entropy;
+mod hidden;
 mod redactor;
 mod walk;
+mod plain;
+mod reach;
+mod replacement;
+mod sieve;
 
+pub use reach::Reach;
 pub use redactor::{Redactor, Style};
+pub use replacement::Replacement;
+pub use sieve::{MAX_HELD, Overlong, Sieve};
 pub use walk::TooDeep;
 
 use std::ops::Range;

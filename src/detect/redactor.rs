@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::Detector;
 use super::fold::Folded;
+use super::hidden::Hidden;
 use super::subject::{Keys, Subject, pattern};
 use crate::json::Digest;
 
@@ -48,6 +49,15 @@ struct Find {
     longest: usize,
 }
 
+/// What is looked at of a text that is a piece of a longer one. By default: all of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scope {
+    /// Where the author's patterns begin to look; what stands before is there to be looked back at.
+    pub(super) from: usize,
+    /// It is known that the detectors find nothing in it.
+    pub(super) plain: bool,
+}
+
 /// Stands for a text in which there was always more to hide.
 const ENDLESS: &str = "[redacted]";
 
@@ -69,6 +79,21 @@ impl Redactor {
         self
     }
 
+    /// Whether there is anything to hide in a text.
+    pub fn finds_in(&self, text: &str) -> bool {
+        !self.finds(text, Keys::default(), 0, false).is_empty()
+    }
+
+    /// The author's own patterns.
+    pub fn patterns(&self) -> &[Regex] {
+        &self.patterns
+    }
+
+    /// Whether it has detectors.
+    pub(super) fn detects(&self) -> bool {
+        !self.detectors.is_empty()
+    }
+
     /// The text without its finds; borrowed where there are none.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redact_under(text, Keys::default())
@@ -76,41 +101,48 @@ impl Redactor {
 
     /// The text, which stands under these keys, without its finds.
     pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Keys<'_>) -> Cow<'a, str> {
+        let hidden = self.hidden(text, keys, &Scope::default());
+        if hidden.is_empty() {
+            Cow::Borrowed(text)
+        } else {
+            Cow::Owned(Hidden::splice(&hidden, text, 0..text.len()))
+        }
+    }
+
+    /// What of a text is hidden, in order, and what stands there instead.
+    pub(super) fn hidden(&self, text: &str, keys: Keys<'_>, scope: &Scope) -> Vec<Hidden> {
         // Cutting a find out can join its neighbours into another, as can the characters kept of it; and of finds that overlap
         // the first one leaves a piece of the next. What is left is looked at again, and soon masked, which joins nothing.
         const ROUNDS: usize = 3;
         const MASKED_ROUNDS: usize = 32;
+        let mut hidden: Vec<Hidden> = Vec::new();
         let mut current = Cow::Borrowed(text);
+        let mut from = scope.from;
         for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { Style::Mask };
-            match self.replaced(&current, keys, style) {
-                Some(replaced) => current = Cow::Owned(replaced),
-                None => return current,
+            // What a pattern took away may have joined what a detector knows.
+            let finds = self.finds(&current, keys, from, scope.plain && round == 0);
+            if finds.is_empty() {
+                return hidden;
             }
+            let replaced: Vec<Hidden> = finds
+                .into_iter()
+                .map(|find| {
+                    let found = current.get(find.range.clone()).unwrap_or_default();
+                    Hidden { text: self.replacement(style, find.detector, found), place: find.range }
+                })
+                .collect();
+            hidden = Hidden::over(&hidden, replaced, &current);
+            let before = Hidden::splice(&hidden, text, 0..scope.from);
+            from = before.len();
+            current = Cow::Owned(Hidden::splice(&hidden, text, 0..text.len()));
         }
         // A text that is one find after another to the end is not worth showing.
-        Cow::Borrowed(ENDLESS)
-    }
-
-    fn replaced(&self, text: &str, keys: Keys<'_>, style: Style) -> Option<String> {
-        let finds = self.finds(text, keys);
-        if finds.is_empty() {
-            return None;
-        }
-        let mut replaced = String::with_capacity(text.len());
-        let mut done = 0;
-        for find in &finds {
-            replaced.push_str(text.get(done..find.range.start).unwrap_or_default());
-            let found = text.get(find.range.clone()).unwrap_or_default();
-            replaced.push_str(&self.replacement(style, find.detector, found));
-            done = find.range.end;
-        }
-        replaced.push_str(text.get(done..).unwrap_or_default());
-        Some(replaced)
+        vec![Hidden { place: 0..text.len(), text: ENDLESS.to_owned() }]
     }
 
     /// The places to redact, in order, none touching another's bytes.
-    fn finds(&self, text: &str, keys: Keys<'_>) -> Vec<Find> {
+    fn finds(&self, text: &str, keys: Keys<'_>, from: usize, plain: bool) -> Vec<Find> {
         let folded = Folded::new(text);
         let subject = Subject { text: folded.text(), keys };
         let mut finds = Vec::new();
@@ -119,16 +151,16 @@ impl Redactor {
                 finds.push(Find { detector, longest: range.len(), range });
             }
         };
-        for detector in &self.detectors {
+        for detector in self.detectors.iter().filter(|_| !plain) {
             for range in detector.finds(&subject) {
                 add(Some(*detector), folded.original(&range));
             }
         }
         for pattern in &self.patterns {
-            pattern.find_iter(text).for_each(|found| add(None, found.range()));
+            matches_from(pattern, text, from).for_each(|found| add(None, found));
             if !folded.is_original() {
-                let resolved = pattern.find_iter(folded.text()).filter(|found| !found.is_empty());
-                resolved.for_each(|found| add(None, folded.original(&found.range())));
+                let resolved = matches_from(pattern, folded.text(), folded.folded(from));
+                resolved.for_each(|found| add(None, folded.original(&found)));
             }
         }
         if !finds.is_empty() {
@@ -165,6 +197,26 @@ impl Redactor {
             }
         }
     }
+}
+
+/// The non-empty matches from a place on; what stands before it can be looked back at.
+pub(super) fn matches_from<'t>(
+    pattern: &'t Regex,
+    text: &'t str,
+    from: usize,
+) -> impl Iterator<Item = Range<usize>> + 't {
+    let mut at = from;
+    std::iter::from_fn(move || {
+        while at <= text.len() {
+            let found = pattern.find_at(text, at)?;
+            if !found.is_empty() {
+                at = found.end();
+                return Some(found.range());
+            }
+            at = found.end() + text.get(found.end()..)?.chars().next().map_or(1, char::len_utf8);
+        }
+        None
+    })
 }
 
 /// Where earlier redaction left its labels, in order: a digest in one is no number to be found.

@@ -3,8 +3,10 @@
 //! The kernel decides and settles without ever waiting; all waiting is done here.
 
 mod admission;
+mod again;
 mod asking;
 mod flights;
+mod hosted;
 mod nest;
 mod scripted;
 mod services;
@@ -14,27 +16,36 @@ pub(crate) use asking::{requester, tenant};
 pub(crate) use services::{AcceptsAnswer, Services};
 pub(crate) use turn::Turn;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
 use crate::approval::{Entry, LedgerError};
 use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
-use crate::host::ToolExecutor;
+use crate::host::{Observer, ToolExecutor, ToolStart};
 use crate::kernel::{Decision, Effect, Ended, Held, Kernel, PolicyRef};
+use crate::lifecycle::{Middleware, RunContext};
 use admission::Taken;
 use nest::Nest;
 
 /// What the execution of calls of one session needs.
 pub(crate) struct Execute<'e, E> {
     /// What decides and settles.
-    pub(crate) kernel: &'e Kernel<'e>,
+    pub(crate) kernel: Kernel<'e>,
     /// What all calls share.
     pub(crate) services: &'e Services,
     /// The tools.
     pub(crate) executor: &'e E,
     /// The session's own name among all sessions.
     pub(crate) session: &'e str,
+    /// The host's own code, the outermost first.
+    pub(crate) hooks: &'e [Arc<dyn Middleware>],
+    /// What hooks know of the run.
+    pub(crate) run: &'e RunContext,
+    /// Who watches.
+    pub(crate) observers: &'e [Box<dyn Observer>],
 }
 
 /// Why a call was not brought to an outcome here.
@@ -60,10 +71,13 @@ impl<E: ToolExecutor> Execute<'_, E> {
         let held = Held { limits: &[], permits: &turn.permits };
         let (mut decision, remembered) = self.lift_remembered(call, decision, held, state).await;
         let mut taken = Taken::default();
-        admission::admit(self.kernel, self.services, &mut decision, &mut taken, state).await;
+        admission::admit(&self.kernel, self.services, &mut decision, &mut taken, state).await;
         let runs = decision.effect() == Effect::Run;
         if runs && turn.is_claimed() {
             self.claim(call, turn).await?;
+        }
+        if runs {
+            self.tell_start(&decision, state);
         }
         let mut outcome = match decision.effect() {
             Effect::Run => match Nest::new(self, turn, &mut taken, state).run(&mut decision).await {
@@ -73,11 +87,14 @@ impl<E: ToolExecutor> Execute<'_, E> {
                     self.refuse_on_its_way(call, *inner, turn, on_its_way, state, started).await
                 }
             },
-            Effect::Answer => match decision.answer() {
-                Some((by, output)) => {
+            Effect::Answer => match (decision.given(), decision.answer()) {
+                (Some((by, output)), _) => {
+                    self.kernel.settle(decision, Ended::Given(output, vec![by]).into(), state, started)
+                }
+                (None, Some((by, output))) => {
                     self.kernel.settle(decision, Ended::Answered(by, output).into(), state, started)
                 }
-                None => self.refuse(call, decision, turn, state, started).await,
+                (None, None) => self.refuse(call, decision, turn, state, started).await,
             },
             Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
                 self.refuse(call, decision, turn, state, started).await
@@ -87,6 +104,24 @@ impl<E: ToolExecutor> Execute<'_, E> {
             outcome.approved = turn.approved.clone().or(remembered);
         }
         Ok(outcome)
+    }
+
+    fn tell_start(&self, decision: &Decision<'_>, state: &SessionState) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let (call, args) = (decision.call(), self.kernel.shown_input(decision, state));
+        let start = ToolStart {
+            request_id: &self.run.request_id,
+            iteration: self.run.iteration,
+            call_id: &call.id,
+            tool: &call.tool,
+            server: call.server.as_deref(),
+            args: &args,
+        };
+        for observer in self.observers {
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.on_tool_start(&start)));
+        }
     }
 
     /// The outcome of a call that a person answered in the tool's place.

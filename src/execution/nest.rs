@@ -72,11 +72,13 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         self.trace = decision.take_trace();
         let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
         let wrappers = decision.wrappers();
-        let nested = if wrappers.is_empty() {
+        let hooks = self.execute.hooks;
+        let nested = if wrappers.is_empty() && hooks.is_empty() {
             Ok(self.call_tool(&call).await)
         } else {
             // The host's clock may panic in here.
-            guarded(self.wrapped(&call, wrappers)).await.unwrap_or_else(|_| Ok(self.panicked()))
+            let hosted = guarded(self.hosted(&call, hooks, wrappers)).await;
+            hosted.unwrap_or_else(|_| Ok(self.panicked()))
         };
         if self.outstanding {
             self.forget(&self.execute.kernel.invalidated_by(&call)).await;
@@ -151,8 +153,20 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is old.
         let changed = self.execute.kernel.invalidated_by(call);
         self.forget(&changed).await;
-        let answer = guarded(self.execute.executor.execute(call)).await;
+        let run = self.execute.run;
+        let answer = before(guarded(self.execute.executor.execute(call)), || async {
+            run.until_aborted().await;
+        })
+        .await;
         self.forget(&changed).await;
+        let Some(answer) = answer else {
+            let why = run.aborted().unwrap_or_default();
+            let message =
+                format!("the run was ended while `{}` ran ({why}); it may have taken effect", call.tool);
+            let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
+            let kind = if self.turn.is_claimed() { OutcomeKind::Indeterminate } else { OutcomeKind::Aborted };
+            return Ended::Broken(None, reason, kind);
+        };
         self.outstanding = false;
         match answer {
             Ok(Ok(answer)) => Ended::Ran(answer),

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::admission;
+use super::again::{self, Again};
 use super::nest::{Nest, Nested, space_name};
 use crate::approval::KeptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
-use crate::kernel::{Decision, Effect as Decided, Ended, Held, PolicyRef, Wrapper};
+use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
 use crate::middleware::Around;
 use crate::policy::Policy;
 use crate::script::{Answer, Effect, Journal, Passed, Replay, ScriptFailure, Thrown};
@@ -135,55 +135,20 @@ impl<E: ToolExecutor> Nest<'_, E> {
         if asked.first && (own || crate::json::equal(asked.input, &script.call.input)) {
             return Ok(answered(self.wrapped(&call, script.inner).await?));
         }
-        if self.attempts > 0 {
-            self.taken.use_up();
-        }
-        let super::Execute { kernel, services, .. } = self.execute;
-        let decision = kernel.decide_holding(&call, self.state, self.held());
-        let (mut decision, _) = self.execute.lift_remembered(&call, decision, self.held(), self.state).await;
-        admission::admit(kernel, services, &mut decision, self.taken, self.state).await;
-        match decision.effect() {
-            Decided::Run => {
-                let wrappers: Vec<Wrapper> = decision
-                    .wrappers()
-                    .iter()
-                    .copied()
-                    .filter(|inside| inside.order > script.order)
-                    .collect();
-                let formed = decision.changed_call();
-                // As long as nothing else was called with, these are the arguments that were decided in the first place.
-                if !own || formed.is_some() || self.input.is_some() {
-                    self.input = Some(formed.as_ref().unwrap_or(&call).input.clone());
-                }
-                Ok(answered(self.wrapped(formed.as_ref().unwrap_or(&call), &wrappers).await?))
+        match self.again(&call, own).await {
+            Again::Run { formed, wrappers } => {
+                let inside = |wrapper: &Wrapper| wrapper.order > script.order;
+                let wrappers: Vec<Wrapper> = wrappers.into_iter().filter(inside).collect();
+                Ok(answered(self.wrapped(formed.as_deref().unwrap_or(&call), &wrappers).await?))
             }
-            Decided::Answer => Ok(answered(match decision.answer() {
-                Some((by, output)) => Ended::Answered(by, output),
-                None => Ended::Failed(ToolError::new("nothing answers"), None),
-            })),
-            Decided::Suspend if self.attempts > 0 => Ok(Ok(too_late())),
-            Decided::Suspend | Decided::Halt => Err(self.refused(decision)),
-            Decided::Deny | Decided::Invalid => {
-                let kind = if decision.effect() == Decided::Invalid { "invalid" } else { "denied" };
-                let answer =
-                    Answer::Error { message: decision.reason().message, kind: Some(kind.to_owned()) };
-                Ok(Ok((answer, Origin::Refused(self.refused(decision)))))
+            Again::Ended(ended) => Ok(answered(ended)),
+            Again::TooLate => Ok(Ok(too_late())),
+            Again::Stopped(decision) => Err(decision),
+            Again::Refused(error, decision) => {
+                let answer = Answer::Error { message: error.message, kind: error.kind };
+                Ok(Ok((answer, Origin::Refused(decision))))
             }
         }
-    }
-
-    /// A refusal of a call that the script made, with what was noted of this one so far.
-    fn refused(&self, decision: Decision<'_>) -> Box<Decision<'static>> {
-        let mut decision = decision.into_owned();
-        let mut trace = self.trace.clone();
-        trace.append(decision.take_trace());
-        decision.put_trace(trace);
-        Box::new(decision)
-    }
-
-    /// What the call holds already.
-    fn held(&self) -> Held<'_> {
-        Held { limits: self.taken.held(), permits: &self.turn.permits }
     }
 
     /// The script asks a person. `position` tells its questions of one call apart.
@@ -360,10 +325,9 @@ fn is_dry(origins: &[Origin]) -> bool {
     origins.iter().any(|origin| matches!(origin, Origin::Ran { dry: true }))
 }
 
-/// A person can be asked only before the tool was called: what it did can't be taken up again later.
 fn too_late() -> (Answer, Origin) {
-    let message = "this needs an approval, which can't be asked for after the tool was called";
-    (Answer::Error { message: message.to_owned(), kind: Some("denied".to_owned()) }, Origin::Aside)
+    let ToolError { message, kind } = again::too_late();
+    (Answer::Error { message, kind }, Origin::Aside)
 }
 
 /// What the script is told of a call of what it wraps; an end that nothing can be made of is passed on as it is.

@@ -4,6 +4,7 @@ mod clock;
 mod guard;
 mod record;
 mod store;
+mod toolbox;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub(crate) use guard::{before, guarded};
@@ -12,6 +13,8 @@ pub(crate) use store::in_time;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };
+
+pub use toolbox::Toolbox;
 
 use std::future::Future;
 
@@ -67,10 +70,47 @@ pub trait ToolExecutor: Sync {
     fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolAnswer, ToolError>> + Send;
 }
 
+/// A call that is about to reach its tool, or whatever answers for it there: the beginning of a `tool.call` span.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolStart<'a> {
+    /// The run's own name.
+    pub request_id: &'a str,
+    /// How often the model was called before, from 0.
+    pub iteration: u64,
+    /// The call.
+    pub call_id: &'a str,
+    /// Its tool.
+    pub tool: &'a str,
+    /// The server that has it.
+    pub server: Option<&'a str>,
+    /// `tool.args`: the arguments that it runs with, redacted.
+    pub args: &'a Value,
+}
+
+/// A call that was settled: a whole `tool.call` span.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolSpan<'a> {
+    /// The run's own name.
+    pub request_id: &'a str,
+    /// How often the model was called before, from 0.
+    pub iteration: u64,
+    /// How it ended, with `tool.args` that were consumed (`input`), the raw `tool.result` (`output` or `error`) and its duration; all
+    /// redacted.
+    pub outcome: &'a Outcome,
+    /// The `tool.result` that the model is given, as text.
+    pub shown: Option<&'a str>,
+}
+
 /// Sees every outcome, redacted. Observers are isolated: one that panics changes nothing.
 pub trait Observer: Send + Sync {
     /// A call came to an outcome.
     fn on_outcome(&self, outcome: &Outcome);
+
+    /// A call is about to run. Not told of calls that are refused, or answered before they get there.
+    fn on_tool_start(&self, _start: &ToolStart<'_>) {}
+
+    /// A call was settled, also one that never started. Not told of calls that wait for a person.
+    fn on_tool_end(&self, _span: &ToolSpan<'_>) {}
 
     /// A person is asked about a call: once for each question, however often its session is taken up.
     fn on_request(&self, _request: &ApprovalRequest) {}

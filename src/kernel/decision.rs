@@ -59,6 +59,8 @@ pub struct Decision<'c> {
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
     /// A question that is no policy's standing one.
     pub(super) question: Option<Box<OwnQuestion>>,
+    /// What the host's own code answers in the tool's place, with its name.
+    pub(super) given: Option<Box<(String, Value)>>,
     /// What happened so far in scripts around the call, the innermost first, where one of them stopped it for a person.
     pub(super) journals: Vec<KeptJournal>,
     pub(super) retry_after: Option<Duration>,
@@ -82,6 +84,7 @@ impl<'c> Decision<'c> {
             limits: Vec::new(),
             wrappers: SmallVec::new(),
             question: None,
+            given: None,
             journals: Vec::new(),
             retry_after: None,
             input: Cow::Borrowed(&call.input),
@@ -172,6 +175,20 @@ impl<'c> Decision<'c> {
         self.question = Some(Box::new(OwnQuestion { policy, text, about }));
     }
 
+    /// The host's own code answers in the tool's place, where nothing is against the call.
+    pub(crate) fn give(&mut self, by: String, output: Value) {
+        if self.effect == Effect::Run {
+            self.effect = Effect::Answer;
+            self.given = Some(Box::new((by, output)));
+            self.trace.forget_wrappers();
+        }
+    }
+
+    /// What the host's own code answers in the tool's place, with its name.
+    pub(crate) fn given(&self) -> Option<(String, Value)> {
+        self.given.as_deref().cloned()
+    }
+
     /// Keeps what happened so far in a script around the call.
     pub(crate) fn keep_journal(&mut self, journal: KeptJournal) {
         self.journals.push(journal);
@@ -197,6 +214,7 @@ impl<'c> Decision<'c> {
             limits: self.limits,
             wrappers: self.wrappers,
             question: self.question,
+            given: self.given,
             journals: self.journals,
             retry_after: self.retry_after,
             trace: self.trace,

@@ -12,6 +12,8 @@ mod limits;
 mod normalise;
 mod settle;
 mod shown;
+mod stage;
+mod streamed;
 mod suggest;
 mod trace;
 mod wrap;
@@ -32,7 +34,7 @@ use std::time::Duration;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Outcome, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
@@ -114,6 +116,7 @@ impl<'k> Kernel<'k> {
             limits: conclusion.limits,
             wrappers,
             question: None,
+            given: None,
             journals: Vec::new(),
             retry_after: None,
             input: normalised.input,
@@ -164,6 +167,13 @@ impl<'k> Kernel<'k> {
         reason
     }
 
+    /// The final arguments of a call, as they may be shown.
+    pub(crate) fn shown_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
+        let subject = self.subject(&decision.call);
+        let view = CallView { input: &decision.input, ..subject.view(session) };
+        Shown::of(&subject, view).input.into_owned()
+    }
+
     /// Why a call is refused on which Callgate itself failed.
     pub(crate) fn failure() -> Reason {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
@@ -173,6 +183,30 @@ impl<'k> Kernel<'k> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
         Subject { call, layers: self.layers, chains, tool: self.tools.get(call) }
+    }
+
+    /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
+    pub(crate) fn hide(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
+        let subject = self.subject(call);
+        let view = CallView {
+            output: outcome.output.as_ref(),
+            error: outcome.error.as_deref(),
+            ..subject.view(session)
+        };
+        let redactions: Vec<_> = subject
+            .policies(|chain| &chain.settle)
+            .filter_map(|(_, policy)| shown::redaction(policy, &view).filter(|redact| redact.output))
+            .collect();
+        for redact in redactions {
+            if let Some(output) = &mut outcome.output
+                && redact.redactor.redact_value(output).is_err()
+            {
+                *output = shown::WITHHELD.into();
+            }
+            outcome.error =
+                outcome.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
+            outcome.reason.message = redact.redactor.redact_text(&outcome.reason.message).into_owned();
+        }
     }
 
     /// The digest of the rules of all layers.

@@ -24,7 +24,7 @@ pub use undecided::Undecided;
 
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::CallView;
-use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
 use crate::source::{Node, NodeValue};
 
 const PATTERN: Shape =
@@ -79,6 +79,26 @@ impl Matcher {
         let (tools, servers) = (patterns("tool"), patterns("server"));
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
         Self { tools, servers, condition }
+    }
+
+    /// Reads the `match:` of a policy of this kind, which concerns a run and not its calls: it can only say `where`.
+    pub fn read_of_run(node: &Node, kind: &str, reader: &mut Reader<'_>) -> Self {
+        let mut refuse =
+            |span, what: &str| {
+                let message = format!("a policy of kind `{kind}` concerns a run, which has no {what}");
+                reader.report(Diagnostic::new(&CONFLICTING_KEYS, span, message).help(
+                    "leave it out: `match` can only say `where` here, over `$.context` and `$.session`",
+                ));
+            };
+        let Some(entries) = node.entries() else {
+            refuse(node.span, "tool");
+            return Self::default();
+        };
+        for entry in entries.iter().filter(|entry| matches!(entry.key.as_str(), "tool" | "server")) {
+            refuse(entry.key_span, &entry.key);
+        }
+        let names = entries.iter().any(|entry| matches!(entry.key.as_str(), "tool" | "server"));
+        if names { Self::default() } else { Self::read(node, reader) }
     }
 
     /// Whether calls of this tool of this server can match at all. A call without server has the empty name.

@@ -10,6 +10,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Permitting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |_, _| Some(Kind::Allow(Allow)),
 };
 

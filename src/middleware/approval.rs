@@ -18,6 +18,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: true,
+    of_run: false,
     read: |node, reader| Approval::read(node, reader).map(Kind::Approval),
 };
 

@@ -19,6 +19,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Forming,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| Around::read(node, reader).map(Kind::Around),
 };
 

@@ -14,6 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Forming,
     after_tool: |_| true,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
         let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.path(node)).collect();

@@ -23,6 +23,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Permitting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| Cache::read(node, reader).map(Kind::Cache),
 };
 

@@ -13,6 +13,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| {
         let max = node.get("max").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
         let max = max.and_then(|max| u32::try_from(max).ok());

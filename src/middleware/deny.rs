@@ -13,6 +13,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: true,
+    of_run: false,
     read: |node, reader| {
         let message = match node.get("message") {
             Some(message) => Some(reader.template(message, &[])?),

@@ -17,6 +17,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Forming,
     after_tool: |_| true,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| {
         let name = node.get("name")?.as_str()?.to_owned();
         let key = node.get("key").map(|node| reader.path(node));

@@ -11,6 +11,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| {
         let message = match node.get("message") {
             Some(message) => Some(reader.template(message, &[])?),

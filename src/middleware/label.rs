@@ -11,6 +11,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Forming,
     after_tool: |_| true,
     needs_matcher: false,
+    of_run: false,
     read: |node, _| {
         let labels = node.get("add")?.items()?.iter().map(|label| label.as_str().map(str::to_owned));
         Some(Kind::Label(Label { add: labels.collect::<Option<_>>()? }))

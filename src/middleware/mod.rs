@@ -4,20 +4,24 @@ mod allow;
 mod approval;
 mod around;
 mod audit;
+mod budget;
 mod cache;
 mod concurrency;
 mod deny;
 mod errors;
 mod fact;
+mod filter;
 mod halt;
 mod label;
 mod limit;
+mod model;
 mod rate_limit;
 mod recover;
 mod redact;
 mod respond;
 mod retry;
 mod scope;
+mod stream;
 mod timeout;
 mod transform;
 mod validate;
@@ -26,18 +30,22 @@ pub use allow::Allow;
 pub use approval::{Approval, CardTemplates, Edits, Remember};
 pub use around::Around;
 pub use audit::Audit;
+pub use budget::{AtBound, Budget, Per, Used};
 pub use cache::Cache;
 pub use deny::Deny;
 pub use errors::ErrorPatterns;
 pub use fact::Fact;
+pub use filter::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 pub use halt::Halt;
 pub use label::Label;
 pub use limit::{Cost, Counted, Limit, Measure, OnExceed, Rule};
+pub use model::Model;
 pub use recover::Recover;
 pub use redact::Redact;
 pub use respond::Respond;
 pub use retry::Retry;
 pub use scope::Scope;
+pub use stream::{DropUnit, Stream};
 pub use timeout::Timeout;
 pub use transform::{Step, Transform, apply as apply_steps};
 pub use validate::Validate;
@@ -85,6 +93,12 @@ pub enum Kind {
     Fact(Fact),
     /// `audit`
     Audit(Audit),
+    /// `model`
+    Model(Model),
+    /// `budget`
+    Budget(Budget),
+    /// `stream`
+    Stream(Stream),
 }
 
 /// What a kind is: its key in a policy, what it may hold, and how the rest of the policy is read for it.
@@ -102,12 +116,14 @@ pub struct KindEntry {
     pub after_tool: fn(&Node) -> bool,
     /// Whether a policy of this kind must say which calls it concerns.
     pub needs_matcher: bool,
+    /// Whether it concerns a run and not its calls: `match` can then only say `where`, over `$.context` and `$.session`.
+    pub of_run: bool,
     /// Reads the value; reports what is wrong.
     pub read: fn(&Node, &mut Reader<'_>) -> Option<Kind>,
 }
 
 /// Every kind, in the order of the phases in which they act.
-pub static KINDS: [&KindEntry; 18] = [
+pub static KINDS: [&KindEntry; 21] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
@@ -126,6 +142,9 @@ pub static KINDS: [&KindEntry; 18] = [
     &label::KIND,
     &fact::KIND,
     &audit::KIND,
+    &model::KIND,
+    &stream::KIND,
+    &budget::KIND,
 ];
 
 impl Kind {
@@ -150,10 +169,13 @@ impl Kind {
             Self::Label(_) => &label::KIND,
             Self::Fact(_) => &fact::KIND,
             Self::Audit(_) => &audit::KIND,
+            Self::Model(_) => &model::KIND,
+            Self::Budget(_) => &budget::KIND,
+            Self::Stream(_) => &stream::KIND,
         }
     }
 
-    /// Whether the policy takes part in this phase. `respond` is matched in gate, where it can lift
+    /// Whether the policy takes part in this phase of a call. `respond` is matched in gate, where it can lift
     /// `defaults.unmatched`, and answers in execute.
     pub fn acts_in(&self, phase: Phase) -> bool {
         match self {
@@ -174,7 +196,14 @@ impl Kind {
             Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
                 phase == Phase::Settle
             }
+            // These act on the run around its calls.
+            Self::Model(_) | Self::Stream(_) | Self::Budget(_) => false,
         }
+    }
+
+    /// Whether it acts on the run around its calls, and on no single call.
+    pub fn is_of_run(&self) -> bool {
+        self.entry().of_run
     }
 
     /// What a limit is made of, where this is one.

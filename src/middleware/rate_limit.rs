@@ -17,6 +17,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| read(node, reader).map(Kind::RateLimit),
 };
 

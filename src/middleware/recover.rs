@@ -14,6 +14,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Permitting,
     after_tool: |_| true,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| {
         let on = ErrorPatterns::read(node, reader);
         let message = match node.get("message") {

@@ -16,6 +16,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| true,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| Redact::read(node, reader).map(Kind::Redact),
 };
 
@@ -41,20 +42,23 @@ static RECORD: Record = Record {
             Shape::OneOrMany(&Shape::Text("a regular expression")),
             "Patterns of your own.",
         ),
-        Field::optional(
-            "with",
-            Shape::Either(&[
-                Shape::Word(&[
-                    ("mask", "a label such as `[email]`"),
-                    ("hash", "a label with a digest: equal values stay recognisable as equal"),
-                    ("remove", "nothing"),
-                ]),
-                Shape::Record(&KEEP_LAST),
-            ]),
-            "What stands in its place. Without it: `mask`.",
-        ),
+        WITH,
     ],
 };
+
+/// What stands in the place of what is hidden.
+pub(super) static WITH: Field = Field::optional(
+    "with",
+    Shape::Either(&[
+        Shape::Word(&[
+            ("mask", "a label such as `[email]`"),
+            ("hash", "a label with a digest: equal values stay recognisable as equal"),
+            ("remove", "nothing"),
+        ]),
+        Shape::Record(&KEEP_LAST),
+    ]),
+    "What stands in its place. Without it: `mask`.",
+);
 
 static KEEP_LAST: Record = Record {
     name: "keep_last",
@@ -77,10 +81,7 @@ impl Redact {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let places: Vec<&str> = texts(node.get("in")).filter_map(Node::as_str).collect();
         let reported = reader.reported();
-        let detectors: Vec<Detector> =
-            texts(node.get("detect")).filter_map(|name| read_detector(name, reader)).collect();
-        let patterns: Vec<Regex> =
-            texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
+        let redactor = read_redactor(node, "detect", reader);
         let keys = ["detect", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
             reader.report(
@@ -88,24 +89,34 @@ impl Redact {
                     .help("add `detect: [email, …]` or `patterns: [\"…\"]`"),
             );
         }
-        let style = match node.get("with") {
-            None => Style::Mask,
-            Some(style) => match (style.as_str(), style.get("keep_last").and_then(Node::as_number)) {
-                (Some("hash"), _) => Style::Hash,
-                (Some("remove"), _) => Style::Remove,
-                (_, Some(count)) => Style::KeepLast(usize::try_from(count.as_u64()?).ok()?),
-                _ => Style::Mask,
-            },
-        };
         (reader.reported() == reported).then(|| Self {
             input: places.is_empty() || places.contains(&"input"),
             output: places.is_empty() || places.contains(&"output"),
-            redactor: Redactor::new(detectors, patterns, style),
+            redactor,
         })
     }
 }
 
-fn texts(node: Option<&Node>) -> impl Iterator<Item = &Node> {
+/// Reads what is hidden (detectors under the key `detect`, and `patterns`) and what stands in its place (`with`).
+pub(super) fn read_redactor(node: &Node, detect: &str, reader: &mut Reader<'_>) -> Redactor {
+    let detectors: Vec<Detector> =
+        texts(node.get(detect)).filter_map(|name| read_detector(name, reader)).collect();
+    let patterns: Vec<Regex> =
+        texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
+    Redactor::new(detectors, patterns, style(node.get("with")).unwrap_or(Style::Mask))
+}
+
+fn style(node: Option<&Node>) -> Option<Style> {
+    let node = node?;
+    match (node.as_str(), node.get("keep_last").and_then(Node::as_number)) {
+        (Some("hash"), _) => Some(Style::Hash),
+        (Some("remove"), _) => Some(Style::Remove),
+        (_, Some(count)) => Some(Style::KeepLast(usize::try_from(count.as_u64()?).ok()?)),
+        _ => None,
+    }
+}
+
+pub(super) fn texts(node: Option<&Node>) -> impl Iterator<Item = &Node> {
     node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default().iter()
 }
 

@@ -12,6 +12,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Permitting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, _| Some(Kind::Respond(Respond { output: node.get("output")?.to_json() })),
 };
 

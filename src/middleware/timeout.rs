@@ -13,6 +13,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| {
         Some(Kind::Timeout(Timeout { after: reader.duration(node)?, words: node.as_str()?.to_owned() }))
     },

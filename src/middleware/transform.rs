@@ -2,6 +2,8 @@
 
 mod operands;
 
+pub(super) use operands::replacement;
+
 use regex::Regex;
 use serde_json::{Number, Value};
 
@@ -22,6 +24,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     polarity: Polarity::Forming,
     after_tool: |node| node.get("input").is_none(),
     needs_matcher: false,
+    of_run: false,
     read: |node, reader| Transform::read(node, reader).map(Kind::Transform),
 };
 
@@ -73,7 +76,7 @@ static CLAMP: Record = Record {
     ],
 };
 
-static REPLACE: Record = Record {
+pub(super) static REPLACE: Record = Record {
     name: "replace",
     doc: "What is replaced by what.",
     fields: &[
@@ -294,7 +297,7 @@ impl Change {
             }
             "rename" => Self::Rename(operands::name(node, reader)?),
             "replace" => {
-                let (pattern, with) = operands::replacement(node, reader)?;
+                let (pattern, with) = replacement(node, reader)?;
                 Self::Replace { pattern, with }
             }
             "template" => Self::Template(reader.template(node, &[])?),

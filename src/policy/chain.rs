@@ -58,6 +58,7 @@ pub struct Chains {
     by_pattern: Vec<Vec<u32>>,
     for_every_tool: Vec<u32>,
     caches: Vec<u32>,
+    of_run: Vec<u32>,
     remembered: Remembered,
 }
 
@@ -70,12 +71,16 @@ impl Chains {
         let mut pattern_places: HashMap<String, usize> = HashMap::new();
         let mut for_every_tool = Vec::new();
         let mut caches = Vec::new();
+        let mut of_run = Vec::new();
         for (index, policy) in (0u32..).zip(&policies) {
             if policy.matcher.tools.is_empty() {
                 for_every_tool.push(index);
             }
             if let Kind::Cache(_) = policy.kind {
                 caches.push(index);
+            }
+            if policy.concerns_run {
+                of_run.push(index);
             }
             for pattern in &policy.matcher.tools {
                 match pattern.as_regex() {
@@ -114,6 +119,7 @@ impl Chains {
             by_pattern,
             for_every_tool,
             caches,
+            of_run,
             remembered: Remembered::default(),
         }
     }
@@ -126,6 +132,11 @@ impl Chains {
     /// One policy, by its place in that order.
     pub fn policy(&self, index: u32) -> Option<&Policy> {
         self.policies.get(index as usize)
+    }
+
+    /// The policies that concern the run around its calls, in the order in which they act.
+    pub fn of_run(&self) -> &[u32] {
+        &self.of_run
     }
 
     /// What holds for the whole bundle.

@@ -10,13 +10,14 @@ use super::defaults::{self, Defaults};
 use super::reload;
 use super::{Mode, Policy, ReloadSettings};
 use crate::authoring::{self, Field, Reader, Record, Shape};
+use crate::call::Root;
 use crate::diagnostic::{
     DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
     Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest};
 use crate::matcher::{self, Matcher};
-use crate::middleware::{KINDS, KindEntry};
+use crate::middleware::{KINDS, Kind, KindEntry};
 use crate::source::{Entry, LoadedFile, Node};
 
 /// All rules files of a load, read.
@@ -218,7 +219,12 @@ fn read_parts(
     reader.polarity = entry.polarity;
     reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
-    let matcher = node.get("match").map(|node| Matcher::read(node, &mut reader));
+    reader.of_run = entry.of_run;
+    let matcher = node.get("match").map(|node| match entry.of_run {
+        true => Matcher::read_of_run(node, entry.name, &mut reader),
+        false => Matcher::read(node, &mut reader),
+    });
+    let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
@@ -238,7 +244,16 @@ fn read_parts(
         Some("off") => Mode::Off,
         _ => Mode::Enforce,
     };
+    let (matcher, kind) = (matcher.unwrap_or_default(), kind?);
+    let of_run_alone = |root: &Root| matches!(root, Root::Context | Root::Session);
+    // A `halt` that looks at no call stops the run wherever it stands.
+    let halts_run = matches!(kind, Kind::Halt(_))
+        && matcher.tools.is_empty()
+        && matcher.servers.is_empty()
+        && matcher.condition.is_some()
+        && condition_reads.iter().all(of_run_alone);
     Some(Policy {
+        concerns_run: kind.is_of_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(Node::as_str).map(str::to_owned),
         mode,
@@ -247,8 +262,8 @@ fn read_parts(
             .and_then(Node::as_number)
             .and_then(serde_json::Number::as_i64)
             .unwrap_or(0),
-        matcher: matcher.unwrap_or_default(),
-        kind: kind?,
+        matcher,
+        kind,
         span: node.span,
         behaviour: behaviour(node, &drawn_texts),
     })

@@ -51,6 +51,8 @@ pub struct Policy {
     pub matcher: Matcher,
     /// What it does.
     pub kind: Kind,
+    /// Whether it acts on the run around its calls.
+    pub concerns_run: bool,
     /// Where it stands.
     pub span: Span,
     /// Digest of all that it does, its description aside.

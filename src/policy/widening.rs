@@ -45,6 +45,13 @@ pub fn widenings(old: &Chains, new: &Chains) -> Vec<Widening> {
         }
     }
     let kept = |id: &str| [&old_ones, &new_ones].iter().all(|ones| ones.get(id).is_some_and(|one| acts(one)));
+    let (before, after) = (places_of_run(old, kept), places_of_run(new, kept));
+    let before: HashMap<&str, usize> =
+        before.into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
+    let moved = after
+        .into_iter()
+        .find(|(policy, place)| before.get(policy.id.as_str()).is_some_and(|was| was != place));
+    found.extend(moved.map(|(policy, _)| of(policy, "acts earlier or later among the others")));
     for phase in [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle] {
         let places = |chains| places(chains, phase, kept);
         let before: HashMap<&str, usize> =
@@ -119,6 +126,9 @@ fn of_one_that_came(policy: &Policy, old: &Chains, new: &Chains) -> Option<Widen
             Some(of(policy, "lets a person permit what `defaults.unmatched` denied"))
         }
         Kind::Audit(_) => None,
+        Kind::Model(model) if !model.only_tightens() => {
+            Some(of(policy, "says otherwise what the model is called with"))
+        }
         kind if kind.entry().polarity == Polarity::Restricting => {
             // What it hides in a result, a label, a fact or another redaction may look for.
             let reader =
@@ -157,6 +167,26 @@ fn places(chains: &Chains, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&P
             (policy, place)
         })
         .collect()
+}
+
+/// The policies of the run whose order means something, each with how many stand before it that leave something else for it to bound.
+fn places_of_run(chains: &Chains, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
+    let (mut models, mut streams) = (0, 0);
+    let mut places = Vec::new();
+    for policy in chains.policies().iter().filter(|policy| kept(&policy.id)) {
+        match &policy.kind {
+            Kind::Model(model) => {
+                places.push((policy, models));
+                models += usize::from(!model.only_tightens());
+            }
+            Kind::Stream(_) => {
+                places.push((policy, streams));
+                streams += 1;
+            }
+            _ => {}
+        }
+    }
+    places
 }
 
 #[cfg(test)]
@@ -214,6 +244,36 @@ mod tests {
                 assert_eq!(found(old, new), expected, "{old} → {new}");
             }
         }
+    }
+
+    #[test]
+    fn what_bounds_a_run_may_come_and_may_not_go_or_be_changed() {
+        for (strict, loose) in [
+            ("budget: { calls: 5 }", "budget: { calls: 6 }"),
+            ("budget: { calls: 5, per: conversation }", "budget: { calls: 5, per: run }"),
+            ("model: { tools: { hide: [a, b] } }", "model: { tools: { hide: a } }"),
+            ("model: { temperature: { max: 0.5 } }", "model: { temperature: { max: 0.6 } }"),
+            ("stream: { redact: [email, us_ssn] }", "stream: { redact: email }"),
+        ] {
+            let with = |kind: &str| rules(&format!("{{ id: a, {kind} }}"));
+            let of = |id: &str| format!("`a` ({}) {id}", strict.split(':').next().unwrap());
+            assert_eq!(found(&with(strict), &with(loose)), [of("is changed")], "{strict}");
+            assert_eq!(found(&with(strict), &rules("")), [of("is gone")], "{strict}");
+            assert_eq!(found(&rules(""), &with(strict)), [""; 0], "{strict}");
+        }
+    }
+
+    #[test]
+    fn a_model_policy_that_sets_or_says_something_may_widen_when_it_comes_or_moves() {
+        let bound = "{ id: bound, model: { temperature: { max: 0.5 } } }";
+        for kind in ["temperature: { set: 1 }", "system_prompts: { append: Hi. }", "metadata: { a: 1 }"] {
+            let says = format!("{{ id: says, model: {{ {kind} }} }}");
+            assert_eq!(found(&rules(bound), &rules(&format!("{bound}, {says}"))).len(), 1, "{kind}");
+            let orders = [format!("{says}, {bound}"), format!("{bound}, {says}")];
+            assert_eq!(found(&rules(&orders[0]), &rules(&orders[1])).len(), 1, "{kind}");
+        }
+        let hide = "{ id: hide, model: { tools: { hide: a } } }";
+        assert!(found(&rules(&format!("{bound}, {hide}")), &rules(&format!("{hide}, {bound}"))).is_empty());
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return Some(self.denied(call, &turn, Effect::Invalid, reason, started).await);
         }
         let held = Held { limits: &[], permits: &turn.permits };
-        let kernel = self.execute.kernel;
+        let kernel = self.kernel();
         let decided = kernel.decide_holding(&base, self.state, held);
         if turn.holds_claim && !decided.is_permitted() {
             return None;
@@ -195,7 +195,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Some(output) if decided.is_permitted() => {
                 self.execute.give(&base, decided, &turn, output, self.state, started).await
             }
-            _ => self.execute.run(&base, decided, &turn, self.state, started).await,
+            _ => self.run(&base, decided, &turn, started).await,
         };
         match ended {
             Ok(outcome) => {
@@ -240,7 +240,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             None => {
                 let decision = self.execute.kernel.decide(call, self.state);
                 match decision.is_permitted() {
-                    true => match self.execute.run(call, decision, &turn, self.state, started).await {
+                    true => match self.run(call, decision, &turn, started).await {
                         Ok(outcome) => Some(self.over(call, &turn, outcome).await),
                         Err(_) => None,
                     },
@@ -293,7 +293,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         why: &str,
         started: Instant,
     ) -> TakenUp {
-        let kernel = self.execute.kernel;
+        let kernel = self.kernel();
         let mut decision = kernel.decide(call, self.state);
         if decision.is_permitted() {
             let message = format!("the question about this call counts for nothing: {why}");

@@ -3,12 +3,18 @@
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::hooking::{Hooked, Hooks};
 use super::judged::Said;
+use super::spending::Spending;
+use super::told::Telling;
 use crate::approval::{Entry, LedgerError, Name, Stage};
-use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{
+    Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
+};
 use crate::execution::{Execute, Stopped, Turn};
-use crate::host::{StoreError, ToolExecutor, guarded};
-use crate::kernel::{Decision, Effect, Ended};
+use crate::host::{StoreError, ToolExecutor, ToolSpan, guarded};
+use crate::kernel::{Decision, Effect, Ended, Kernel};
+use crate::middleware::{AtBound, Used};
 
 /// How long a call is waited for that someone else runs.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
@@ -18,14 +24,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// What one call after the other is brought to its outcome with.
 pub(super) struct Desk<'d, E> {
     pub(super) shared: &'d Shared,
-    pub(super) execute: &'d Execute<'d, E>,
+    pub(super) execute: Execute<'d, E>,
     pub(super) state: &'d mut SessionState,
     pub(super) conversation: &'d str,
     /// Every call is noted in the ledger, not only those that people are asked about.
     pub(super) recorded: bool,
+    /// How models are told of outcomes.
+    pub(super) telling: &'d Telling,
 }
 
 /// What the ledger knows of a call.
+#[derive(Clone)]
 pub(super) enum Known {
     /// Nothing.
     New(Name),
@@ -43,7 +52,75 @@ pub(super) enum Elsewhere {
     Abandoned(Box<Entry>),
 }
 
-impl<E: ToolExecutor> Desk<'_, E> {
+impl<'d, E: ToolExecutor> Desk<'d, E> {
+    /// What decides.
+    pub(super) fn kernel(&self) -> Kernel<'d> {
+        self.execute.kernel
+    }
+
+    /// The host's own code.
+    pub(super) fn hooks(&self) -> Hooks<'d> {
+        Hooks { all: self.execute.hooks, run: self.execute.run }
+    }
+
+    /// The budgets of the session.
+    pub(super) fn spending(&self) -> Spending<'d> {
+        let Self { shared, conversation, .. } = *self;
+        Spending { shared, kernel: self.execute.kernel, run: self.execute.run, conversation }
+    }
+
+    /// Brings a decided call to its outcome, as far as budgets let it. Only a call that may have reached its tool is counted.
+    pub(super) async fn run<'c>(
+        &mut self,
+        call: &'c ToolCall,
+        mut decision: Decision<'c>,
+        turn: &Turn,
+        started: Instant,
+    ) -> Result<Outcome, Stopped> {
+        let spending = self.spending();
+        let mut taken = None;
+        // What is refused anyway takes nothing; what is run again was counted when it was run first.
+        if decision.effect() < Effect::Invalid && !turn.holds_claim {
+            let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
+            match spending.take(self.state, one, |_| true).await {
+                Ok(counted) => taken = Some(counted),
+                Err((at_bound, reason)) => {
+                    let effect = if at_bound == AtBound::Halt { Effect::Halt } else { Effect::Deny };
+                    decision.refuse(effect, reason, None);
+                }
+            }
+        }
+        // On the heap: everything around a tool would else lie in each future that waits for it.
+        let ended = Box::pin(self.execute.run(call, decision, turn, self.state, started)).await;
+        let has_run = ended.as_ref().is_ok_and(|outcome| has_run(outcome.outcome));
+        if let Some(taken) = taken.filter(|_| !has_run) {
+            self.spending().give_back(self.state, taken).await;
+        }
+        ended
+    }
+
+    /// Shows an outcome to the observers.
+    pub(super) fn report(&self, session: Option<&str>, mut outcome: Outcome) -> Outcome {
+        outcome.session = session.map(str::to_owned);
+        // What is only told again they have seen.
+        if outcome.replayed || self.shared.observers.is_empty() {
+            return outcome;
+        }
+        if outcome.outcome != OutcomeKind::Suspended {
+            let run = self.execute.run;
+            let shown = self.telling.result(&outcome).map(|result| result.output.text());
+            let span = ToolSpan {
+                request_id: &run.request_id,
+                iteration: run.iteration,
+                outcome: &outcome,
+                shown: shown.as_deref(),
+            };
+            self.shared.tell(|observer| observer.on_tool_end(&span));
+        }
+        self.shared.tell(|observer| observer.on_outcome(&outcome));
+        outcome
+    }
+
     /// What the ledger knows of a call, where it notes every one. A name that is another call's is passed over.
     /// `seen`: whether the store said what the session has seen.
     pub(super) async fn look_up(
@@ -94,15 +171,16 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// The first turn of a call that was decided.
     pub(super) async fn first<'c>(
         &mut self,
-        call: &'c ToolCall,
+        hooked: &'c Hooked,
         decision: Decision<'c>,
         name: Name,
         started: Instant,
     ) -> Outcome {
-        let tool = self.execute.kernel.tools.get(call);
+        let call = &hooked.call;
+        let tool = self.kernel().tools.get(call);
         let once = self.recorded || tool.is_some_and(|tool| tool.once);
-        let turn = Turn::first(name, once);
-        match self.execute.run(call, decision, &turn, self.state, started).await {
+        let turn = Turn { asked: hooked.asked.clone(), ..Turn::first(name, once) };
+        match self.run(call, decision, &turn, started).await {
             Ok(outcome) => self.over(call, &turn, outcome).await,
             Err(Stopped::Elsewhere(entry)) => match self.elsewhere(call, &turn, *entry, started).await {
                 Elsewhere::Over(outcome) => *outcome,
@@ -116,7 +194,11 @@ impl<E: ToolExecutor> Desk<'_, E> {
     }
 
     /// Notes how a call ended, and tells who watches.
-    pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, outcome: Outcome) -> Outcome {
+    pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, mut outcome: Outcome) -> Outcome {
+        if outcome.outcome != OutcomeKind::Suspended && !self.execute.hooks.is_empty() {
+            let (kernel, state) = (self.kernel(), &*self.state);
+            outcome = self.hooks().after(call, outcome, |outcome| kernel.hide(call, outcome, state)).await;
+        }
         // Whatever fails here, the outcome stands.
         let _ = guarded(self.note_end(call, turn, &outcome)).await;
         outcome
@@ -238,6 +320,12 @@ impl<E: ToolExecutor> Desk<'_, E> {
             ..Outcome::new(of, OutcomeKind::Suspended, input, reason, revision)
         }
     }
+}
+
+/// Whether a call with this outcome may have reached its tool.
+fn has_run(kind: OutcomeKind) -> bool {
+    use OutcomeKind::{Aborted, Executed, Failed, Indeterminate, Recovered};
+    matches!(kind, Executed | Failed | Recovered | Indeterminate | Aborted)
 }
 
 /// Why a call is not run whose store does not answer.

@@ -11,7 +11,7 @@ use crate::json;
 impl<E: ToolExecutor> Desk<'_, E> {
     /// The arguments as a person changed them. Errors: they can't be taken.
     pub(super) fn edit(&self, call: &ToolCall, question: &Question, given: &Value) -> Result<Value, Reason> {
-        let kernel = self.execute.kernel;
+        let kernel = self.kernel();
         let decided = kernel.decide(call, self.state);
         let real = decided.input();
         let fail = |message: String| Reason {

@@ -184,7 +184,7 @@ impl Session {
     ///
     /// # Errors
     /// When the store does not say.
-    pub async fn begin(&self) -> Result<bool, LedgerError> {
+    pub async fn begin_recorded(&self) -> Result<bool, LedgerError> {
         self.shared.begin_in_store(&self.conversation()).await
     }
 

@@ -1,14 +1,23 @@
 //! One agent run: its calls in order, what it has seen, and whole rounds decided before any of their calls runs.
 
 mod answered;
+mod armed;
 mod desk;
 mod fitting;
+mod hooking;
 mod judged;
 mod kept;
 mod resume;
+mod rounds;
+mod run;
+mod skills;
+mod spending;
 mod told;
 
+pub use armed::{Armed, ArmedSession, Called};
 pub use resume::{ResumeError, Round};
+pub use run::Afterwork;
+pub use skills::SkillAmendment;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,39 +26,33 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use serde_json::Value;
 
-use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
-use crate::kernel::{Decision, Effect, Kernel, Layers};
-use crate::message::CallPart;
+use crate::kernel::{Kernel, Layers};
+use crate::lifecycle::{Middleware, RunContext};
+use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
-use crate::tools::ToolSet;
-use desk::{Desk, Known};
+use crate::tools::{ToolDescriptor, Tools};
+use desk::Desk;
+use run::Progress;
+use told::Telling;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) bundle: ArcSwap<Chains>,
-    pub(crate) tools: ToolSet,
+    pub(crate) tools: Tools,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) observers: Vec<Box<dyn Observer>>,
     pub(crate) services: Services,
+    /// The host's own code for every session.
+    pub(crate) hooks: Vec<Arc<dyn Middleware>>,
 }
 
 impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        Kernel { layers, tools: &self.tools, clock: &*self.clock }
-    }
-
-    /// Shows an outcome to the observers.
-    fn report(&self, session: Option<&str>, mut outcome: Outcome) -> Outcome {
-        outcome.session = session.map(str::to_owned);
-        // What is only told again they have seen.
-        if outcome.replayed {
-            return outcome;
-        }
-        self.tell(|observer| observer.on_outcome(&outcome));
-        outcome
+        Kernel { layers, tools: self.tools.set(), clock: &*self.clock }
     }
 
     /// Tells every observer. One that panics changes nothing.
@@ -78,6 +81,18 @@ pub struct Session {
     recorded: bool,
     /// What its history and its store say it has seen was taken in.
     has_seen: bool,
+    /// The host's own code: the engine's, then the session's.
+    hooks: Vec<Arc<dyn Middleware>>,
+    /// What hooks know of the run.
+    run: RunContext,
+    /// Where the run is between its beginning and its end.
+    progress: Progress,
+    /// The tools of the prompt and the call together with the engine's, where there are any.
+    tools: Option<Tools>,
+    /// How models are told of outcomes.
+    telling: Telling,
+    /// The tool by which a model loads skills.
+    skill_tool: Option<String>,
 }
 
 /// How calls of a history become calls that policies see.
@@ -113,8 +128,16 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let unique_name = shared.services.unique_name();
+        let run = RunContext::new(unique_name.clone(), unique_name.clone(), Value::Null);
         Self {
-            unique_name: shared.services.unique_name(),
+            hooks: shared.hooks.clone(),
+            run,
+            progress: Progress::default(),
+            tools: None,
+            telling: Telling::default(),
+            skill_tool: None,
+            unique_name,
             shared,
             name: None,
             state: SessionState::default(),
@@ -151,9 +174,57 @@ impl Session {
         &mut self.state
     }
 
+    /// Adds the host's own code, after what is there: first the prompt's, then the call's.
+    #[must_use]
+    pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.hooks.push(Arc::new(middleware));
+        self
+    }
+
+    /// Adds tools to those that are there: first the prompt's, then the call's. Of two of one name and server the later one stands.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        self.add_tools(tools);
+        self
+    }
+
+    fn add_tools(&mut self, tools: impl IntoIterator<Item = ToolDescriptor>) {
+        let known = self.tools.as_ref().unwrap_or(&self.shared.tools);
+        self.tools = Some(known.with(tools));
+    }
+
+    /// The engine's tools, the prompt's and the call's, merged.
+    pub fn tools(&self) -> &[ToolDescriptor] {
+        self.tools.as_ref().unwrap_or(&self.shared.tools).descriptors()
+    }
+
+    /// Shapes results for the model: what it is given instead of the plain result, where the closure says something. Asked only about
+    /// calls that have a result, which is redacted already; observers see both.
+    #[must_use]
+    pub fn shaping_results(
+        mut self,
+        shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static,
+    ) -> Self {
+        self.telling = Telling::by(shape);
+        self
+    }
+
+    /// The tool by which the model loads skills: see [`apply_skill_loads`](Self::apply_skill_loads).
+    #[must_use]
+    pub fn with_skill_tool(mut self, tool: impl Into<String>) -> Self {
+        self.skill_tool = Some(tool.into());
+        self
+    }
+
+    /// What the model is told of an outcome; nothing of a call that waits for a person.
+    pub fn result_for_model(&self, outcome: &Outcome) -> Option<ResultPart> {
+        self.telling.result(outcome)
+    }
+
     /// What the host vouches for of calls that a history has: principal, roles, tenant, anything.
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
+        self.run.context.clone_from(&context);
         self.calls.context = context;
         self
     }
@@ -193,85 +264,35 @@ impl Session {
         let started = Instant::now();
         let call = self.name_call(call);
         let occurrence = self.state.name_occurrence(&call.id);
+        self.halt_if_aborted();
         let seen = self.see_recorded().await;
         let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, name, state, unique_name, recorded, .. } = self;
-        let kernel = shared.kernel(&layers);
-        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
-        let mut desk =
-            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
-        let known = desk.look_up(&call, occurrence, &seen).await;
-        let outcome = match known {
-            Known::New(of) => {
-                let decision = kernel.decide(&call, desk.state);
-                desk.first(&call, decision, of, started).await
-            }
-            known => desk.later(&call, known, started).await,
+        let name = self.name.clone();
+        let mut desk = self.desk(&layers, &conversation, executor);
+        let turn = desk.prepare(call, occurrence, &seen).await;
+        let outcome = desk.put_through(&turn, false, started).await;
+        desk.report(name.as_deref(), outcome)
+    }
+
+    /// What brings calls to their outcomes.
+    fn desk<'d, E: ToolExecutor>(
+        &'d mut self,
+        layers: &'d Layers,
+        conversation: &'d str,
+        executor: &'d E,
+    ) -> Desk<'d, E> {
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, .. } = self;
+        let tools = tools.as_ref().unwrap_or(&shared.tools).set();
+        let execute = Execute {
+            kernel: Kernel { tools, ..shared.kernel(layers) },
+            services: &shared.services,
+            executor,
+            session: unique_name,
+            hooks,
+            run,
+            observers: &shared.observers,
         };
-        shared.report(name.as_deref(), outcome)
-    }
-
-    /// Puts the calls of one round through. All are decided before any runs: if one halts, none runs; if some wait for a
-    /// person, the others run and their results stand. Each is decided once more just before it starts, for what ran
-    /// before it in the round counts; that can only stop it.
-    ///
-    /// Outcomes come in the order of the calls.
-    pub async fn execute_round(
-        &mut self,
-        calls: Vec<ToolCall>,
-        executor: &impl ToolExecutor,
-    ) -> Vec<Outcome> {
-        let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
-        let occurrences = calls.iter().map(|call| self.state.name_occurrence(&call.id)).collect();
-        self.execute_named(calls, occurrences, executor).await
-    }
-
-    async fn execute_named(
-        &mut self,
-        calls: Vec<ToolCall>,
-        occurrences: Vec<String>,
-        executor: &impl ToolExecutor,
-    ) -> Vec<Outcome> {
-        let seen = self.see_recorded().await;
-        let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, name, state, unique_name, recorded, .. } = self;
-        let kernel = shared.kernel(&layers);
-        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
-        let mut desk =
-            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: *recorded };
-        let mut known = Vec::with_capacity(calls.len());
-        for (call, occurrence) in calls.iter().zip(occurrences) {
-            let found = desk.look_up(call, occurrence, &seen).await;
-            let decision = matches!(found, Known::New(_)).then(|| kernel.decide(call, desk.state));
-            known.push((found, decision));
-        }
-        let mut changed = false;
-        let halting = known.iter().filter_map(|(_, decision)| decision.as_ref());
-        if let Some(halting) = halting.into_iter().find(|decision| decision.effect() == Effect::Halt) {
-            desk.state.halt(&halting.reason().message);
-            changed = true;
-        }
-        let mut outcomes: Vec<Outcome> = Vec::with_capacity(calls.len());
-        for (call, (known, decision)) in calls.iter().zip(known) {
-            let started = Instant::now();
-            let outcome = match (known, decision) {
-                (Known::New(of), Some(decision)) => {
-                    let overtaken = changed && decision.effect() < Effect::Invalid;
-                    let decision = match overtaken {
-                        true => strictest(decision, kernel.decide(call, desk.state)),
-                        false => decision,
-                    };
-                    // A call that is stopped may count, and what counts may halt.
-                    changed |= decision.is_permitted() || decision.pending().next().is_some();
-                    let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
-                    let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
-                    desk.first(call, decision, of, started).await
-                }
-                (known, _) => desk.later(call, known, started).await,
-            };
-            outcomes.push(shared.report(name.as_deref(), outcome));
-        }
-        outcomes
+        Desk { shared, execute, state, conversation, recorded: *recorded, telling }
     }
 
     fn layers(&self) -> Layers {
@@ -286,20 +307,4 @@ impl Session {
         }
         call
     }
-}
-
-/// Of two decisions on one call the stricter; of equal ones the later, which knows more.
-fn strictest<'c>(earlier: Decision<'c>, later: Decision<'c>) -> Decision<'c> {
-    if earlier.effect() > later.effect() { earlier } else { later }
-}
-
-/// A call that waits for a person while another one of its round does, where they are asked one at a time.
-fn one_at_a_time<'c>(kernel: &Kernel<'_>, mut decision: Decision<'c>) -> Decision<'c> {
-    if decision.effect() == Effect::Suspend && kernel.asks_one_at_a_time(&decision) {
-        let message =
-            "not run: another call of this turn waits for a person; ask for this one again after it";
-        let code = reason_code::ASK_AGAIN.to_owned();
-        decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
-    }
-    decision
 }

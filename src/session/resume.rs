@@ -6,13 +6,14 @@ use std::time::Instant;
 use super::answered::TakenUp;
 use super::desk::Desk;
 use super::judged::{Case, Said, verdict};
-use super::told::settlement;
+use super::told::Telling;
 use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Standing};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
-use crate::execution::Execute;
 use crate::host::{StoreError, ToolExecutor, guarded};
-use crate::message::{AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, Settlement};
+use crate::message::{
+    AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, ResultPart, Settlement,
+};
 
 /// What came of a round, or of taking a session up again. The history has it already.
 #[derive(Debug, Default)]
@@ -47,11 +48,11 @@ pub enum ResumeError {
 }
 
 /// A call of a history, with what belongs to it.
-struct Found {
-    place: Place,
-    part: CallPart,
-    name: String,
-    request: Option<RequestPart>,
+pub(super) struct Found {
+    pub(super) place: Place,
+    pub(super) part: CallPart,
+    pub(super) name: String,
+    pub(super) request: Option<RequestPart>,
     answers: Vec<ResponsePart>,
     /// The store has an answer that ends the run.
     noted_ending: bool,
@@ -91,11 +92,12 @@ impl Session {
         let unknown = unknown_answers(history, &found);
         let layers = self.layers();
         let conversation = self.conversation();
-        let Self { shared, name, state, unique_name, calls, .. } = self;
-        let kernel = shared.kernel(&layers);
-        let execute = Execute { kernel: &kernel, services: &shared.services, executor, session: unique_name };
-        let mut desk =
-            Desk { shared, execute: &execute, state, conversation: &conversation, recorded: false };
+        let name = self.name.clone();
+        let calls: BTreeMap<Place, ToolCall> =
+            found.iter().map(|found| (found.place, of_history(&self.calls, found))).collect();
+        let mut desk = self.desk(&layers, &conversation, executor);
+        desk.recorded = false;
+        let telling = desk.telling.clone();
         let mut round = Round { outcomes: Vec::new(), ignored: unknown };
         let mut settled = Vec::new();
         let mut outcomes: BTreeMap<Place, Outcome> = BTreeMap::new();
@@ -103,19 +105,19 @@ impl Session {
         let (ending, others): (Vec<_>, Vec<_>) = found.iter().partition(|found| found.cancels());
         for found in ending.into_iter().chain(others) {
             let started = Instant::now();
-            let call = of_history(calls, found);
+            let Some(call) = calls.get(&found.place) else { continue };
             let name_of = found.name_in(&conversation);
             let said = Said { request: found.request.as_ref(), answers: &found.answers };
             let TakenUp { outcome, ignored } = match &found.request {
-                Some(_) => desk.take_up(&call, &name_of, said, started).await,
-                None => desk.never_asked(&call, &name_of, started).await.into(),
+                Some(_) => desk.take_up(call, &name_of, said, started).await,
+                None => desk.never_asked(call, &name_of, started).await.into(),
             };
             round.ignored.extend(ignored);
-            outcomes.insert(found.place, shared.report(name.as_deref(), outcome));
+            outcomes.insert(found.place, desk.report(name.as_deref(), outcome));
         }
         for found in &found {
             let Some(outcome) = outcomes.remove(&found.place) else { continue };
-            put(history, found, &outcome, &mut settled)?;
+            put(history, found, &outcome, &telling, &mut settled)?;
             round.outcomes.push(outcome);
         }
         settle(history, settled)?;
@@ -135,21 +137,13 @@ impl Session {
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
         self.see(history, true).await?;
-        let last = history.occurrences().last().map(|call| call.round);
-        let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
-        let in_last: Vec<Place> = history
-            .occurrences()
-            .iter()
-            .filter(|call| Some(call.round) == last)
-            .map(|call| call.place)
-            .collect();
-        let found: Vec<Found> = new.filter(|found| in_last.contains(&found.place)).collect();
+        let found = self.new_calls(history);
         let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
         let names = found.iter().map(|found| found.name.clone()).collect();
         let outcomes = self.execute_named(calls, names, executor).await;
         let mut settled = Vec::new();
         for (found, outcome) in found.iter().zip(&outcomes) {
-            put(history, found, outcome, &mut settled)?;
+            put(history, found, outcome, &self.telling, &mut settled)?;
         }
         settle(history, settled)?;
         self.keep(history).await;
@@ -201,8 +195,19 @@ impl Session {
         }
     }
 
+    /// The calls of the model's last messages that have neither result nor question.
+    pub(super) fn new_calls(&self, history: &History) -> Vec<Found> {
+        let occurrences = history.occurrences();
+        let last = occurrences.last().map(|call| call.round);
+        let in_last = |found: &Found| {
+            occurrences.iter().any(|call| Some(call.round) == last && call.place == found.place)
+        };
+        let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
+        new.filter(in_last).collect()
+    }
+
     /// What the session has seen by its history, and by what it has seen itself so far.
-    async fn see(&mut self, history: &History, before_round: bool) -> Result<(), StoreError> {
+    pub(super) async fn see(&mut self, history: &History, before_round: bool) -> Result<(), StoreError> {
         if self.has_seen {
             return Ok(());
         }
@@ -213,7 +218,7 @@ impl Session {
     }
 
     /// Keeps what the session has seen. A store that does not answer now is asked again after the next round.
-    async fn keep(&mut self, history: &mut History) {
+    pub(super) async fn keep(&mut self, history: &mut History) {
         let conversation = self.conversation();
         self.state.set_suspended(history.calls_without_result().iter().any(|call| call.request.is_some()));
         self.shared.seal_into(&conversation, history, &self.state);
@@ -261,7 +266,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
 }
 
 /// The call as policies see it. A question that is ours knows the server that has the tool.
-fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
+pub(super) fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
     let mut call = calls.of(&found.part);
     if call.server.is_none() {
         call.server = found.request.as_ref().and_then(|request| request.server.clone());
@@ -269,13 +274,19 @@ fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
     call
 }
 
-fn put(
+pub(super) fn put(
     history: &mut History,
     found: &Found,
     outcome: &Outcome,
+    telling: &Telling,
     settled: &mut Vec<Settlement>,
 ) -> Result<(), AnswerError> {
-    settled.extend(settlement(found.place, outcome));
+    let told = telling.result(outcome);
+    settled.extend(told.map(|ResultPart { output, settled, .. }| Settlement {
+        place: found.place,
+        output,
+        settled,
+    }));
     let Some(request) = &outcome.approval else { return Ok(()) };
     let request = RequestPart::from(request);
     if found.request.as_ref().is_none_or(|known| known.approval_token != request.approval_token) {

@@ -1,13 +1,39 @@
 //! Outcomes as a history has them: what the model is told of each call.
 
-use crate::call::{Outcome, OutcomeKind};
-use crate::message::{Output, Part, Place, Settled, Settlement, denied_output};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-/// The result of a call for its model. A call that waits has none.
-pub(super) fn settlement(place: Place, outcome: &Outcome) -> Option<Settlement> {
+use crate::call::{Outcome, OutcomeKind};
+use crate::message::{Output, Part, ResultPart, Settled, denied_output};
+
+type Shape = dyn Fn(&Outcome) -> Option<Output> + Send + Sync;
+
+/// How models are told of outcomes.
+#[derive(Clone, Default)]
+pub(super) struct Telling(Option<Arc<Shape>>);
+
+impl Telling {
+    pub(super) fn by(shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(shape)))
+    }
+
+    /// The result of a call for its model. A call that waits has none. Where the host's own shaping panics, the plain result stands.
+    pub(super) fn result(&self, outcome: &Outcome) -> Option<ResultPart> {
+        let (plain, settled) = plain(outcome)?;
+        let shape = |shape: &Arc<Shape>| catch_unwind(AssertUnwindSafe(|| shape(outcome))).ok().flatten();
+        let shaped = self.0.as_ref().filter(|_| settled == Settled::Output).and_then(shape);
+        let output = match (&outcome.approved, shaped.unwrap_or(plain)) {
+            (Some(approved), output) if approved.edited => with_note(&outcome.input.to_string(), output),
+            (_, output) => output,
+        };
+        Some(ResultPart { call_id: outcome.id.clone(), name: outcome.tool.clone(), output, settled })
+    }
+}
+
+fn plain(outcome: &Outcome) -> Option<(Output, Settled)> {
     let said = || outcome.error.clone().unwrap_or_else(|| outcome.reason.message.clone());
     let output = || Output::of(outcome.output.clone().unwrap_or_default());
-    let (output, settled) = match outcome.outcome {
+    Some(match outcome.outcome {
         OutcomeKind::Suspended => return None,
         OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered | OutcomeKind::Recovered => {
             (output(), Settled::Output)
@@ -18,12 +44,7 @@ pub(super) fn settlement(place: Place, outcome: &Outcome) -> Option<Settlement> 
         OutcomeKind::Invalid | OutcomeKind::Aborted | OutcomeKind::Failed | OutcomeKind::Indeterminate => {
             (Output::Text(said()), Settled::Error)
         }
-    };
-    let output = match &outcome.approved {
-        Some(approved) if approved.edited => with_note(&outcome.input.to_string(), output),
-        _ => output,
-    };
-    Some(Settlement { place, output, settled })
+    })
 }
 
 /// The model is told what really ran.

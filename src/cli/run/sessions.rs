@@ -95,8 +95,10 @@ impl Sessions {
             return Ok(());
         }
         let session = self.engine.session().named(&name);
-        let is_new =
-            self.runtime.block_on(session.begin()).map_err(|error| Stop::trouble(error.to_string()))?;
+        let is_new = self
+            .runtime
+            .block_on(session.begin_recorded())
+            .map_err(|error| Stop::trouble(error.to_string()))?;
         match is_new || self.keeping == Keeping::Resumed {
             true => Ok(()),
             false => Err(Stop::trouble(format!(

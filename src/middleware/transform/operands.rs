@@ -44,7 +44,7 @@ pub(super) fn bounds(node: &Node, reader: &mut Reader<'_>) -> Option<(Option<Num
 }
 
 /// Reads `replace`: the pattern, and the text whose `$1` and `$name` must be groups of the pattern.
-pub(super) fn replacement(node: &Node, reader: &mut Reader<'_>) -> Option<(Regex, String)> {
+pub(in crate::middleware) fn replacement(node: &Node, reader: &mut Reader<'_>) -> Option<(Regex, String)> {
     let pattern = reader.regex(node.get("pattern")?)?;
     let with_node = node.get("with")?;
     let with = with_node.as_str()?;

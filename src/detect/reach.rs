@@ -1,0 +1,74 @@
+//! How far a match of a pattern can go: what decides how much of a stream has to be held back for it.
+
+use regex::Regex;
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// How far a match of a pattern can go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// At most so many bytes.
+    Bytes(usize),
+    /// As far as there is no white space.
+    Word,
+    /// As far as the line goes.
+    Line,
+}
+
+impl Reach {
+    /// The longest match, in bytes, that counts as bounded.
+    pub const MAX_BYTES: usize = 512;
+
+    /// How far matches of a pattern can go; nothing where they can go on over lines without end.
+    pub fn of(pattern: &Regex) -> Option<Self> {
+        let hir = regex_syntax::parse(pattern.as_str()).ok()?;
+        match hir.properties().maximum_len() {
+            Some(bytes) if bytes <= Self::MAX_BYTES => Some(Self::Bytes(bytes)),
+            _ if !can_match(&hir, b"\t\n\x0b\x0c\r ") => Some(Self::Word),
+            _ if !can_match(&hir, b"\n") => Some(Self::Line),
+            _ => None,
+        }
+    }
+}
+
+/// Whether one of these characters can be part of a match. Recursion ends, for the nesting of patterns is limited.
+fn can_match(hir: &Hir, characters: &[u8]) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => false,
+        HirKind::Literal(literal) => literal.0.iter().any(|byte| characters.contains(byte)),
+        HirKind::Class(Class::Unicode(class)) => class
+            .ranges()
+            .iter()
+            .any(|range| characters.iter().any(|c| (range.start()..=range.end()).contains(&char::from(*c)))),
+        HirKind::Class(Class::Bytes(class)) => class
+            .ranges()
+            .iter()
+            .any(|range| characters.iter().any(|c| (range.start()..=range.end()).contains(c))),
+        HirKind::Repetition(repetition) => can_match(&repetition.sub, characters),
+        HirKind::Capture(capture) => can_match(&capture.sub, characters),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().any(|part| can_match(part, characters))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_match_can_hold_says_how_far_it_goes() {
+        for (pattern, reach) in [
+            ("CASE-[0-9]{4}", Some(Reach::Bytes(9))),
+            (r"CASE-\d+", Some(Reach::Word)),
+            (r"\S+@example\.com", Some(Reach::Word)),
+            ("secret: .*", Some(Reach::Line)),
+            (r"top[ \t]+secret", Some(Reach::Line)),
+            (r"top\s+secret", None),
+            ("(?s)BEGIN.*END", None),
+            ("[^x]+x", None),
+            (r"top\s{1,3}secret", Some(Reach::Bytes(18))),
+        ] {
+            assert_eq!(Reach::of(&Regex::new(pattern).unwrap()), reach, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Policies of the run around the calls: which of them concern it where it stands.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+
+use super::{Kernel, PolicyRef};
+use crate::call::{CallView, Reason, SessionState, ToolCall, reason_code};
+use crate::lifecycle::Config;
+use crate::matcher::Truth;
+use crate::middleware::{Budget, Kind, Model};
+use crate::policy::{Chains, Mode, Policy, Unmatched};
+
+impl<'k> Kernel<'k> {
+    /// The enforced policies of the run that concern it now, in the order in which they act. When in doubt they do: each of them
+    /// restricts.
+    fn of_run(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
+        let call = run_as_call(context);
+        let view = CallView::new(&call, session);
+        let mut concerned = Vec::new();
+        for (layer, chains) in (0u32..).zip(self.layers) {
+            for index in chains.of_run() {
+                let Some(policy) = chains.policy(*index) else { continue };
+                if policy.mode != Mode::Enforce {
+                    continue;
+                }
+                // A condition that panics is none that says no.
+                let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                if says.map_or(true, |truth| truth != Truth::No) {
+                    concerned.push((PolicyRef { layer, index: *index }, policy));
+                }
+            }
+        }
+        concerned
+    }
+
+    /// Changes what the model is called with. The bundle comes last, so that no lower layer loosens its bounds; what can never be
+    /// called is not shown.
+    pub(crate) fn configure(
+        &self,
+        config: &mut Config,
+        context: &Value,
+        session: &SessionState,
+        at_init: bool,
+    ) {
+        let call = run_as_call(context);
+        let view = CallView::new(&call, session);
+        let mut models: Vec<(u32, &Model)> = Vec::new();
+        for (reference, policy) in self.of_run(context, session) {
+            if let Kind::Model(model) = &policy.kind
+                && model.at_init == at_init
+            {
+                models.push((reference.layer(), model));
+            }
+        }
+        models.sort_by_key(|(layer, _)| std::cmp::Reverse(*layer));
+        for (_, model) in models {
+            model.apply(config, &view);
+        }
+        config.tools.retain(|tool| {
+            let server = tool.server.as_deref().unwrap_or("");
+            !self.layers.iter().any(|chains| is_never_called(chains, server, &tool.name))
+        });
+    }
+
+    /// The budgets that bound the run.
+    pub(crate) fn budgets(
+        &self,
+        context: &Value,
+        session: &SessionState,
+    ) -> Vec<(PolicyRef, &'k Policy, &'k Budget)> {
+        let budget = |(reference, policy): (PolicyRef, &'k Policy)| match &policy.kind {
+            Kind::Budget(budget) => Some((reference, policy, budget)),
+            _ => None,
+        };
+        self.of_run(context, session).into_iter().filter_map(budget).collect()
+    }
+
+    /// Why the run is stopped where it stands, apart from any call: the first `halt` that concerns the run.
+    pub(crate) fn halts_run(&self, context: &Value, session: &SessionState) -> Option<Reason> {
+        let call = run_as_call(context);
+        let view = CallView::new(&call, session);
+        self.of_run(context, session).into_iter().find_map(|(_, policy)| {
+            let Kind::Halt(halt) = &policy.kind else { return None };
+            let message = match (&halt.message, &policy.description) {
+                (Some(template), _) => template.render(&view, &[]).text,
+                (None, Some(description)) => description.clone(),
+                (None, None) => format!("the run is stopped by the policy `{}`", policy.id),
+            };
+            Some(Reason { policy: Some(policy.id.clone()), code: reason_code::HALTED.to_owned(), message })
+        })
+    }
+}
+
+/// What rules of the run read: the context and the session, and no call.
+fn run_as_call(context: &Value) -> ToolCall {
+    ToolCall::new("", "", Value::Object(serde_json::Map::new())).with_context(context.clone())
+}
+
+/// Whether every call of a tool is denied, whatever its arguments.
+fn is_never_called(chains: &Chains, server: &str, tool: &str) -> bool {
+    let concerned = || {
+        let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
+        enforced.filter(|policy| policy.matcher.concerns(server, tool))
+    };
+    let denied = |policy: &Policy| matches!(policy.kind, Kind::Deny(_)) && policy.matcher.condition.is_none();
+    let permits =
+        |policy: &Policy| matches!(policy.kind, Kind::Allow(_) | Kind::Approval(_) | Kind::Respond(_));
+    concerned().any(denied) || chains.defaults().unmatched == Unmatched::Deny && !concerned().any(permits)
+}

@@ -1,0 +1,281 @@
+//! `model`: what the model is called with.
+
+use super::{Kind, KindEntry};
+use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::call::CallView;
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE, WRONG_TYPE};
+use crate::lifecycle::Config;
+use crate::matcher::NamePattern;
+use crate::source::Node;
+use crate::template::Template;
+
+pub(super) static KIND: KindEntry = KindEntry {
+    name: "model",
+    doc: "Changes what the model is called with: system prompts, bounds on sampling, the tools that it is shown. Its conditions \
+          read the context and the session; it concerns the run, and no single call.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Restricting,
+    after_tool: |_| false,
+    needs_matcher: false,
+    of_run: true,
+    read: |node, reader| Model::read(node, reader).map(Kind::Model),
+};
+
+static RECORD: Record = Record {
+    name: "model",
+    doc: "What is changed, and when.",
+    fields: &[
+        Field::optional(
+            "on",
+            Shape::Word(&[
+                ("init", "once, when the run begins"),
+                ("before_model", "before each call of the model"),
+            ]),
+            "When. Without it: `before_model`.",
+        ),
+        Field::optional("system_prompts", Shape::Record(&PROMPTS), "The system prompts."),
+        Field::optional("temperature", Shape::Record(&BOUND), "Sampling: how much is left to chance."),
+        Field::optional("top_p", Shape::Record(&BOUND), "Sampling: how much of the likeliest is drawn from."),
+        Field::optional("max_tokens", Shape::Record(&TOKENS), "How much the model may write."),
+        Field::optional(
+            "tools",
+            Shape::Record(&TOOLS),
+            "The tools that the model is shown. What it calls passes the gate all the same.",
+        ),
+        Field::optional("metadata", Shape::Any, "Members for the metadata of the request: a mapping."),
+        Field::optional(
+            "provider_options",
+            Shape::Any,
+            "Members for the options of the provider: a mapping.",
+        ),
+    ],
+};
+
+static PROMPTS: Record = Record {
+    name: "system_prompts",
+    doc: "The system prompts.",
+    fields: &[
+        Field::optional(
+            "append",
+            Shape::OneOrMany(&Shape::Text("a template")),
+            "Added after those that are there.",
+        ),
+        Field::optional(
+            "prepend",
+            Shape::OneOrMany(&Shape::Text("a template")),
+            "Added before those that are there.",
+        ),
+        Field::optional(
+            "replace",
+            Shape::OneOrMany(&Shape::Text("a template")),
+            "In the place of those that are there.",
+        ),
+    ],
+};
+
+static BOUND: Record = Record {
+    name: "bound",
+    doc: "A value and its bounds. Where none is set, a bound sets nothing.",
+    fields: &[
+        Field::optional("set", Shape::Number, "The value, whatever it was."),
+        Field::optional("min", Shape::Number, "No less than this."),
+        Field::optional("max", Shape::Number, "No more than this."),
+    ],
+};
+
+/// No more than any model writes.
+const COUNT: Shape = Shape::Integer(1, 1_000_000_000);
+
+static TOKENS: Record = Record {
+    name: "bound_of_tokens",
+    doc: "A number of tokens and its bounds. Where none is set, `min` and `max` set nothing.",
+    fields: &[
+        Field::optional("set", COUNT, "The number, whatever it was."),
+        Field::optional("min", COUNT, "No less than this."),
+        Field::optional("max", COUNT, "No more than this."),
+    ],
+};
+
+static TOOLS: Record = Record {
+    name: "model_tools",
+    doc: "The tools that the model is shown.",
+    fields: &[
+        Field::optional(
+            "show",
+            Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
+            "Only these.",
+        ),
+        Field::optional(
+            "hide",
+            Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
+            "Not these.",
+        ),
+    ],
+};
+
+/// A `model` policy's own part.
+#[derive(Debug)]
+pub struct Model {
+    /// Only when the run begins.
+    pub at_init: bool,
+    prepend: Vec<Template>,
+    append: Vec<Template>,
+    replace: Option<Vec<Template>>,
+    temperature: Bound,
+    top_p: Bound,
+    max_tokens: Bound,
+    show: Vec<NamePattern>,
+    hide: Vec<NamePattern>,
+    metadata: serde_json::Map<String, serde_json::Value>,
+    provider_options: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A value and its bounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bound {
+    set: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+}
+
+impl Bound {
+    fn read(node: Option<&Node>, most: f64, reader: &mut Reader<'_>) -> Self {
+        let Some(node) = node else { return Self::default() };
+        let mut number = |name: &str| {
+            let node = node.get(name)?;
+            let number = node.as_number().and_then(serde_json::Number::as_f64)?;
+            if !(0.0..=most).contains(&number) {
+                let message = match most.is_finite() {
+                    true => format!("`{name}` is a number from 0 to {most}"),
+                    false => format!("`{name}` is a number that is not negative"),
+                };
+                reader.report(
+                    Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("write for example `0.7`"),
+                );
+            }
+            Some(number)
+        };
+        let bound = Self { set: number("set"), min: number("min"), max: number("max") };
+        if let (Some(min), Some(max)) = (bound.min, bound.max)
+            && min > max
+        {
+            reader.report(
+                Diagnostic::new(&OUT_OF_RANGE, node.span, "`min` is more than `max`")
+                    .help("exchange them, or leave one out"),
+            );
+        }
+        bound
+    }
+
+    fn of(self, value: Option<f64>) -> Option<f64> {
+        let value = self.set.or(value)?;
+        let value = self.min.map_or(value, |min| value.max(min));
+        Some(self.max.map_or(value, |max| value.min(max)))
+    }
+}
+
+impl Model {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let reported = reader.reported();
+        let changes = RECORD.fields.iter().map(|field| field.name).filter(|name| *name != "on");
+        if changes.clone().all(|name| node.get(name).is_none() && !RECORD.may_be_misspelled(node, name)) {
+            let names = changes.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            reader.report(
+                Diagnostic::new(
+                    &MISSING_KEY,
+                    node.span,
+                    "this changes nothing of what the model is called with",
+                )
+                .help(format!("add one of {names}")),
+            );
+        }
+        let prompts = node.get("system_prompts");
+        let mut templates = |name: &str| -> Option<Vec<Template>> {
+            let node = prompts?.get(name)?;
+            let one = [node];
+            let nodes: Vec<&Node> = match node.items() {
+                Some(items) => items.iter().collect(),
+                None => one.to_vec(),
+            };
+            Some(nodes.into_iter().filter_map(|node| reader.template(node, &[])).collect())
+        };
+        let (append, prepend, replace) = (templates("append"), templates("prepend"), templates("replace"));
+        if let (Some(prompts), true) = (prompts, replace.is_some() && (append.is_some() || prepend.is_some()))
+        {
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, prompts.span, "`replace` beside `append` or `prepend`")
+                    .help("write all prompts below `replace`, or leave it out"),
+            );
+        }
+        let temperature = Bound::read(node.get("temperature"), f64::INFINITY, reader);
+        let top_p = Bound::read(node.get("top_p"), 1.0, reader);
+        let max_tokens = Bound::read(node.get("max_tokens"), f64::INFINITY, reader);
+        let patterns = |name: &str, reader: &mut Reader<'_>| {
+            let tools = node.get("tools").and_then(|tools| tools.get(name));
+            tools.map(|tools| NamePattern::read_many(tools, reader)).unwrap_or_default()
+        };
+        let (show, hide) = (patterns("show", reader), patterns("hide", reader));
+        let mut members = |name: &str| {
+            let Some(node) = node.get(name) else { return serde_json::Map::new() };
+            match node.to_json() {
+                serde_json::Value::Object(members) => members,
+                _ => {
+                    let message = format!("`{name}` is a mapping: its members are added");
+                    reader.report(
+                        Diagnostic::new(&WRONG_TYPE, node.span, message)
+                            .help(format!("write for example `{name}: {{ team: red }}`")),
+                    );
+                    serde_json::Map::new()
+                }
+            }
+        };
+        let (metadata, provider_options) = (members("metadata"), members("provider_options"));
+        (reader.reported() == reported).then(|| Self {
+            at_init: node.get("on").and_then(Node::as_str) == Some("init"),
+            append: append.unwrap_or_default(),
+            prepend: prepend.unwrap_or_default(),
+            replace,
+            temperature,
+            top_p,
+            max_tokens,
+            show,
+            hide,
+            metadata,
+            provider_options,
+        })
+    }
+
+    /// Whether it only bounds from above, and shows fewer tools: that can't loosen anything, in whatever order.
+    pub fn only_tightens(&self) -> bool {
+        let only_bounds = |bound: &Bound| bound.set.is_none() && bound.min.is_none();
+        self.prepend.is_empty()
+            && self.append.is_empty()
+            && self.replace.is_none()
+            && [&self.temperature, &self.top_p, &self.max_tokens].into_iter().all(only_bounds)
+            && self.metadata.is_empty()
+            && self.provider_options.is_empty()
+    }
+
+    /// Changes what the model is called with.
+    pub fn apply(&self, config: &mut Config, view: &CallView<'_>) {
+        let rendered = |templates: &[Template]| {
+            templates.iter().map(|template| template.render(view, &[]).text).collect::<Vec<_>>()
+        };
+        if let Some(replace) = &self.replace {
+            config.system_prompts = rendered(replace);
+        }
+        config.system_prompts.splice(0..0, rendered(&self.prepend));
+        config.system_prompts.extend(rendered(&self.append));
+        config.temperature = self.temperature.of(config.temperature);
+        config.top_p = self.top_p.of(config.top_p);
+        // A number of tokens is whole; a bound between two allows the lower one.
+        let tokens = self.max_tokens.of(config.max_tokens.map(|tokens| tokens as f64));
+        config.max_tokens = tokens.map(|tokens| tokens.max(0.0) as u64);
+        let any = |patterns: &[NamePattern], name: &str| patterns.iter().any(|pattern| pattern.matches(name));
+        config.tools.retain(|tool| {
+            (self.show.is_empty() || any(&self.show, &tool.name)) && !any(&self.hide, &tool.name)
+        });
+        config.metadata.extend(self.metadata.clone());
+        config.provider_options.extend(self.provider_options.clone());
+    }
+}

@@ -1,0 +1,252 @@
+//! The regime in which a provider's SDK drives the rounds: it gets a map of armed tools, and each of its calls goes through the same
+//! desk as in the regime in which Callgate drives them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::Session;
+use super::desk::Known;
+use super::hooking::Hooked;
+use super::resume::{Found, ResumeError, Round, of_history, put};
+use super::rounds::decided;
+use crate::call::{Outcome, OutcomeKind, ToolCall};
+use crate::host::ToolExecutor;
+use crate::json;
+use crate::kernel::Effect;
+use crate::lifecycle::{Config, RunContext};
+use crate::message::{CallPart, History, ResultPart};
+use crate::tools::ToolDescriptor;
+
+/// A session whose tools an SDK drives. Clones are the same session; calls that come at once wait for each other, for what ran before
+/// in a round counts for what comes after.
+pub struct Armed<E> {
+    inner: Arc<Inner<E>>,
+}
+
+impl<E> Clone for Armed<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<E> std::fmt::Debug for Armed<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Armed").field("run", &self.inner.run).finish_non_exhaustive()
+    }
+}
+
+struct Inner<E> {
+    executor: E,
+    run: RunContext,
+    driven: Mutex<Driven>,
+}
+
+/// The session, and how far its present round is.
+struct Driven {
+    session: Session,
+    /// Calls that the SDK has told of and not yet made.
+    told: Vec<(ToolCall, (Known, Hooked))>,
+    /// What came of the calls that it made: as it asked for them, and how they ended.
+    made: Vec<(ToolCall, Outcome)>,
+}
+
+/// What came of a call that an SDK made.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the SDK gives its model; nothing of a call that waits for a person, on which the SDK stops its loop.
+    pub result: Option<ResultPart>,
+}
+
+impl Session {
+    /// Arms the session's tools for an SDK that drives the rounds. [`begin`](Self::begin) and [`resume`](Self::resume) come before.
+    pub fn arm<E: ToolExecutor>(self, executor: E) -> Armed<E> {
+        let run = self.run.clone();
+        let driven = Mutex::new(Driven { session: self, told: Vec::new(), made: Vec::new() });
+        Armed { inner: Arc::new(Inner { executor, run, driven }) }
+    }
+}
+
+impl<E: ToolExecutor> Armed<E> {
+    /// Ends the run from anywhere, also while a tool runs.
+    pub fn run(&self) -> &RunContext {
+        &self.inner.run
+    }
+
+    /// The session again, for its next steps outside of the SDK. What other clones call from now on is
+    /// halted.
+    pub async fn disarm(self) -> Session {
+        let mut driven = self.inner.driven.lock().await;
+        let mut spare = Session::new(Arc::clone(&driven.session.shared));
+        spare.state.halt("the session is not driven from here any more");
+        std::mem::replace(&mut driven.session, spare)
+    }
+
+    /// The session, for everything around the calls. Waits for a call that runs.
+    pub async fn session(&self) -> ArmedSession<'_> {
+        ArmedSession(self.inner.driven.lock().await)
+    }
+
+    /// The tools that the model is shown now, by the policies of this moment.
+    pub async fn tools(&self) -> Vec<ToolDescriptor> {
+        let driven = self.inner.driven.lock().await;
+        let session = &driven.session;
+        let mut config = Config { tools: session.tools().to_vec(), ..Config::default() };
+        let layers = session.layers();
+        for at_init in [true, false] {
+            session.shared.kernel(&layers).configure(
+                &mut config,
+                &session.run.context,
+                &session.state,
+                at_init,
+            );
+        }
+        config.tools
+    }
+
+    /// Whether a call would wait for a person, as far as policies say. Runs and counts nothing.
+    pub async fn needs_approval(&self, tool: &str, input: &Value) -> bool {
+        let driven = self.inner.driven.lock().await;
+        let session = &driven.session;
+        let call = driven.call("", tool, input);
+        session.shared.kernel(&session.layers()).decide(&call, &session.state).effect() == Effect::Suspend
+    }
+
+    /// Tells of all calls of a round before any of them is made, for SDKs that know them: if one halts the run, none is run; hooks see
+    /// the round as a whole. Without it, each call is decided when it is made.
+    pub async fn tell_round(&self, calls: &[CallPart]) {
+        let mut driven = self.inner.driven.lock().await;
+        let Driven { session, told, made } = &mut *driven;
+        told.clear();
+        made.clear();
+        let calls: Vec<ToolCall> = calls
+            .iter()
+            .map(|part| {
+                let call = session.calls.of(part);
+                session.name_call(call)
+            })
+            .collect();
+        session.requested(&calls);
+        let seen = session.see_recorded().await;
+        let (layers, conversation) = (session.layers(), session.conversation());
+        let names: Vec<String> = calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
+        let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
+        for (call, name) in calls.into_iter().zip(names) {
+            let turn = desk.prepare(call.clone(), name, &seen).await;
+            told.push((call, turn));
+        }
+        let kernel = desk.kernel();
+        let decided = told.iter().filter_map(|(_, turn)| decided(&kernel, turn, desk.state));
+        let halting =
+            decided.filter(|decision| decision.effect() == Effect::Halt).map(|decision| decision.reason());
+        let halting: Vec<_> = halting.take(1).collect();
+        for reason in halting {
+            desk.state.halt(&reason.message);
+        }
+    }
+
+    /// A call that the SDK makes.
+    pub async fn call(&self, id: &str, tool: &str, input: Value) -> Called {
+        let started = Instant::now();
+        let mut driven = self.inner.driven.lock().await;
+        let asked = driven.call(id, tool, &input);
+        let Driven { session, told, made } = &mut *driven;
+        let asked = session.name_call(asked);
+        session.halt_if_aborted();
+        let place = told.iter().position(|(known, _)| is_same(known, &asked));
+        let turn = place.map(|place| told.remove(place).1);
+        let occurrence = match &turn {
+            Some(_) => String::new(),
+            None => session.state.name_occurrence(&asked.id),
+        };
+        let waits = made.iter().any(|(_, outcome)| outcome.outcome == OutcomeKind::Suspended);
+        let seen = session.see_recorded().await;
+        let (layers, conversation) = (session.layers(), session.conversation());
+        let name = session.name.clone();
+        let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
+        let turn = match turn {
+            Some(turn) => turn,
+            None => desk.prepare(asked.clone(), occurrence, &seen).await,
+        };
+        let outcome = desk.put_through(&turn, waits, started).await;
+        let outcome = desk.report(name.as_deref(), outcome);
+        let result = session.result_for_model(&outcome);
+        made.push((asked, outcome.clone()));
+        Called { outcome, result }
+    }
+
+    /// Puts what came of the round into the SDK's history, which has the model's calls: results that it does not have yet, and the
+    /// questions of calls that wait; what the session has seen is sealed as after a round that Callgate drives. A call that the SDK
+    /// did not make, because it stopped at another, is put through now. Also for the end of a round in which nobody is waited for.
+    pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
+        let mut driven = self.inner.driven.lock().await;
+        let Driven { session, told, made } = &mut *driven;
+        session.see(history, true).await?;
+        let mut outcomes = Vec::new();
+        let mut settled = Vec::new();
+        for found in session.new_calls(history) {
+            let Some(outcome) = outcome_of(session, &found, made) else { continue };
+            put(history, &found, &outcome, &session.telling, &mut settled)?;
+            outcomes.push(outcome);
+        }
+        history.append_results(settled)?;
+        told.clear();
+        made.clear();
+        if !outcomes.is_empty() {
+            session.tools_done(&outcomes);
+        }
+        if session.new_calls(history).is_empty() {
+            session.keep(history).await;
+        } else {
+            let rest = session.round(history, &self.inner.executor).await?;
+            outcomes.extend(rest.outcomes);
+        }
+        Ok(Round { outcomes, ignored: Vec::new() })
+    }
+}
+
+/// The session of armed tools, as long as nothing else uses it.
+#[derive(Debug)]
+pub struct ArmedSession<'a>(MutexGuard<'a, Driven>);
+
+impl std::ops::Deref for ArmedSession<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0.session
+    }
+}
+
+impl std::ops::DerefMut for ArmedSession<'_> {
+    fn deref_mut(&mut self) -> &mut Session {
+        &mut self.0.session
+    }
+}
+
+impl std::fmt::Debug for Driven {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driven").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl Driven {
+    fn call(&self, id: &str, tool: &str, input: &Value) -> ToolCall {
+        let part = CallPart { id: id.to_owned(), name: tool.to_owned(), input: input.clone() };
+        self.session.calls.of(&part)
+    }
+}
+
+/// What came of a call of a history, if the SDK has made it.
+fn outcome_of(session: &Session, found: &Found, made: &mut Vec<(ToolCall, Outcome)>) -> Option<Outcome> {
+    let call = of_history(&session.calls, found);
+    let place = made.iter().position(|(asked, _)| is_same(asked, &call))?;
+    Some(made.remove(place).1)
+}
+
+fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
+    one.id == other.id && one.tool == other.tool && json::equal(&one.input, &other.input)
+}

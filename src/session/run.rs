@@ -1,0 +1,389 @@
+//! The run around its calls: what the model is called with, what it streams and uses, and the one way in which the run ends.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use super::Session;
+use super::spending::{Spending, Taken, of_model};
+use crate::call::{Amount, Outcome, ToolCall};
+use crate::host::guarded;
+use crate::lifecycle::{
+    Chunk, ChunkFate, Config, Deferred, Ending, Middleware, Phase, RunContext, RunStats, Usage,
+};
+use crate::message::History;
+use crate::middleware::{AtBound, StreamFilter, Used};
+
+/// Where a run is between its beginning and its end.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    started: Option<Instant>,
+    session_begun: bool,
+    pub(super) stats: RunStats,
+    ended: bool,
+    capture: Capture,
+    /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
+    filter: Option<StreamFilter>,
+    /// Used by models, and not yet counted.
+    unpaid: Vec<Usage>,
+    /// What the last call of the model took of budgets.
+    pub(super) last_turn: Option<Taken>,
+    /// The skills that were loaded in this run.
+    pub(super) loaded: Vec<serde_json::Value>,
+    /// How many calls of the model were given back for that.
+    pub(super) free_turns: usize,
+}
+
+/// Whether a turn was kept for later.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Capture {
+    #[default]
+    Open,
+    Done,
+}
+
+/// Work that hooks have put off until after the run.
+#[must_use = "what hooks have put off is done by `finish`"]
+pub struct Afterwork(Vec<Deferred>);
+
+impl std::fmt::Debug for Afterwork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Afterwork").field(&self.0.len()).finish()
+    }
+}
+
+impl Afterwork {
+    /// Does all of it, one after the other, and says what went wrong. The run has ended, so that fails nothing. May be spawned.
+    pub async fn finish(self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for work in self.0 {
+            match guarded(work).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => wrong.push(error),
+                Err(_) => wrong.push("work that was put off panicked".to_owned()),
+            }
+        }
+        wrong
+    }
+}
+
+impl Session {
+    /// What hooks know of the run. A clone of it can end the run from anywhere ([`RunContext::abort`]); each run but the first has one of
+    /// its own from [`begin`](Self::begin) on.
+    pub fn run(&self) -> &RunContext {
+        &self.run
+    }
+
+    /// Begins a run: hooks see the session and the configuration, policies have the last word on it. Errors: how the run ends
+    /// before it has begun.
+    pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
+        // A run that ended while calls waited for people goes on.
+        if self.progress.ended && !self.state.is_suspended() {
+            self.state.begin_anew();
+        }
+        let is_first = self.progress.started.is_none();
+        self.progress = Progress { session_begun: self.progress.session_begun, ..Progress::default() };
+        self.progress.started = Some(Instant::now());
+        let name = || self.shared.services.unique_name();
+        let context = self.run.context.clone();
+        let mut run = match is_first {
+            true => self.run.renamed(name(), name()),
+            false => RunContext::new(name(), name(), context),
+        };
+        run.conversation_id = Some(self.conversation());
+        self.run = run;
+        if let Some(name) =
+            self.name.clone().filter(|_| self.state.document().get("conversationId").is_none())
+        {
+            self.state.set("conversationId", name.into());
+        }
+        self.tell_rules(Phase::Init);
+        if !std::mem::replace(&mut self.progress.session_begun, true) {
+            self.each_hook(|hook, run| hook.on_session_start(run));
+        }
+        let config = self.configured(config, true);
+        self.each_hook(|hook, run| hook.on_start(run));
+        self.may_go_on().map(|()| config)
+    }
+
+    /// Before the model is called: the configuration for this call, made of the one that [`begin`](Self::begin) gave with the messages
+    /// of now. Errors: the run ends here.
+    pub async fn before_model(&mut self, config: Config) -> Result<Config, Ending> {
+        self.run.iteration = self.progress.stats.iterations;
+        self.tell_rules(Phase::BeforeModel);
+        self.may_go_on()?;
+        self.hooks_go_on(&config.messages)?;
+        self.pay(Some(Used { iterations: Some(Amount::whole(1)), ..Used::default() })).await?;
+        let config = self.configured(config, false);
+        self.each_hook(|hook, run| hook.before_completion(run, &config.messages));
+        self.may_go_on()?;
+        self.progress.stats.iterations += 1;
+        self.progress.filter = None;
+        self.tell_rules(Phase::ModelStream);
+        Ok(config)
+    }
+
+    /// A chunk that the model streams: what is passed on now. Policies see it first, and then hooks. What policies hold back of a text
+    /// is passed on before the model's turn ends ([`Chunk::Finished`]; where that never comes, see
+    /// [`rest_of_stream`](Self::rest_of_stream)). Errors: the run ends here.
+    pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
+        self.may_go_on()?;
+        // Whatever becomes of the chunk, what it says was used.
+        let used = match &chunk {
+            Chunk::Finished { usage, .. } => *usage,
+            _ => None,
+        };
+        if let Some(usage) = used {
+            self.used(usage);
+        }
+        let ends = matches!(chunk, Chunk::Finished { .. });
+        let chunks = self.stream_filter().push(chunk);
+        if ends {
+            self.progress.filter = None;
+        }
+        self.pass_on(chunks)
+    }
+
+    /// What is still held back where the model's turn ended without saying so. Errors: the run ends here.
+    pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
+        match self.progress.filter.take() {
+            Some(mut filter) => self.pass_on(filter.finish()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn stream_filter(&mut self) -> &mut StreamFilter {
+        let layers = self.layers();
+        let Self { shared, state, run, progress, .. } = self;
+        progress.filter.get_or_insert_with(|| shared.kernel(&layers).stream_filter(&run.context, state))
+    }
+
+    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
+        for hook in &self.hooks {
+            let run = &self.run;
+            let fate = |chunk: Chunk| match catch_unwind(AssertUnwindSafe(|| hook.on_chunk(run, &chunk))) {
+                Ok(ChunkFate::Pass) | Err(_) => vec![chunk],
+                Ok(ChunkFate::Replace(others)) => others,
+            };
+            chunks = chunks.into_iter().flat_map(fate).collect();
+        }
+        self.passed_on(&chunks);
+        self.may_go_on()?;
+        Ok(chunks)
+    }
+
+    /// What one call of the model used, where that is not told by its last chunk.
+    pub fn used(&mut self, usage: Usage) {
+        let all = &mut self.progress.stats.usage;
+        all.prompt_tokens = all.prompt_tokens.saturating_add(usage.prompt_tokens);
+        all.completion_tokens = all.completion_tokens.saturating_add(usage.completion_tokens);
+        all.total_tokens = Some(all.total_tokens.unwrap_or_default().saturating_add(usage.tokens()));
+        if let Some(cost) = usage.cost {
+            all.cost = Some(all.cost.unwrap_or_default() + cost);
+        }
+        self.progress.unpaid.push(usage);
+        self.each_hook(|hook, run| hook.on_usage(run, &usage));
+    }
+
+    /// Counts what models used, looks whether budgets let the run go on, and counts what it is going to use. Errors: they do not.
+    async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
+        let unpaid = std::mem::take(&mut self.progress.unpaid);
+        let (layers, conversation) = (self.layers(), self.conversation());
+        let Self { shared, state, run, progress, .. } = self;
+        let spending = Spending { shared, kernel: shared.kernel(&layers), run, conversation: &conversation };
+        for usage in unpaid {
+            spending.spend(state, of_model(&usage)).await;
+        }
+        let Some(next) = next else { return Ok(()) };
+        // Where only calls of tools are denied, the model may end by itself.
+        match spending.take(state, next, |at_bound| at_bound != AtBound::Deny).await {
+            Ok(taken) => {
+                progress.last_turn = Some(taken);
+                Ok(())
+            }
+            Err((AtBound::Finish, reason)) => {
+                Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
+            }
+            Err((_, reason)) => {
+                state.halt(&reason.message);
+                Err(Ending::Aborted { reason: reason.message })
+            }
+        }
+    }
+
+    /// The model asks for these calls. Where the run is aborted by now, none of them runs. Policies that halt it halt each call, with
+    /// their reason.
+    pub(super) fn requested(&mut self, calls: &[ToolCall]) {
+        self.tell_rules(Phase::BeforeTools);
+        for hook in &self.hooks {
+            let run = &self.run;
+            match catch_unwind(AssertUnwindSafe(|| hook.after_tool_request(run, calls))) {
+                Ok(None) => {}
+                Ok(Some(reason)) => self.run.abort(reason),
+                Err(_) => self.run.abort(format!("the hook `{}` failed", hook.id())),
+            }
+        }
+        self.halt_if_aborted();
+    }
+
+    /// What was aborted begins nothing.
+    pub(super) fn halt_if_aborted(&mut self) {
+        if let Some(reason) = self.run.aborted() {
+            self.state.halt(&reason);
+        }
+    }
+
+    /// All calls of a round have come to their outcomes.
+    pub(super) fn tools_done(&mut self, outcomes: &[Outcome]) {
+        self.tell_rules(Phase::AfterTools);
+        self.each_hook(|hook, run| hook.after_tools(run, outcomes));
+    }
+
+    /// The host has compacted the history. Hooks hear of it where it is another one by that.
+    pub fn compacted(&mut self, before: &History, after: &History) {
+        if before != after {
+            self.each_hook(|hook, run| hook.after_compaction(run, before, after));
+        }
+    }
+
+    /// The model has ended its last turn.
+    pub fn completed(&mut self, history: &History) {
+        self.each_hook(|hook, run| hook.after_completion(run, history));
+    }
+
+    /// Ends the run, also one that stops because calls of it wait for people: that has finished, and the next one goes on with its counts.
+    /// Only the first ending counts, and tells hooks. One that fails while it is told hides nothing. A run that was aborted
+    /// ends so, whatever else the host took it for.
+    pub async fn end(&mut self, ending: &Ending) -> Afterwork {
+        // The run is over whatever budgets say.
+        let _ = self.pay(None).await;
+        match self.run.aborted() {
+            Some(reason) => self.ended(&Ending::Aborted { reason }),
+            None => self.ended(ending),
+        }
+        Afterwork(self.run.take_deferred())
+    }
+
+    fn ended(&mut self, ending: &Ending) {
+        let Some(started) = self.progress.started else { return };
+        if !std::mem::replace(&mut self.progress.ended, true) {
+            self.progress.stats.duration = started.elapsed();
+            let stats = self.progress.stats.clone();
+            self.each_hook(|hook, run| hook.on_end(run, ending, &stats));
+        }
+    }
+
+    /// The session is over: no further run of it begins. One that goes on is aborted.
+    pub fn close(&mut self) -> Afterwork {
+        self.ended(&Ending::Aborted { reason: "its session was closed".to_owned() });
+        if std::mem::replace(&mut self.progress.session_begun, false) {
+            self.each_hook(|hook, run| hook.on_session_end(run));
+        }
+        Afterwork(self.run.take_deferred())
+    }
+
+    /// What the run came to so far.
+    pub fn stats(&self) -> &RunStats {
+        &self.progress.stats
+    }
+
+    /// Keeps the turn for later, at most once in a run. Where keeping it fails, it is tried once more, and then told.
+    pub async fn capture_turn<F, R>(&mut self, mut keep: F) -> Result<(), String>
+    where
+        F: FnMut() -> R,
+        R: Future<Output = Result<(), String>>,
+    {
+        if self.progress.capture == Capture::Done {
+            return Ok(());
+        }
+        if let Err(first) = kept(keep()).await {
+            kept(keep()).await.map_err(|second| format!("{first}; and once more: {second}"))?;
+        }
+        self.progress.capture = Capture::Done;
+        Ok(())
+    }
+
+    /// The configuration as hooks and then policies make it.
+    pub(super) fn configured(&mut self, mut config: Config, at_init: bool) -> Config {
+        for hook in &self.hooks {
+            let run = &self.run;
+            if let Ok(Some(patch)) = catch_unwind(AssertUnwindSafe(|| hook.on_config(run, &config))) {
+                config = config.patched(patch);
+            }
+        }
+        let layers = self.layers();
+        let kernel = self.shared.kernel(&layers);
+        kernel.configure(&mut config, &self.run.context, &self.state, at_init);
+        config
+    }
+
+    /// Errors: a hook says that the model is not to be called again.
+    fn hooks_go_on(&self, history: &History) -> Result<(), Ending> {
+        let stops = |hook: &&std::sync::Arc<dyn Middleware>| {
+            catch_unwind(AssertUnwindSafe(|| !hook.goes_on(&self.run, history))).unwrap_or(false)
+        };
+        match self.hooks.iter().find(stops).filter(|_| self.run.iteration > 0) {
+            Some(hook) => {
+                let reason = Some("stopped".to_owned());
+                Err(Ending::Finished { reason, content: format!("`{}` has ended the run", hook.id()) })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Errors: the run is ended, by a policy that halts it where it stands, or from elsewhere before.
+    fn may_go_on(&mut self) -> Result<(), Ending> {
+        if let Some(reason) = self.run.aborted().or_else(|| self.state.halted().map(str::to_owned)) {
+            return Err(Ending::Aborted { reason });
+        }
+        let layers = self.layers();
+        match self.shared.kernel(&layers).halts_run(&self.run.context, &self.state) {
+            Some(reason) => {
+                self.state.halt(&reason.message);
+                Err(Ending::Aborted { reason: reason.message })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn passed_on(&mut self, chunks: &[Chunk]) {
+        self.run.chunk_index += u64::try_from(chunks.len()).unwrap_or(u64::MAX);
+        self.state.set("chunkIndex", self.run.chunk_index.into());
+    }
+
+    /// Lets rules read where the run stands.
+    fn tell_rules(&mut self, phase: Phase) {
+        self.run.phase = phase;
+        // A host that drives calls alone says for itself where its run stands.
+        if self.progress.started.is_none() {
+            return;
+        }
+        let RunContext { request_id, stream_id, iteration, chunk_index, .. } = &self.run;
+        for (key, value) in [
+            ("requestId", request_id.clone().into()),
+            ("streamId", stream_id.clone().into()),
+            ("phase", phase.name().into()),
+            ("iteration", (*iteration).into()),
+            ("chunkIndex", (*chunk_index).into()),
+        ] {
+            self.state.set(key, value);
+        }
+    }
+
+    /// Tells every hook. One that panics changes nothing.
+    fn each_hook(&self, tell: impl Fn(&dyn Middleware, &RunContext)) {
+        for hook in &self.hooks {
+            let _ = catch_unwind(AssertUnwindSafe(|| tell(&**hook, &self.run)));
+        }
+    }
+}
+
+async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    guarded(keeping).await.unwrap_or_else(|_| Err("keeping the turn panicked".to_owned()))
+}
+
+impl Drop for Session {
+    /// A run that nobody ends was given up; hooks hear of that, too.
+    fn drop(&mut self) {
+        self.ended(&Ending::Aborted { reason: "its session was dropped".to_owned() });
+    }
+}

@@ -1,0 +1,274 @@
+//! What runs, conversations and principals have used of their budgets: of a run in its session, of others in the store.
+
+use serde_json::{Value, json};
+
+use super::Shared;
+use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, reason_code};
+use crate::host::{RecordKey, StoreError, Write, in_time};
+use crate::json;
+use crate::kernel::{Kernel, PolicyRef};
+use crate::lifecycle::{RunContext, Usage};
+use crate::middleware::{AtBound, Budget, Per, Used};
+use crate::policy::Policy;
+
+/// The space of what was used, in a store.
+const SPACE: &str = "budgets";
+/// How often a change is tried again when others were quicker.
+const TRIES: usize = 64;
+
+/// The budgets of one session.
+pub(super) struct Spending<'s> {
+    pub(super) shared: &'s Shared,
+    pub(super) kernel: Kernel<'s>,
+    pub(super) run: &'s RunContext,
+    pub(super) conversation: &'s str,
+}
+
+impl<'s> Spending<'s> {
+    fn budgets(&self, state: &SessionState) -> Vec<(PolicyRef, &'s Policy, &'s Budget)> {
+        self.kernel.budgets(&self.run.context, state)
+    }
+
+    /// The strictest of what budgets say that are used up. One whose use can't be known counts as used up.
+    async fn used_up(
+        &self,
+        state: &SessionState,
+        binds: &impl Fn(AtBound) -> bool,
+    ) -> Option<(AtBound, Reason)> {
+        let mut strictest: Option<(AtBound, Reason)> = None;
+        for (reference, policy, budget) in self.budgets(state) {
+            if !binds(budget.at_bound) {
+                continue;
+            }
+            let found = match self.used(reference, policy, budget, state).await {
+                Ok(used) => exceeded(budget, &used).map(|what| self.told(policy, budget, what, state)),
+                Err(error) => Some(unknown(policy, &error)),
+            };
+            if let Some(reason) = found
+                && strictest.as_ref().is_none_or(|(known, _)| budget.at_bound > *known)
+            {
+                strictest = Some((budget.at_bound, reason));
+            }
+        }
+        strictest
+    }
+
+    /// Counts what is about to be used, unless a budget that binds it is used up: then that one says what comes of it. Exact, also where
+    /// several take of one budget at once.
+    pub(super) async fn take(
+        &self,
+        state: &mut SessionState,
+        next: Used,
+        binds: impl Fn(AtBound) -> bool,
+    ) -> Result<Taken, (AtBound, Reason)> {
+        if let Some(refused) = self.used_up(state, &binds).await {
+            return Err(refused);
+        }
+        let mut taken = Taken::default();
+        for (reference, policy, budget) in self.budgets(state) {
+            let counted = counted(budget, next);
+            let owner = self.owner(budget);
+            if counted.is_empty() {
+                continue;
+            }
+            let binding = binds(budget.at_bound);
+            let refused = match owner {
+                Ok(None) => {
+                    for (what, amount) in &counted {
+                        state.take(&of_run(reference, policy, what), *amount);
+                    }
+                    taken.of_run.extend(
+                        counted.into_iter().map(|(what, amount)| (of_run(reference, policy, what), amount)),
+                    );
+                    None
+                }
+                Ok(Some(owner)) => {
+                    let key = key(reference, policy, &owner);
+                    match self.change(&key, &counted, Amount::plus, binding.then_some(budget)).await {
+                        Ok(None) => {
+                            taken.of_others.push((key, counted));
+                            None
+                        }
+                        Ok(Some(what)) => Some(self.told(policy, budget, what, state)),
+                        Err(error) if binding => Some(unknown(policy, &error)),
+                        Err(_) => None,
+                    }
+                }
+                Err(error) if binding => Some(unknown(policy, &error)),
+                Err(_) => None,
+            };
+            if let Some(reason) = refused {
+                self.give_back(state, taken).await;
+                return Err((budget.at_bound, reason));
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Gives back what was taken for a use that did not come about. What a store does not take back stays taken.
+    pub(super) async fn give_back(&self, state: &mut SessionState, taken: Taken) {
+        for (what, amount) in taken.of_run {
+            state.give_back(&what, amount);
+        }
+        for (key, counted) in taken.of_others {
+            let _ = self.change(&key, &counted, Amount::minus, None).await;
+        }
+    }
+
+    /// Counts what was used of every budget that bounds it. Where the store does not answer, nothing is counted there; the next
+    /// look at the budget is then likely not answered either, and stops the run.
+    pub(super) async fn spend(&self, state: &mut SessionState, spent: Used) {
+        for (reference, policy, budget) in self.budgets(state) {
+            let counted = counted(budget, spent);
+            if counted.is_empty() {
+                continue;
+            }
+            match self.owner(budget) {
+                Ok(None) => {
+                    for (what, amount) in counted {
+                        state.take(&of_run(reference, policy, what), amount);
+                    }
+                }
+                Ok(Some(owner)) => {
+                    let _ = self.change(&key(reference, policy, &owner), &counted, Amount::plus, None).await;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whose budget it is, where it is not the run's own. Errors: that is not known.
+    fn owner(&self, budget: &Budget) -> Result<Option<Value>, StoreError> {
+        match budget.per {
+            Per::Run => Ok(None),
+            Per::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
+            Per::Principal => match self.run.context.get("principal") {
+                Some(principal) if !principal.is_null() => {
+                    Ok(Some(json!(["principal", self.run.context.get("tenant"), principal])))
+                }
+                _ => Err(StoreError("the context names no principal".to_owned())),
+            },
+        }
+    }
+
+    async fn used(
+        &self,
+        reference: PolicyRef,
+        policy: &Policy,
+        budget: &Budget,
+        state: &SessionState,
+    ) -> Result<Vec<(&'static str, Amount)>, StoreError> {
+        let names = budget.bounds.each().map(|(what, _)| what);
+        Ok(match self.owner(budget)? {
+            None if state.is_distrusted() => {
+                return Err(StoreError("what the session has seen is not vouched for".to_owned()));
+            }
+            None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
+            Some(owner) => {
+                let key = key(reference, policy, &owner);
+                let record = in_time(self.kernel.clock, || {
+                    self.shared.services.store.record(RecordKey { space: SPACE, key: &key })
+                });
+                let value = record.await?.map(|record| record.value).unwrap_or_default();
+                names.map(|what| (what, amount(&value, what))).to_vec()
+            }
+        })
+    }
+
+    /// Changes what a store has of a budget, unless it is used up: then what of it is.
+    async fn change(
+        &self,
+        key: &str,
+        spent: &[(&'static str, Amount)],
+        change: fn(Amount, Amount) -> Amount,
+        unless_used_up: Option<&Budget>,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let store = &self.shared.services.store;
+        let key = RecordKey { space: SPACE, key };
+        for _ in 0..TRIES {
+            let found = in_time(self.kernel.clock, || store.record(key)).await?;
+            let over = found.as_ref().map(|record| record.version);
+            let mut value =
+                found.map(|record| record.value).filter(Value::is_object).unwrap_or_else(|| json!({}));
+            let used = spent.iter().map(|(what, _)| (*what, amount(&value, what))).collect::<Vec<_>>();
+            if let Some(what) = unless_used_up.and_then(|budget| exceeded(budget, &used)) {
+                return Ok(Some(what));
+            }
+            for (what, more) in spent {
+                let sum = change(amount(&value, what), *more).millionths();
+                if let Some(members) = value.as_object_mut() {
+                    members.insert((*what).to_owned(), sum.into());
+                }
+            }
+            let write = Write { key, value: &value, over, forget_at: None };
+            if in_time(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write)).await? {
+                return Ok(None);
+            }
+        }
+        Err(StoreError("others kept counting".to_owned()))
+    }
+
+    fn told(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
+        let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
+        let message = match &budget.message {
+            Some(template) => template.render(&CallView::new(&call, state), &[]).text,
+            None => format!("the budget `{}` is used up: no {what} are left", policy.id),
+        };
+        Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }
+    }
+}
+
+/// What was counted for a use that is about to begin.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    of_run: Vec<(String, Amount)>,
+    of_others: Vec<(String, Vec<(&'static str, Amount)>)>,
+}
+
+/// What a use takes of a budget.
+fn counted(budget: &Budget, spent: Used) -> Vec<(&'static str, Amount)> {
+    let bounded = budget.bounds.each().into_iter().zip(spent.each());
+    let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
+    counted.filter(|(_, amount)| *amount > Amount::ZERO).collect()
+}
+
+/// What is said of a budget of which nobody knows what is left.
+fn unknown(policy: &Policy, error: &StoreError) -> Reason {
+    Reason {
+        policy: Some(policy.id.clone()),
+        code: reason_code::STORE_UNAVAILABLE.to_owned(),
+        message: format!("what was used of `{}` can't be known: {error}", policy.id),
+    }
+}
+
+/// What a call of a model used.
+pub(super) fn of_model(usage: &Usage) -> Used {
+    let number = |number: f64| serde_json::Number::from_f64(number);
+    Used {
+        tokens: Some(Amount::whole(usage.tokens())),
+        cost: usage.cost.and_then(number).as_ref().and_then(Amount::of),
+        ..Used::default()
+    }
+}
+
+/// The first bound that is reached.
+fn exceeded(budget: &Budget, used: &[(&'static str, Amount)]) -> Option<&'static str> {
+    let bounds = budget.bounds.each();
+    let reached = |(what, bound): &(&'static str, Option<Amount>)| {
+        let used = used.iter().find(|(name, _)| name == what).map(|(_, used)| *used);
+        bound.zip(used).is_some_and(|(bound, used)| used >= bound)
+    };
+    bounds.iter().find(|bound| reached(bound)).map(|(what, _)| *what)
+}
+
+fn of_run(reference: PolicyRef, policy: &Policy, what: &str) -> String {
+    format!("budget/{}/{}/{what}", reference.layer(), policy.id)
+}
+
+fn key(reference: PolicyRef, policy: &Policy, owner: &Value) -> String {
+    json::canonical(&json!([reference.layer(), policy.id, owner]))
+}
+
+fn amount(value: &Value, what: &str) -> Amount {
+    value.get(what).and_then(Value::as_u64).map(Amount::of_millionths).unwrap_or_default()
+}

@@ -1,0 +1,158 @@
+//! The host's own code in the chain, beside the policies and under the same rules.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callgate::lifecycle::{Before, OnError, ToolHooks};
+use callgate::{EngineBuilder, ToolError};
+use serde_json::{Value, json};
+
+use crate::workshop::{Tool, call, ended, noon, rules, run};
+
+fn outcome(engine: EngineBuilder, tool: &Tool, input: Value) -> callgate::Outcome {
+    let clock = noon();
+    let mut session = engine.clock(clock.clone()).build().session();
+    run(&clock, &mut session, tool, &[call("pay", input)]).remove(0)
+}
+
+const NONE: &str = "policies: []";
+const CAP: &str =
+    "policies: [ { id: cap, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, deny: {} } ]";
+
+#[test]
+fn what_hooks_say_before_a_call_is_what_becomes_of_it() {
+    let tool = Tool::counting(&noon());
+    for (says, kind, code, ran) in [
+        (Before::Continue, "executed", "unmatched", true),
+        (Before::Skip(json!("kept")), "answered", "answered", false),
+        (Before::Block("not now".into()), "denied", "blocked", false),
+        (Before::Halt("stop".into()), "halted", "halted", false),
+        (Before::Edit(json!({ "amount": 500 })), "denied", "denied", false),
+        (Before::Edit(json!("no object")), "denied", "invalid_arguments", false),
+    ] {
+        let before = tool.count();
+        let hook = ToolHooks::new("hook").before(move |_| says.clone());
+        let outcome = outcome(rules(CAP).middleware(hook), &tool, json!({ "amount": 5 }));
+        assert_eq!(ended(&outcome), (kind, code));
+        assert_eq!(tool.count() > before, ran, "{kind}");
+    }
+}
+
+#[test]
+fn a_hook_lifts_nothing_and_the_strictest_wins() {
+    let tool = Tool::counting(&noon());
+    let answering = ToolHooks::new("answers").before(|_| Before::Skip(json!(1)));
+    let outcome_of = |engine: EngineBuilder| ended(&outcome(engine, &tool, json!({ "amount": 500 }))).0;
+    assert_eq!(outcome_of(rules(CAP).middleware(answering.clone())), "denied");
+    let halting = ToolHooks::new("halts").before(|_| Before::Halt("stop".into()));
+    assert_eq!(outcome_of(rules(CAP).middleware(answering).middleware(halting)), "halted");
+}
+
+#[test]
+fn each_hook_sees_the_arguments_as_the_one_before_left_them() {
+    let tool = Tool::counting(&noon());
+    let add = |name: &str| {
+        ToolHooks::new(name)
+            .before(|call| Before::Edit(json!({ "n": call.input["n"].as_u64().unwrap() + 1 })))
+    };
+    outcome(rules(NONE).middleware(add("a")).middleware(add("b")), &tool, json!({ "n": 1 }));
+    assert_eq!(tool.inputs(), [json!({ "n": 3 })]);
+}
+
+#[test]
+fn metadata_reaches_rules_and_tool() {
+    let tool = Tool::counting(&noon());
+    let tag = ToolHooks::new("tag")
+        .before(|_| Before::Annotate(serde_json::Map::from_iter([("team".to_owned(), json!("red"))])));
+    let rule = "policies: [ { id: red, match: { tool: pay, where: [ { path: $.context.metadata.team, eq: red } ] }, \
+                deny: {} } ]";
+    assert_eq!(ended(&outcome(rules(rule).middleware(tag.clone()), &tool, json!({}))).0, "denied");
+    outcome(rules(NONE).middleware(tag), &tool, json!({}));
+    assert_eq!(tool.calls()[0].context, json!({ "metadata": { "team": "red" } }));
+}
+
+#[test]
+fn a_hook_that_panics_denies_before_and_changes_nothing_after() {
+    let tool = Tool::counting(&noon());
+    let before = ToolHooks::new("clumsy").before(|_| panic!("clumsy"));
+    assert_eq!(ended(&outcome(rules(NONE).middleware(before), &tool, json!({}))), ("denied", "blocked"));
+    let after = ToolHooks::new("clumsy").after(|_| panic!("clumsy"));
+    assert_eq!(ended(&outcome(rules(NONE).middleware(after), &tool, json!({}))).0, "executed");
+    let around = ToolHooks::new("clumsy").around(|_, _| panic!("clumsy"));
+    assert_eq!(
+        ended(&outcome(rules(NONE).middleware(around), &tool, json!({}))),
+        ("failed", "internal_error")
+    );
+}
+
+#[test]
+fn around_changes_the_result_calls_again_or_returns_early() {
+    let tool = Tool::counting(&noon());
+    let doubled = ToolHooks::new("twice").around(|_, mut next| {
+        Box::pin(async move {
+            let first = next.call().await?.as_u64().unwrap();
+            let second = next.call().await?.as_u64().unwrap();
+            Ok(json!([first, second]))
+        })
+    });
+    let outcome_of = |hook| outcome(rules(NONE).middleware(hook), &tool, json!({ "q": 1 }));
+    assert_eq!(outcome_of(doubled).output, Some(json!([1, 2])));
+    let early = ToolHooks::new("early").around(|_, _| Box::pin(async { Ok(json!("cached")) }));
+    assert_eq!(ended(&outcome_of(early)), ("answered", "answered"));
+    let trimmed = ToolHooks::new("trim").around(|call, mut next| {
+        let q = call.input["q"].clone();
+        Box::pin(async move { next.with_input(json!({ "trimmed": q })).await })
+    });
+    assert_eq!(ended(&outcome_of(trimmed)).0, "executed");
+    assert_eq!(tool.inputs().last(), Some(&json!({ "trimmed": 1 })));
+}
+
+#[test]
+fn i1_other_arguments_of_a_hook_go_through_gate_again() {
+    let tool = Tool::counting(&noon());
+    let raise = ToolHooks::new("raise")
+        .around(|_, mut next| Box::pin(async move { next.with_input(json!({ "amount": 500 })).await }));
+    let stopped = outcome(rules(CAP).middleware(raise.clone()), &tool, json!({ "amount": 5 }));
+    assert_eq!((stopped.outcome.name(), tool.count()), ("failed", 0));
+    let ask = CAP.replace("deny: {}", "approval: {}");
+    let asked = outcome(rules(&ask).middleware(raise), &tool, json!({ "amount": 5 }));
+    assert_eq!((ended(&asked), tool.count()), (("suspended", "approval_required"), 0));
+    assert_eq!(asked.approval.unwrap().input, json!({ "amount": 500 }));
+}
+
+#[test]
+fn an_error_can_be_exchanged_or_recovered_and_every_hook_hears_of_the_end_in_reverse_order() {
+    let clock = noon();
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let hook = |name: &'static str, fate: OnError| {
+        let heard = Arc::clone(&heard);
+        ToolHooks::new(name).on_error(move |_, _| fate.clone()).after(move |end| {
+            heard.lock().unwrap().push(format!("{name} {}", end.outcome.outcome));
+        })
+    };
+    for (fate, kind, told) in [
+        (OnError::Keep, "failed", "boom"),
+        (OnError::Replace(ToolError::new("mended")), "failed", "mended"),
+        (OnError::Recover(json!("try 5")), "recovered", "try 5"),
+    ] {
+        let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
+        let engine = rules(NONE).middleware(hook("a", OnError::Keep)).middleware(hook("b", fate));
+        let outcome = outcome(engine, &tool, json!({}));
+        let said = outcome.error.or(outcome.output.map(|output| output.as_str().unwrap().to_owned()));
+        assert_eq!((outcome.outcome.name(), said.as_deref()), (kind, Some(told)));
+        assert_eq!(
+            heard.lock().unwrap().drain(..).collect::<Vec<_>>(),
+            [format!("b {kind}"), format!("a {kind}")]
+        );
+    }
+}
+
+#[test]
+fn i10_what_policies_hide_is_hidden_in_what_a_hook_gives() {
+    let clock = noon();
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
+    let rule = "policies: [ { id: hide, redact: { in: [output], detect: [email] } } ]";
+    let telling = ToolHooks::new("tells").on_error(|_, _| OnError::Recover(json!("ask ana@example.com")));
+    let outcome = outcome(rules(rule).middleware(telling), &tool, json!({}));
+    assert!(!outcome.output.unwrap().to_string().contains("ana@"));
+}

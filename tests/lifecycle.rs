@@ -1,0 +1,142 @@
+//! A whole run of an agent: its configuration, its stream, its budgets, and the one way in which it ends.
+
+mod arming;
+mod budgets;
+mod configuring;
+mod endings;
+mod running;
+mod showing;
+mod skills;
+mod streaming;
+
+use std::sync::{Arc, Mutex};
+
+use callgate::call::Outcome;
+use callgate::host::BoxFuture;
+use callgate::lifecycle::{
+    Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, Middleware, RunContext, RunStats, ToolEnd, Usage,
+};
+use callgate::message::{History, Message, Part, Role};
+use callgate::{Session, ToolCall, ToolDescriptor};
+use serde_json::Value;
+
+use crate::workshop::{noon, rules};
+
+/// What hooks have heard, in order.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub fn note(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// A hook that notes everything it hears, with where the run stands.
+pub struct Listener {
+    pub name: &'static str,
+    pub log: Log,
+}
+
+impl Listener {
+    fn note(&self, run: &RunContext, what: &str) {
+        self.log.note(format!("{} {}#{} {what}", self.name, run.phase.name(), run.iteration));
+    }
+}
+
+impl Middleware for Listener {
+    fn id(&self) -> &str {
+        self.name
+    }
+    fn on_session_start(&self, run: &RunContext) {
+        self.note(run, "session starts");
+    }
+    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ConfigPatch> {
+        self.note(run, "config");
+        None
+    }
+    fn on_start(&self, run: &RunContext) {
+        self.note(run, "start");
+    }
+    fn before_completion(&self, run: &RunContext, _: &History) {
+        self.note(run, "before completion");
+    }
+    fn on_chunk(&self, run: &RunContext, _: &Chunk) -> ChunkFate {
+        self.note(run, &format!("chunk {}", run.chunk_index));
+        ChunkFate::Pass
+    }
+    fn on_usage(&self, run: &RunContext, usage: &Usage) {
+        self.note(run, &format!("usage {}", usage.tokens()));
+    }
+    fn after_tool_request(&self, run: &RunContext, calls: &[ToolCall]) -> Option<String> {
+        self.note(run, &format!("{} requested", calls.len()));
+        None
+    }
+    fn before<'a>(&'a self, run: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Before> {
+        self.note(run, &format!("before {}", call.tool));
+        Box::pin(std::future::ready(Before::Continue))
+    }
+    fn after<'a>(&'a self, run: &'a RunContext, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
+        self.note(run, &format!("after {} {}", end.outcome.tool, end.outcome.outcome));
+        Box::pin(std::future::ready(()))
+    }
+    fn after_tools(&self, run: &RunContext, outcomes: &[Outcome]) {
+        self.note(run, &format!("{} done", outcomes.len()));
+    }
+    fn after_compaction(&self, run: &RunContext, before: &History, after: &History) {
+        self.note(run, &format!("compacted {} to {}", before.messages().len(), after.messages().len()));
+    }
+    fn after_completion(&self, run: &RunContext, _: &History) {
+        self.note(run, "after completion");
+    }
+    fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) {
+        let ending = match ending {
+            Ending::Finished { reason, .. } => format!("finished {}", reason.clone().unwrap_or_default()),
+            Ending::Aborted { reason } => format!("aborted {reason}"),
+            Ending::Failed { error } => format!("failed {error}"),
+        };
+        self.note(run, &format!("{ending} after {} with {}", stats.iterations, stats.usage.tokens()));
+    }
+    fn on_session_end(&self, run: &RunContext) {
+        self.note(run, "session ends");
+    }
+}
+
+/// A session over these rules, with one listener.
+pub fn session(text: &str) -> (Session, Log) {
+    let log = Log::default();
+    let listener = Listener { name: "ear", log: log.clone() };
+    (rules(text).clock(noon()).middleware(listener).build().session(), log)
+}
+
+pub fn user(text: &str) -> History {
+    History::new(vec![Message::new(Role::User, vec![Part::text(text)])])
+}
+
+pub fn calling(history: &mut History, id: &str, tool: &str, input: Value) {
+    history.push(Message::new(Role::Assistant, vec![Part::call(id, tool, input)]));
+}
+
+pub fn finished(tokens: u64) -> Chunk {
+    let usage = Usage { prompt_tokens: tokens, ..Usage::default() };
+    Chunk::Finished { reason: Some("stop".into()), usage: Some(usage) }
+}
+
+pub fn ending() -> Ending {
+    Ending::Finished { reason: Some("stop".into()), content: "done".into() }
+}
+
+pub fn tool(name: &str) -> ToolDescriptor {
+    serde_json::from_value(serde_json::json!({ "name": name })).unwrap()
+}
+
+pub fn aborted<T: std::fmt::Debug>(result: Result<T, Ending>) -> String {
+    match result {
+        Err(Ending::Aborted { reason }) => reason,
+        other => panic!("the run goes on: {other:?}"),
+    }
+}

@@ -1,0 +1,127 @@
+//! Tools that an SDK drives, beside rounds that Callgate drives.
+
+use callgate::lifecycle::Config;
+use callgate::message::{CallPart, Content, History, Output, Settled};
+use callgate::session::Armed;
+use serde_json::{Value, json};
+
+use super::{calling, session, tool, user};
+use crate::workshop::{Tool, ended, noon, rules};
+
+const RULES: &str = "policies:
+  - { id: never, match: drop, deny: {} }
+  - { id: ask, match: pay, approval: {} }
+  - { id: stop, match: { tool: look, where: [ { path: $.input.q, eq: stop } ] }, halt: {} }";
+
+fn armed(text: &str) -> (Armed<Tool>, Tool, callgate::host::ManualClock) {
+    let clock = noon();
+    let counting = Tool::counting(&clock);
+    let tools = ["look", "pay", "drop"].map(tool);
+    let session = rules(text).tools(tools).clock(clock.clone()).build().session();
+    (session.arm(counting.clone()), counting, clock)
+}
+
+fn part(id: &str, name: &str, input: Value) -> CallPart {
+    CallPart { id: id.into(), name: name.into(), input }
+}
+
+#[test]
+fn an_sdk_is_given_the_tools_that_are_shown_and_asks_which_wait_for_people() {
+    let (armed, counting, clock) = armed(RULES);
+    let names: Vec<String> = clock.drive(armed.tools()).into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["look", "pay"]);
+    assert!(clock.drive(armed.needs_approval("pay", &json!({}))));
+    assert!(!clock.drive(armed.needs_approval("look", &json!({}))));
+    assert_eq!(counting.count(), 0);
+}
+
+#[test]
+fn each_call_of_an_sdk_passes_the_gate_and_has_a_result_for_its_model() {
+    let (armed, counting, clock) = armed(RULES);
+    let call = |id: &str, tool: &str| clock.drive(armed.call(id, tool, json!({})));
+    let looked = call("c1", "look");
+    assert_eq!(ended(&looked.outcome).0, "executed");
+    assert_eq!(looked.result.unwrap().output, Output::Json(json!(1)));
+    let denied = call("c2", "drop");
+    assert_eq!((ended(&denied.outcome).0, denied.result.unwrap().settled), ("denied", Settled::Denied));
+    let waits = call("c3", "pay");
+    assert_eq!((ended(&waits.outcome).0, waits.result), ("suspended", None));
+    assert_eq!(counting.count(), 1);
+}
+
+#[test]
+fn what_has_run_and_what_waits_is_put_into_the_sdks_history() {
+    let (armed, counting, clock) = armed(RULES);
+    let mut history = user("look and pay twice");
+    let calls = [
+        part("c1", "look", json!({})),
+        part("c2", "pay", json!({})),
+        part("c3", "look", json!({ "q": "x" })),
+    ];
+    let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
+    history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
+    // The SDK stops at the call that waits, and never makes the third.
+    clock.drive(armed.call("c1", "look", json!({})));
+    clock.drive(armed.call("c2", "pay", json!({})));
+    let round = clock.drive(armed.suspend(&mut history)).unwrap();
+    let kinds: Vec<_> = round.outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
+    assert_eq!((kinds, counting.count()), (vec!["executed", "suspended", "executed"], 2));
+    let calls = history.occurrences();
+    assert!(calls[0].result.is_some() && calls[2].result.is_some());
+    assert!(calls[1].result.is_none() && calls[1].request.is_some());
+    // Once more: nothing runs, nothing is asked again.
+    let again = clock.drive(armed.suspend(&mut history.clone())).unwrap();
+    assert_eq!((again.outcomes.len(), counting.count()), (0, 2));
+}
+
+#[test]
+fn a_round_that_is_told_before_is_decided_as_a_whole() {
+    let (armed, counting, clock) = armed(RULES);
+    let calls = [part("c1", "look", json!({})), part("c2", "look", json!({ "q": "stop" }))];
+    clock.drive(armed.tell_round(&calls));
+    let first = clock.drive(armed.call("c1", "look", json!({})));
+    assert_eq!((ended(&first.outcome).0, counting.count()), ("halted", 0));
+}
+
+#[test]
+fn clones_are_one_session_and_calls_at_once_count_one_by_one() {
+    let text = "policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]";
+    let (armed, counting, clock) = armed(text);
+    let other = armed.clone();
+    let (first, second) = clock.drive(async {
+        tokio::join!(armed.call("c1", "look", json!({})), other.call("c2", "look", json!({})))
+    });
+    assert_eq!([ended(&first.outcome).0, ended(&second.outcome).0], ["executed", "denied"]);
+    assert_eq!(counting.count(), 1);
+}
+
+#[test]
+fn everything_around_the_calls_is_the_sessions_own() {
+    let (session, log) = session("policies: []");
+    let clock = noon();
+    let armed = session.arm(Tool::counting(&clock));
+    clock.drive(async {
+        armed.session().await.begin(Config::default()).unwrap();
+        armed.call("c1", "look", json!({})).await;
+        let _ = armed.session().await.end(&super::ending()).await;
+    });
+    assert!(log.take().last().unwrap().contains("finished"));
+}
+
+#[test]
+fn a_call_that_a_person_let_through_runs_when_the_history_comes_back() {
+    let (armed, counting, clock) = armed(RULES);
+    let mut history = user("pay");
+    calling(&mut history, "c1", "pay", json!({}));
+    clock.drive(armed.call("c1", "pay", json!({})));
+    clock.drive(armed.suspend(&mut history)).unwrap();
+    let id = history.find_approval_requests()[0].approval_id.clone();
+    history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
+    let resume = async |history: &mut History| {
+        let mut session = armed.session().await;
+        session.resume(history, &counting).await.unwrap().outcomes
+    };
+    assert_eq!(clock.drive(resume(&mut history))[0].outcome.name(), "executed");
+    assert!(clock.drive(resume(&mut history)).is_empty());
+    assert_eq!(counting.count(), 1);
+}

@@ -1,0 +1,340 @@
+//! What runs, conversations and principals may use in all.
+
+use std::sync::Arc;
+
+use callgate::host::{ManualClock, StateStore, StoreError, StoreFuture};
+use callgate::lifecycle::{Config, Ending, Usage};
+use callgate::message::History;
+use callgate::seal::Keys;
+use callgate::state::MemoryStore;
+use callgate::{Engine, Session};
+use serde_json::json;
+
+use super::{aborted, calling, ending, user};
+use crate::altered_stores::{Alteration, Altered};
+use crate::workshop::{Tool, call, ended, noon, rules};
+
+fn keys() -> Keys {
+    Keys::parse(&"5a".repeat(32)).unwrap()
+}
+
+/// A store that does not answer.
+struct Down;
+
+impl Alteration for Down {
+    fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(std::future::ready(Err(StoreError("no answer".to_owned()))))
+    }
+}
+
+fn budget(text: &str) -> String {
+    format!("policies: [ {{ id: cap, budget: {{ {text} }} }} ]")
+}
+
+fn engine(text: &str, clock: &ManualClock, store: &Arc<dyn StateStore>) -> Engine {
+    rules(text).clock(clock.clone()).store(Arc::clone(store)).build()
+}
+
+fn memory() -> Arc<dyn StateStore> {
+    Arc::new(MemoryStore::default())
+}
+
+fn ana(engine: &Engine, talk: &str) -> Session {
+    engine.session().named(talk).with_context(json!({ "principal": "ana" }))
+}
+
+/// One call of the model, which uses this.
+async fn turn(session: &mut Session, usage: Usage) -> Result<(), Ending> {
+    session.before_model(Config::default()).await?;
+    session.used(usage);
+    Ok(())
+}
+
+fn tokens(tokens: u64) -> Usage {
+    Usage { prompt_tokens: tokens / 2, completion_tokens: tokens - tokens / 2, ..Usage::default() }
+}
+
+#[test]
+fn nothing_begins_beyond_a_bound() {
+    let clock = noon();
+    let paid = |cost: f64| Usage { cost: Some(cost), ..Usage::default() };
+    for (bounds, usage, turns) in [
+        ("tokens: 100", tokens(40), 3),
+        ("tokens: 0", tokens(40), 0),
+        ("cost: 0.3", paid(0.1), 3),
+        ("iterations: 4", tokens(1), 4),
+        ("tokens: 1000, iterations: 2", tokens(1), 2),
+    ] {
+        let mut session = engine(&budget(bounds), &clock, &memory()).session();
+        session.begin(Config::default()).unwrap();
+        for _ in 0..turns {
+            clock.drive(turn(&mut session, usage)).unwrap();
+        }
+        let reason = aborted(clock.drive(turn(&mut session, usage)));
+        assert!(reason.starts_with("the budget `cap` is used up"), "{bounds}: {reason}");
+    }
+}
+
+#[test]
+fn calls_count_as_they_reach_their_tool() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - { id: cap, budget: { calls: 2, on_exceed: deny, message: 'enough, {{ context.principal }}' } }
+  - { id: no, match: forbidden, deny: {} }
+  - { id: given, match: known, respond: { output: 1 } }
+  - { id: ask, match: pay, approval: {} }";
+    let mut session = ana(&engine(text, &clock, &memory()), "talk");
+    let names = ["forbidden", "look", "known", "pay", "look", "look", "known", "pay"];
+    let outcomes: Vec<_> =
+        names.iter().map(|name| clock.drive(session.execute(call(name, json!({})), &tool))).collect();
+    let kinds: Vec<_> = outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
+    let expected = ["denied", "executed", "answered", "suspended", "executed", "denied", "denied", "denied"];
+    assert_eq!((kinds, tool.count()), (expected.to_vec(), 2));
+    assert_eq!(ended(&outcomes[5]), ("denied", "budget_exceeded"));
+    assert_eq!(outcomes[5].reason.message, "enough, ana");
+}
+
+#[test]
+fn one_of_five_parallel_calls_is_let_through() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let mut session = engine(&budget("calls: 1, on_exceed: deny"), &clock, &memory()).session();
+    let calls = (0..5).map(|_| call("look", json!({}))).collect();
+    let outcomes = clock.drive(session.execute_round(calls, &tool));
+    let denied = outcomes.iter().filter(|outcome| ended(outcome) == ("denied", "budget_exceeded")).count();
+    assert_eq!((denied, tool.count()), (4, 1));
+}
+
+#[test]
+fn at_the_bound_a_run_is_halted_its_calls_are_denied_or_it_finishes() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    for (then, kind) in [("halt", "halted"), ("deny", "denied"), ("finish", "denied")] {
+        let mut session =
+            engine(&budget(&format!("tokens: 10, on_exceed: {then}")), &clock, &memory()).session();
+        session.begin(Config::default()).unwrap();
+        clock.drive(turn(&mut session, tokens(10))).unwrap();
+        let next = clock.drive(turn(&mut session, tokens(1)));
+        match then {
+            "halt" => drop(aborted(next)),
+            "deny" => assert_eq!(next, Ok(())),
+            _ => assert!(matches!(next, Err(Ending::Finished { .. })), "{next:?}"),
+        }
+        let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+        assert_eq!(outcome.outcome.name(), kind);
+    }
+    assert_eq!(tool.count(), 0);
+}
+
+#[test]
+fn a_budget_is_of_a_run_a_conversation_or_a_principal() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    for (per, kinds) in [
+        ("run", ["executed", "executed", "executed", "executed"]),
+        ("conversation", ["executed", "denied", "executed", "executed"]),
+        ("principal", ["executed", "denied", "denied", "executed"]),
+    ] {
+        let text = budget(&format!("calls: 1, per: {per}, on_exceed: deny"));
+        let engine = engine(&text, &clock, &memory());
+        let bob = engine.session().named("third").with_context(json!({ "principal": "bob" }));
+        let sessions = [ana(&engine, "one"), ana(&engine, "one"), ana(&engine, "two"), bob];
+        for (mut session, kind) in sessions.into_iter().zip(kinds) {
+            let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+            assert_eq!(outcome.outcome.name(), kind, "{per}");
+        }
+    }
+}
+
+#[test]
+fn a_principal_that_nobody_knows_has_nothing_to_spend() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let engine = engine(&budget("calls: 5, per: principal, on_exceed: deny"), &clock, &memory());
+    let outcome = clock.drive(engine.session().execute(call("look", json!({})), &tool));
+    assert_eq!((ended(&outcome), tool.count()), (("denied", "store_unavailable"), 0));
+}
+
+#[test]
+fn i8_a_store_that_is_down_counts_as_used_up() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    for per in ["conversation", "principal"] {
+        let store: Arc<dyn StateStore> = Arc::new(Altered::by(Down));
+        let engine = engine(&budget(&format!("calls: 5, per: {per}")), &clock, &store);
+        let outcome = clock.drive(ana(&engine, "talk").execute(call("look", json!({})), &tool));
+        assert_eq!(ended(&outcome), ("halted", "store_unavailable"));
+        let mut session = ana(&engine, "talk");
+        session.begin(Config::default()).unwrap();
+        aborted(clock.drive(session.before_model(Config::default())));
+    }
+    assert_eq!(tool.count(), 0);
+}
+
+#[test]
+fn a_budget_that_many_share_is_exact() {
+    let store = memory();
+    let clock = noon();
+    let engine = engine(&budget("calls: 50, per: principal, on_exceed: deny"), &clock, &store);
+    let tool = Tool::counting(&clock);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (engine, tool, clock) = (&engine, &tool, &clock);
+            scope.spawn(move || {
+                let mut session = ana(engine, &format!("talk {thread}"));
+                for _ in 0..10 {
+                    clock.drive(session.execute(call("look", json!({})), tool));
+                }
+            });
+        }
+    });
+    assert_eq!(tool.count(), 50);
+}
+
+/// A store that lets others go first with each answer.
+struct Polite;
+
+impl Alteration for Polite {
+    fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+            good.await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_budget_is_exact_also_where_all_have_looked_before_any_takes() {
+    let clock = noon();
+    let store: Arc<dyn StateStore> = Arc::new(Altered::by(Polite));
+    let engine = engine(&budget("calls: 1, per: principal, on_exceed: deny"), &clock, &store);
+    let tool = Tool::counting(&clock);
+    let mut sessions = ["a", "b", "c"].map(|talk| ana(&engine, talk));
+    let [one, two, three] = &mut sessions;
+    let outcomes = tokio::join!(
+        one.execute(call("look", json!({})), &tool),
+        two.execute(call("look", json!({})), &tool),
+        three.execute(call("look", json!({})), &tool)
+    );
+    let outcomes = [outcomes.0, outcomes.1, outcomes.2];
+    let denied = outcomes.iter().filter(|outcome| ended(outcome) == ("denied", "budget_exceeded")).count();
+    assert_eq!((denied, tool.count()), (2, 1));
+}
+
+#[test]
+fn several_budgets_hold_at_once_and_what_one_refuses_the_other_does_not_lose() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - { id: talk, budget: { calls: 3, per: conversation, on_exceed: deny } }
+  - { id: run, budget: { calls: 1, on_exceed: deny } }";
+    let engine = engine(text, &clock, &memory());
+    let kinds = |session: &mut Session| {
+        let mut run = || clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name();
+        [run(), run()]
+    };
+    for _ in 0..3 {
+        assert_eq!(kinds(&mut ana(&engine, "one")), ["executed", "denied"]);
+    }
+    assert_eq!(kinds(&mut ana(&engine, "one")), ["denied", "denied"]);
+}
+
+#[test]
+fn a_budget_concerns_only_whom_its_conditions_say() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - id: trial
+    match: { where: [ { path: $.context.plan, eq: trial } ] }
+    budget: { calls: 0, on_exceed: deny }";
+    let engine = engine(text, &clock, &memory());
+    for (plan, kind) in [(json!("trial"), "denied"), (json!("full"), "executed"), (json!(5), "denied")] {
+        let mut session = engine.session().with_context(json!({ "plan": plan }));
+        assert_eq!(clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name(), kind);
+    }
+}
+
+#[test]
+fn a_run_goes_on_with_what_it_used_and_the_next_one_begins_anew() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - { id: cap, budget: { calls: 2, on_exceed: deny } }
+  - { id: ask, match: pay, approval: {} }";
+    let engine = rules(text).clock(clock.clone()).keys(keys()).build();
+    let look = |session: &mut Session, history: &mut History, id: &str| {
+        calling(history, id, "look", json!({}));
+        clock.drive(session.round(history, &tool)).unwrap().outcomes.remove(0).outcome.name()
+    };
+    let mut history = user("look and pay");
+    let mut session = engine.session().named("talk");
+    assert_eq!(look(&mut session, &mut history, "c1"), "executed");
+    calling(&mut history, "c2", "pay", json!({}));
+    assert!(clock.drive(session.round(&mut history, &tool)).unwrap().is_suspended());
+    let id = history.find_approval_requests()[0].approval_id.clone();
+    history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
+    // Another process takes the same run up: nothing has come free.
+    let mut session = engine.session().named("talk");
+    let round = clock.drive(session.resume(&mut history, &tool)).unwrap();
+    assert_eq!(round.outcomes[0].outcome.name(), "executed");
+    assert_eq!(look(&mut session, &mut history, "c3"), "denied");
+    // The user speaks again: another run.
+    history.push(user("and again").messages()[0].clone());
+    let mut session = engine.session().named("talk");
+    clock.drive(session.resume(&mut history, &tool)).unwrap();
+    assert_eq!(look(&mut session, &mut history, "c4"), "executed");
+}
+
+#[test]
+fn a_history_that_is_not_vouched_for_has_nothing_left_to_spend() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let engine = rules(&budget("calls: 5, on_exceed: deny")).clock(clock.clone()).keys(keys()).build();
+    let mut history = user("look");
+    calling(&mut history, "c1", "look", json!({}));
+    clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
+    // The client leaves out what was sealed.
+    let kept = history.messages().iter().filter(|message| {
+        message.parts().iter().all(|part| !matches!(part.content(), callgate::message::Content::State(_)))
+    });
+    let mut history = History::new(kept.cloned().collect());
+    calling(&mut history, "c2", "look", json!({}));
+    let round = clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
+    assert_eq!((ended(&round.outcomes[0]).0, tool.count()), ("denied", 1));
+}
+
+#[test]
+fn an_approved_call_needs_something_left_too() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let store = memory();
+    let text = "policies:
+  - { id: cap, budget: { calls: 1, per: conversation, on_exceed: deny } }
+  - { id: ask, match: pay, approval: {} }";
+    let engine = || rules(text).clock(clock.clone()).keys(keys()).store(Arc::clone(&store)).build();
+    let mut history = user("pay");
+    calling(&mut history, "c1", "pay", json!({}));
+    let mut session = engine().session().named("talk");
+    clock.drive(session.round(&mut history, &tool)).unwrap();
+    clock.drive(session.execute(call("look", json!({})), &tool));
+    let id = history.find_approval_requests()[0].approval_id.clone();
+    history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
+    let round = clock.drive(engine().session().named("talk").resume(&mut history, &tool)).unwrap();
+    assert_eq!(ended(&round.outcomes[0]), ("denied", "budget_exceeded"));
+    assert_eq!(tool.count(), 1);
+}
+
+#[test]
+fn a_run_of_a_session_that_ended_leaves_nothing_to_the_next() {
+    let clock = noon();
+    let mut session = engine(&budget("iterations: 1"), &clock, &memory()).session();
+    for _ in 0..2 {
+        session.begin(Config::default()).unwrap();
+        clock.drive(turn(&mut session, tokens(1))).unwrap();
+        aborted(clock.drive(turn(&mut session, tokens(1))));
+        let _ = clock.drive(session.end(&ending()));
+    }
+}

@@ -1,0 +1,209 @@
+//! A run from its beginning to its end: which hooks hear of what, in which order, and what rules read meanwhile.
+
+use callgate::lifecycle::{Before, Chunk, Config, ToolHooks};
+use callgate::message::History;
+use serde_json::json;
+
+use super::{Listener, Log, calling, ending, finished, session, user};
+use crate::workshop::{Tool, call, ended, noon, rules};
+
+#[test]
+fn hooks_hear_of_a_run_in_the_order_in_which_it_goes() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let (mut session, log) = session("policies: []");
+    let mut history = user("look twice");
+    clock.drive(async {
+        let base = session.begin(Config { messages: history.clone(), ..Config::default() }).unwrap();
+        for turn in 0..2 {
+            session.before_model(Config { messages: history.clone(), ..base.clone() }).await.unwrap();
+            session.chunk(Chunk::text("t", "hm")).unwrap();
+            session.chunk(finished(10)).unwrap();
+            if turn == 0 {
+                calling(&mut history, "c1", "look", json!({}));
+                session.round(&mut history, &tool).await.unwrap();
+                let compacted = History::new(history.messages().to_vec());
+                session.compacted(&history, &compacted);
+                session.compacted(&history, &user("short"));
+            }
+        }
+        session.completed(&history);
+        assert!(session.end(&ending()).await.finish().await.is_empty());
+        assert!(session.close().finish().await.is_empty());
+    });
+    let expected = [
+        "init#0 session starts",
+        "init#0 config",
+        "init#0 start",
+        "beforeModel#0 config",
+        "beforeModel#0 before completion",
+        "modelStream#0 chunk 0",
+        "modelStream#0 usage 10",
+        "modelStream#0 chunk 1",
+        "beforeTools#0 1 requested",
+        "beforeTools#0 before look",
+        "beforeTools#0 after look executed",
+        "afterTools#0 1 done",
+        "afterTools#0 compacted 3 to 1",
+        "beforeModel#1 config",
+        "beforeModel#1 before completion",
+        "modelStream#1 chunk 2",
+        "modelStream#1 usage 10",
+        "modelStream#1 chunk 3",
+        "modelStream#1 after completion",
+        "modelStream#1 finished stop after 2 with 20",
+        "modelStream#1 session ends",
+    ];
+    assert_eq!(log.take(), expected.map(|line| format!("ear {line}")));
+}
+
+#[test]
+fn every_run_has_a_name_of_its_own_and_the_session_starts_once() {
+    let clock = noon();
+    let (mut session, log) = session("policies: []");
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        session.begin(Config::default()).unwrap();
+        names.push((session.run().request_id.clone(), session.run().stream_id.clone()));
+        let _ = clock.drive(session.end(&ending()));
+    }
+    assert!(names[0] != names[1] && names[0].0 != names[0].1, "{names:?}");
+    let heard = log.take();
+    assert_eq!(heard.iter().filter(|line| line.contains("session starts")).count(), 1);
+    assert_eq!(heard.iter().filter(|line| line.contains("finished")).count(), 2);
+}
+
+#[test]
+fn rules_read_where_the_run_stands() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - id: late
+    match: { tool: look, where: [ { path: $.session.iteration, gte: 1 }, { path: $.session.phase, eq: beforeTools } ] }
+    deny: {}";
+    let (mut session, _) = session(text);
+    let mut history = user("look");
+    clock.drive(async {
+        let base = session.begin(Config::default()).unwrap();
+        for (id, kind) in [("c1", "executed"), ("c2", "denied")] {
+            session.before_model(base.clone()).await.unwrap();
+            calling(&mut history, id, "look", json!({}));
+            let round = session.round(&mut history, &tool).await.unwrap();
+            assert_eq!(round.outcomes[0].outcome.name(), kind);
+        }
+    });
+    let document = session.state().document();
+    assert_eq!(document["conversationId"], serde_json::Value::Null);
+    assert!(document["requestId"].is_string() && document["streamId"].is_string());
+}
+
+#[test]
+fn the_round_as_a_whole_can_be_refused_before_any_of_its_calls_runs() {
+    struct AtMostOne;
+    impl callgate::lifecycle::Middleware for AtMostOne {
+        fn id(&self) -> &str {
+            "at-most-one"
+        }
+        fn after_tool_request(
+            &self,
+            _: &callgate::lifecycle::RunContext,
+            calls: &[callgate::ToolCall],
+        ) -> Option<String> {
+            (calls.len() > 1).then(|| "one at a time".to_owned())
+        }
+    }
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let mut session = rules("policies: []").middleware(AtMostOne).build().session();
+    let outcomes = clock.drive(session.execute_round(vec![call("look", json!({}))], &tool));
+    assert_eq!(ended(&outcomes[0]).0, "executed");
+    let two = vec![call("look", json!({})), call("look", json!({}))];
+    let outcomes = clock.drive(session.execute_round(two, &tool));
+    assert!(outcomes.iter().all(|outcome| ended(outcome) == ("halted", "session_halted")));
+    assert!(outcomes[0].reason.message.contains("one at a time"));
+    assert_eq!(tool.count(), 1);
+}
+
+#[test]
+fn a_hook_that_panics_anywhere_around_the_calls_changes_nothing() {
+    struct Clumsy;
+    impl callgate::lifecycle::Middleware for Clumsy {
+        fn id(&self) -> &str {
+            "clumsy"
+        }
+        fn on_session_start(&self, _: &callgate::lifecycle::RunContext) {
+            panic!("clumsy")
+        }
+        fn on_config(
+            &self,
+            _: &callgate::lifecycle::RunContext,
+            _: &Config,
+        ) -> Option<callgate::lifecycle::ConfigPatch> {
+            panic!("clumsy")
+        }
+        fn on_chunk(&self, _: &callgate::lifecycle::RunContext, _: &Chunk) -> callgate::lifecycle::ChunkFate {
+            panic!("clumsy")
+        }
+        fn goes_on(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
+            panic!("clumsy")
+        }
+        fn on_end(
+            &self,
+            _: &callgate::lifecycle::RunContext,
+            _: &callgate::lifecycle::Ending,
+            _: &callgate::lifecycle::RunStats,
+        ) {
+            panic!("clumsy")
+        }
+    }
+    let clock = noon();
+    let log = Log::default();
+    let engine = rules("policies: []").middleware(Clumsy);
+    let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
+    let mut session = engine.session();
+    clock.drive(async {
+        let base = session.begin(Config { temperature: Some(0.5), ..Config::default() }).unwrap();
+        assert_eq!(base.temperature, Some(0.5));
+        session.before_model(base.clone()).await.unwrap();
+        assert_eq!(session.chunk(Chunk::text("t", "hm")).unwrap(), [Chunk::text("t", "hm")]);
+        session.before_model(base).await.unwrap();
+        let _ = session.end(&ending()).await;
+    });
+    assert!(log.take().last().unwrap().contains("finished stop"));
+}
+
+#[test]
+fn a_hook_can_say_that_the_model_is_not_called_again() {
+    struct Once;
+    impl callgate::lifecycle::Middleware for Once {
+        fn id(&self) -> &str {
+            "once"
+        }
+        fn goes_on(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
+            false
+        }
+    }
+    let clock = noon();
+    let mut session = rules("policies: []").middleware(Once).build().session();
+    let base = session.begin(Config::default()).unwrap();
+    clock.drive(session.before_model(base.clone())).unwrap();
+    let ended = clock.drive(session.before_model(base)).unwrap_err();
+    assert!(matches!(ended, callgate::lifecycle::Ending::Finished { .. }), "{ended:?}");
+}
+
+#[test]
+fn hooks_of_the_engine_come_before_those_of_the_prompt_and_those_before_the_calls() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let push = |name: &'static str| {
+        ToolHooks::new(name).before(move |call| {
+            let mut names = call.input["names"].as_array().cloned().unwrap_or_default();
+            names.push(name.into());
+            Before::Edit(json!({ "names": names }))
+        })
+    };
+    let engine = rules("policies: []").middleware(push("engine")).build();
+    let mut session = engine.session().with_middleware(push("prompt")).with_middleware(push("call"));
+    clock.drive(session.execute(call("look", json!({})), &tool));
+    assert_eq!(tool.inputs(), [json!({ "names": ["engine", "prompt", "call"] })]);
+}
