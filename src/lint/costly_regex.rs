@@ -48,10 +48,11 @@ fn repetitions(pattern: &str) -> u64 {
     while let Some((at, c)) = rest.next() {
         match c {
             '\\' => {
-                rest.next();
-                // The braces of `\p{Greek}` count nothing.
+                let named = rest.next().is_some_and(|(_, c)| matches!(c, 'p' | 'P' | 'x' | 'u' | 'U'));
+                // The braces of `\p{Greek}` and `\x{1F600}` count nothing.
                 let behind = rest.as_str();
-                if behind.starts_with('{')
+                if named
+                    && behind.starts_with('{')
                     && let Some(end) = behind.find('}')
                 {
                     rest.nth(behind.get(..end).unwrap_or_default().chars().count());
