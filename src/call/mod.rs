@@ -1,16 +1,15 @@
 //! A tool call and what becomes of it: plain, serializable data that every later room speaks.
 
 mod amount;
+mod asking;
 mod outcome;
 mod record;
 mod session;
 mod view;
 
 pub use amount::Amount;
-pub use outcome::{
-    ApprovalDecision, ApprovalRequest, Approved, AuditEntry, CardWords, Outcome, OutcomeKind, Phase,
-    PolicyTrace, Reason, UsedOnceBy, Verdict, reason_code,
-};
+pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnceBy};
+pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
 pub use session::SessionState;
 pub use view::{CallView, Node, Root};

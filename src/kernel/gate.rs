@@ -287,6 +287,9 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
     let questions = approvals.iter().filter_map(|reference| {
         let policy = subject.policy(*reference)?;
         match &policy.kind {
+            Kind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
+                Some(format!("May `{}` run? The policy `{}` asks.", view.call.tool, policy.id))
+            }
             Kind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
             _ => None,
         }
