@@ -22,6 +22,7 @@ pub(crate) use asked::Held;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
+pub(crate) use stage::is_never_called;
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
 pub(crate) use wrap::Wrapper;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Outcome, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
@@ -207,6 +208,16 @@ impl<'k> Kernel<'k> {
                 outcome.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
             outcome.reason.message = redact.redactor.redact_text(&outcome.reason.message).into_owned();
         }
+    }
+
+    /// Hides in a value, as in the result of a call, all that policies hide.
+    pub(crate) fn hide_in(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
+        let reason = Self::failure();
+        let of = (call.id.as_str(), call.tool.as_str());
+        let mut outcome = Outcome::new(of, OutcomeKind::Executed, Value::Null, reason, String::new());
+        outcome.output = Some(value.take());
+        self.hide(call, &mut outcome, session);
+        *value = outcome.output.unwrap_or_default();
     }
 
     /// The digest of the rules of all layers.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::Session;
@@ -15,7 +16,7 @@ use super::judged::Said;
 use crate::approval::Name;
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::host::ToolExecutor;
-use crate::kernel::{Decision, Kernel};
+use crate::kernel::{Decision, Kernel, Layers, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
 use crate::tools::ToolDescriptor;
@@ -156,23 +157,26 @@ impl Inner {
 }
 
 impl Session {
+    fn kernel_over<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
+        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
+        Kernel { tools, ..self.shared.kernel(layers) }
+    }
+
     /// Whether what the session has seen can make a difference to a call: it is decided otherwise where that is unknown, or a script
     /// around it reads it.
     fn reads_session(&self, call: &ToolCall) -> bool {
         let layers = self.layers();
-        let kernel = Kernel {
-            tools: self.tools.as_deref().unwrap_or(&self.shared.tools).set(),
-            ..self.shared.kernel(&layers)
-        };
+        let kernel = self.kernel_over(&layers);
         let mut unknown = self.state.clone();
         unknown.distrust();
         let (known, unknown) = (kernel.decide(call, &self.state), kernel.decide(call, &unknown));
         let says = |decision: &Decision<'_>| (decision.effect(), decision.policies());
         let scripted = layers.iter().any(|chains| {
             let concerning = chains.concerning(call.server.as_deref().unwrap_or_default(), &call.tool);
-            concerning.iter().filter_map(|index| chains.policy(*index)).any(
-                |policy| matches!(&policy.kind, Kind::Around(around) if around.script.reads_session()),
-            )
+            concerning
+                .iter()
+                .filter_map(|index| chains.policy(*index))
+                .any(|policy| matches!(&policy.kind, Kind::Around(around) if around.script.reads_session()))
         });
         scripted
             || says(&known) != says(&unknown)
@@ -224,10 +228,23 @@ impl ConcurrentSession {
         outcome
     }
 
-    /// The known tools from now on, beside the engine's.
-    pub fn set_tools(&self, tools: impl IntoIterator<Item = ToolDescriptor>) {
-        let mut line = self.inner.line();
-        line.session.tools = Some(Arc::new(line.session.shared.tools.with(tools)));
+    /// Adds tools to those that are known; of two of one name and server the later one stands.
+    pub fn add_tools(&self, tools: impl IntoIterator<Item = ToolDescriptor>) {
+        self.inner.line().session.add_tools(tools);
+    }
+
+    /// Whether every call of a tool is denied, whatever its arguments.
+    pub fn never_runs(&self, server: &str, tool: &str) -> bool {
+        let layers = self.inner.line().session.layers();
+        layers.iter().any(|chains| is_never_called(chains, server, tool))
+    }
+
+    /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.
+    pub fn hide(&self, call: &ToolCall, value: &mut Value) {
+        let session = self.inner.line().session.for_one_call();
+        let layers = session.layers();
+        let kernel = session.kernel_over(&layers);
+        kernel.hide_in(call, value, &session.state);
     }
 
     /// What the session has seen.

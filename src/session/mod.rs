@@ -15,8 +15,8 @@ mod skills;
 mod spending;
 mod told;
 
-pub use concurrent::ConcurrentSession;
 pub use armed::{Armed, ArmedSession, Called};
+pub use concurrent::ConcurrentSession;
 pub use resume::{ResumeError, Round};
 pub use run::Afterwork;
 pub use skills::SkillAmendment;

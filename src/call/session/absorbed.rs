@@ -52,7 +52,8 @@ impl SessionState {
                 (Some(had), fact) if had == fact => {}
                 (had, Value::Object(keyed)) if known.get(name).is_some_and(Value::is_object) => {
                     let had = had.and_then(Value::as_object);
-                    let new = keyed.iter().filter(|(key, fact)| had.and_then(|had| had.get(*key)) != Some(fact));
+                    let new =
+                        keyed.iter().filter(|(key, fact)| had.and_then(|had| had.get(*key)) != Some(fact));
                     let new: Map<String, Value> =
                         new.map(|(key, fact)| (key.clone(), fact.clone())).collect();
                     if let Some(Value::Object(keyed)) = known.get_mut(name) {
@@ -66,7 +67,8 @@ impl SessionState {
 
     fn absorb_calls(&mut self, before: &Self, after: &Self) {
         let Some(Value::Object(known)) = self.document.get_mut("calls") else { return };
-        let count = |calls: &Map<String, Value>, tool: &str| calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
+        let count =
+            |calls: &Map<String, Value>, tool: &str| calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
         let had = before.document.get("calls").and_then(Value::as_object);
         for (tool, calls) in members(&after.document, "calls") {
             let had = had.map_or(0, |had| count(had, tool));
