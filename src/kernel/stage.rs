@@ -26,8 +26,10 @@ impl<'k> Kernel<'k> {
                 }
                 // A condition that panics is none that says no.
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                let reference = PolicyRef { layer, index: *index };
+                self.tell_of_run((reference, policy), view, says.as_ref().ok());
                 if says.map_or(true, |truth| truth != Truth::No) {
-                    concerned.push((PolicyRef { layer, index: *index }, policy));
+                    concerned.push((reference, policy));
                 }
             }
         }

@@ -77,6 +77,7 @@ impl Session {
             tools: self.tools.clone(),
             telling: self.telling.clone(),
             skill_tool: None,
+            listener: self.listener.clone(),
         }
     }
 }

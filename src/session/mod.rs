@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
-use crate::kernel::{Kernel, Layers};
+use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        Kernel { layers, tools: self.tools.set(), clock: &*self.clock }
+        Kernel { layers, tools: self.tools.set(), clock: &*self.clock, listener: None }
     }
 
     /// Tells every observer. One that panics changes nothing.
@@ -95,6 +95,8 @@ pub struct Session {
     telling: Telling,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
+    /// Who hears of every asking, if anybody.
+    listener: Option<Arc<dyn Listener>>,
 }
 
 /// How calls of a history become calls that policies see.
@@ -139,6 +141,7 @@ impl Session {
             tools: None,
             telling: Telling::default(),
             skill_tool: None,
+            listener: None,
             unique_name,
             shared,
             name: None,
@@ -163,6 +166,13 @@ impl Session {
     #[must_use]
     pub fn with_layer(mut self, chains: Arc<Chains>) -> Self {
         self.lower_layers.push(chains);
+        self
+    }
+
+    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run.
+    #[must_use]
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
         self
     }
 
@@ -283,10 +293,10 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, .. } = self;
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, .. } = self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let execute = Execute {
-            kernel: Kernel { tools, ..shared.kernel(layers) },
+            kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
             services: &shared.services,
             executor,
             session: unique_name,
@@ -295,6 +305,11 @@ impl Session {
             observers: &shared.observers,
         };
         Desk { shared, execute, state, conversation, recorded: *recorded, telling }
+    }
+
+    /// What decides about the run.
+    fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
+        Kernel { listener: self.listener.as_deref(), ..self.shared.kernel(layers) }
     }
 
     fn layers(&self) -> Layers {
