@@ -41,6 +41,7 @@ enum Wanted {
     TookPart(String),
     TookNoPart(String),
     Runs(usize),
+    Ignored(TextTest),
 }
 
 /// What is expected of a text.
@@ -57,6 +58,8 @@ pub(super) struct Came<'a> {
     /// As the call left it.
     pub(super) session: &'a SessionState,
     pub(super) runs: usize,
+    /// Why the answer of a person to it does not count.
+    pub(super) ignored: Option<&'a str>,
 }
 
 impl Expectation {
@@ -102,6 +105,7 @@ fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check
         "message" => TextTest::read(node, reader).map(Wanted::Message),
         "question" => TextTest::read(node, reader).map(Wanted::Question),
         "error" => TextTest::read(node, reader).map(Wanted::Error),
+        "ignored" => TextTest::read(node, reader).map(Wanted::Ignored),
         "input" => Some(Wanted::Input(node.to_json())),
         "output" => Some(Wanted::Output(node.to_json())),
         "runs" => node
@@ -137,6 +141,7 @@ impl Check {
         let mut places = Vec::new();
         let (holds, expected, actual) = match &self.wanted {
             Wanted::Outcome(kind) => {
+                note = came.ignored.map(|why| format!("the answer does not count: {why}"));
                 (outcome.outcome == *kind, kind.name().into(), outcome.outcome.name().into())
             }
             Wanted::Policy(id) => {
@@ -196,6 +201,7 @@ impl Check {
                 let policies = took_part();
                 (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
+            Wanted::Ignored(test) => (test.holds(came.ignored), test.to_json(), optional(came.ignored)),
             Wanted::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
         };
         (!holds).then(|| Failure {
