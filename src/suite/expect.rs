@@ -10,6 +10,7 @@ use super::shapes::{EXPECT, TEXT_TEST};
 use crate::call::{CallView, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::diagnostic::{Diagnostic, Location, NOTHING_EXPECTED};
 use crate::matcher::{Condition, Truth};
+use crate::path::Path;
 use crate::source::{Entry, Node};
 
 /// What a call is to come to.
@@ -181,9 +182,7 @@ impl Check {
                 let truth = condition.eval(&came.view());
                 note = match &truth {
                     Truth::Yes => None,
-                    Truth::No | Truth::Absent => {
-                        outcome.output.as_ref().map(|output| format!("the output is {output}"))
-                    }
+                    Truth::No | Truth::Absent => found(written, &came.view()),
                     Truth::Undecided(why) => Some(format!("it can't be decided: {why}")),
                 };
                 let word = match truth {
@@ -214,6 +213,17 @@ impl Check {
             differences: places,
         })
     }
+}
+
+/// What a condition with a path found there.
+fn found(written: &Value, view: &CallView<'_>) -> Option<String> {
+    let path = Path::parse(written.get("path")?.as_str()?).ok()?;
+    let values: Vec<String> = path.nodes(view).ok()?.iter().map(|node| node.to_value().to_string()).collect();
+    Some(match values.as_slice() {
+        [] => format!("`{}` is not there", path.text()),
+        [value] => format!("`{}` is {value}", path.text()),
+        several => format!("`{}` are {}", path.text(), several.join(", ")),
+    })
 }
 
 impl Came<'_> {

@@ -194,7 +194,9 @@ fn instead(form: &str, stray: &str) -> &'static str {
         ("approve", "input") => "say `edit:` instead of `approve:`, for a yes with other arguments",
         ("approve", "output") => "say `answer:` instead of `approve:`, for a result in the tool's place",
         ("answer", "returns") => "say `output:`, what the person gives in the tool's place",
-        ("approve" | "edit", "returns" | "fails" | "answers" | "takes") => "say at the call what its tool answers",
+        ("approve" | "edit", "returns" | "fails" | "answers" | "takes") => {
+            "say at the call what its tool answers"
+        }
         (_, stray) if beside(stray).is_some() => "make it a step of its own",
         ("wait" | "round", _) => "make it a step of its own",
         _ => "leave it out",
