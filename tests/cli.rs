@@ -6,6 +6,7 @@ mod run;
 mod schema;
 mod state;
 mod test;
+mod test_formats;
 #[cfg(feature = "watch")]
 mod watch;
 

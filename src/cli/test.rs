@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::Format;
+use clap::ValueEnum;
+
 use super::check;
 use super::exit::{Exit, Stop};
 use super::output::{GREEN, Output, RED};
@@ -31,9 +33,22 @@ pub(super) struct Test {
     /// Run only the cases in whose name, or in the name of whose file, this occurs
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// How results are written: for people, or as one JSON document for programs
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// How results are written
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+}
+
+/// Who reads the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    Text,
+    /// One JSON document for programs; stable
+    Json,
+    /// JUnit's XML, for the reports of continuous integration
+    Junit,
+    /// Workflow commands, for annotations on GitHub
+    Github,
 }
 
 pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> {
@@ -54,11 +69,17 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
     };
     let suite = chosen(&loaded.suite, arguments)?;
     let mut progress = Progress::new("cases", true);
-    let report = suite.run_with(&chains, &mut |_| progress.step());
+    let mut times = Vec::new();
+    let mut begun = Instant::now();
+    let report = suite.run_with(&chains, &mut |_| {
+        times.push(begun.elapsed());
+        begun = Instant::now();
+        progress.step();
+    });
     progress.end();
     match arguments.format {
-        Format::Json => write_json(Some(&report), &built, &loaded, output)?,
-        Format::Text => write_text(&report, output)?,
+        Form::Text => write_text(&report, output)?,
+        form => write_document(form, Some((&report, &times)), &built, &loaded, output)?,
     }
     Ok(if report.passed() { Exit::Done } else { Exit::Fails })
 }
@@ -84,15 +105,9 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
 }
 
 /// Files with errors are shown instead of run.
-fn show_problems(
-    format: Format,
-    built: &Built,
-    loaded: &LoadedSuite,
-    output: &mut Output,
-) -> Result<Exit, Stop> {
-    match format {
-        Format::Json => write_json(None, built, loaded, output)?,
-        Format::Text => {
+fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut Output) -> Result<Exit, Stop> {
+    match form {
+        Form::Text => {
             let tests = problems_of_tests(built, loaded);
             let both = [("rules", &built.diagnostics, &built.sources), ("tests", &tests, &loaded.sources)];
             let mut summaries = Vec::new();
@@ -107,6 +122,7 @@ fn show_problems(
             output.flush()?;
             let _ = writeln!(anstream::stderr(), "\n{RED}{}{RED:#}", summaries.join("; "));
         }
+        form => write_document(form, None, built, loaded, output)?,
     }
     let mut all = built.diagnostics.clone();
     all.extend(loaded.diagnostics.clone());
@@ -121,17 +137,26 @@ fn problems_of_tests(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
     found
 }
 
-fn write_json(
-    report: Option<&Report>,
+/// What programs read: the results with how long each case took, if they were run.
+fn write_document(
+    form: Form,
+    report: Option<(&Report, &[Duration])>,
     built: &Built,
     loaded: &LoadedSuite,
     output: &mut Output,
 ) -> Result<(), Stop> {
     let tests = problems_of_tests(built, loaded);
     let problems = [(&built.diagnostics, &built.sources), (&tests, &loaded.sources)];
-    let document =
-        suite::render::json(report, &problems).map_err(|error| Stop::trouble(error.to_string()))?;
-    Ok(writeln!(output, "{document}")?)
+    let (report, times) = report.map_or((None, &[][..]), |(report, times)| (Some(report), times));
+    let document = match form {
+        Form::Junit => suite::render::junit(report, times, &problems),
+        Form::Github => suite::render::github(report, &problems),
+        Form::Json | Form::Text => {
+            let json = suite::render::json(report, &problems);
+            json.map_err(|error| Stop::trouble(error.to_string()))? + "\n"
+        }
+    };
+    Ok(write!(output, "{document}")?)
 }
 
 fn write_text(report: &Report, output: &mut Output) -> Result<(), Stop> {

@@ -17,11 +17,13 @@
 
 mod case;
 mod compare;
+mod conversation;
 mod expect;
 mod load;
 mod read;
 mod read_call;
 mod read_case;
+mod read_step;
 pub mod render;
 mod report;
 mod run;
@@ -29,6 +31,6 @@ mod shapes;
 mod stub;
 
 pub use load::{LoadedSuite, load, load_texts, rules_paths};
-pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, Report};
+pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};
 pub use run::Suite;
 pub use shapes::tests_record;
