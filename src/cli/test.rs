@@ -1,5 +1,7 @@
 //! `callgate test`: runs the policy tests beside the rules and shows what did not come as expected.
 
+mod generate;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +27,8 @@ use crate::suite::{self, LoadedSuite, Report, Suite, rules_paths};
 #[command(after_help = "Examples:\n  \
     callgate test\n  \
     callgate test policies --filter refund\n  \
-    callgate test policies --format json | jq '.failed'")]
+    callgate test policies --format junit > report.xml\n  \
+    callgate test policies --generate calls.jsonl --output policies/recorded.test.yaml")]
 pub(super) struct Test {
     /// Rules files and test files, and directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
@@ -36,6 +39,16 @@ pub(super) struct Test {
     /// How results are written
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// Write test cases out of recorded calls (JSON Lines as for `callgate run`; `-` for stdin): one for each session, or for those
+    /// in whose name --filter occurs. They expect what the rules make of the calls now, and are to be reviewed
+    #[arg(long, value_name = "CALLS", conflicts_with = "format")]
+    generate: Option<PathBuf>,
+    /// Where they are written, such as `recorded.test.yaml`; a file that is there is never overwritten. Without it: stdout
+    #[arg(long, value_name = "FILE", requires = "generate")]
+    output: Option<PathBuf>,
+    /// The tools behind the recorded calls: a JSON list, or the result of an MCP tools/list
+    #[arg(long, value_name = "FILE", requires = "generate")]
+    tools: Option<PathBuf>,
 }
 
 /// Who reads the results.
@@ -53,6 +66,9 @@ enum Form {
 
 pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> {
     let rules = rules_paths(&arguments.paths);
+    if let Some(calls) = &arguments.generate {
+        return generate::generate(arguments, calls, output);
+    }
     let mut loaded = suite::load(&arguments.paths);
     if rules.is_empty() {
         return Err(Stop::trouble(

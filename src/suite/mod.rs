@@ -19,6 +19,7 @@ mod case;
 mod compare;
 mod conversation;
 mod expect;
+mod generate;
 mod load;
 mod read;
 mod read_call;
@@ -30,6 +31,7 @@ mod run;
 mod shapes;
 mod stub;
 
+pub use generate::{GenerateError, Generated, Origin, generate};
 pub use load::{LoadedSuite, load, load_texts, rules_paths};
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};
 pub use run::Suite;
