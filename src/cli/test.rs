@@ -1,5 +1,6 @@
 //! `callgate test`: runs the policy tests beside the rules and shows what did not come as expected.
 
+mod coverage;
 mod generate;
 
 use std::io::Write;
@@ -15,19 +16,21 @@ use super::output::{GREEN, Output, RED};
 use super::progress::Progress;
 use crate::diagnostic::{Diagnostic, Diagnostics, render};
 use crate::policy::{self, Built};
-use crate::suite::{self, LoadedSuite, Report, Suite, rules_paths};
+use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Report, Suite, rules_paths};
 
 /// Run the policy tests beside rules files and show what did not come as expected.
 ///
 /// The rules are every *.yaml and *.yml file below the paths, the tests every *.test.yaml and *.test.yml among them. Each case is a session
 /// of its own, with stubbed tools and a clock that stands still: no tool is run, and nobody waits.
 ///
-/// Exit status: 0 all cases pass, 1 a case fails or a file has errors, 2 there are no tests, or a path can't be read.
+/// Exit status: 0 all cases pass, 1 a case fails, too little is covered or a file has errors, 2 there are no tests, or a path can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate test\n  \
     callgate test policies --filter refund\n  \
     callgate test policies --format junit > report.xml\n  \
+    callgate test policies --coverage --coverage-min 100\n  \
+    callgate test policies --format lcov > lcov.info\n  \
     callgate test policies --generate calls.jsonl --output policies/recorded.test.yaml")]
 pub(super) struct Test {
     /// Rules files and test files, and directories to search for them
@@ -39,9 +42,15 @@ pub(super) struct Test {
     /// How results are written
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// Show which policies, and which branches of them, the cases did not come to: what was never true, never false, never the reason
+    #[arg(long)]
+    coverage: bool,
+    /// Fail if less of the branches than this is covered, in percent; with --coverage
+    #[arg(long, value_name = "PERCENT", value_parser = coverage::percent)]
+    coverage_min: Option<f64>,
     /// Write test cases out of recorded calls (JSON Lines as for `callgate run`; `-` for stdin): one for each session, or for those
     /// in whose name --filter occurs. They expect what the rules make of the calls now, and are to be reviewed
-    #[arg(long, value_name = "CALLS", conflicts_with = "format")]
+    #[arg(long, value_name = "CALLS", conflicts_with_all = ["format", "coverage", "coverage_min"])]
     generate: Option<PathBuf>,
     /// Where they are written, such as `recorded.test.yaml`; a file that is there is never overwritten. Without it: stdout
     #[arg(long, value_name = "FILE", requires = "generate")]
@@ -62,6 +71,8 @@ enum Form {
     Junit,
     /// Workflow commands, for annotations on GitHub
     Github,
+    /// A tracefile of the coverage, for editors, genhtml and services that show it; results go to stderr
+    Lcov,
 }
 
 pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> {
@@ -87,17 +98,30 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
     let mut progress = Progress::new("cases", true);
     let mut times = Vec::new();
     let mut begun = Instant::now();
-    let report = suite.run_with(&chains, &mut |_| {
+    let mut seen = |_: &CaseReport| {
         times.push(begun.elapsed());
         begun = Instant::now();
         progress.step();
-    });
+    };
+    let (report, covered) = if arguments.asks_for_coverage() {
+        let coverage = Arc::new(Coverage::of(&chains, &built.files));
+        let report = suite.run_covered(&chains, &coverage, &mut seen);
+        (report, Some(coverage.report(&built.sources)))
+    } else {
+        (suite.run_with(&chains, &mut seen), None)
+    };
     progress.end();
+    let covered = covered.as_ref();
     match arguments.format {
         Form::Text => write_text(&report, output)?,
-        form => write_document(form, Some((&report, &times)), &built, &loaded, output)?,
+        Form::Lcov => coverage::tell_results(&report),
+        form => write_document(form, Some((&report, covered, &times)), &built, &loaded, output)?,
     }
-    Ok(if report.passed() { Exit::Done } else { Exit::Fails })
+    let is_enough = match covered {
+        Some(covered) => coverage::write(covered, arguments, output)?,
+        None => true,
+    };
+    Ok(if report.passed() && is_enough { Exit::Done } else { Exit::Fails })
 }
 
 /// The cases that were asked for.
@@ -123,16 +147,23 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
 /// Files with errors are shown instead of run.
 fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut Output) -> Result<Exit, Stop> {
     match form {
-        Form::Text => {
+        Form::Text | Form::Lcov => {
             let tests = problems_of_tests(built, loaded);
             let both = [("rules", &built.diagnostics, &built.sources), ("tests", &tests, &loaded.sources)];
-            let mut summaries = Vec::new();
+            let (mut summaries, mut page) = (Vec::new(), String::new());
             for (of, diagnostics, sources) in both.into_iter().filter(|(_, found, _)| !found.is_empty()) {
                 if !summaries.is_empty() {
-                    writeln!(output)?;
+                    page.push('\n');
                 }
-                write!(output, "{}", render::text(diagnostics, sources, output.colour))?;
+                page.push_str(&render::text(diagnostics, sources, output.colour || form == Form::Lcov));
                 summaries.push(format!("{of}: {}", render::summary(diagnostics, sources)));
+            }
+            match form {
+                // What is written there is no tracefile. The stream itself takes the colours out where they are not to be.
+                Form::Lcov => {
+                    let _ = write!(anstream::stderr(), "{page}");
+                }
+                _ => write!(output, "{page}")?,
             }
             // The last word comes last, also where both streams are one terminal.
             output.flush()?;
@@ -156,19 +187,20 @@ fn problems_of_tests(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
 /// What programs read: the results with how long each case took, if they were run.
 fn write_document(
     form: Form,
-    report: Option<(&Report, &[Duration])>,
+    report: Option<(&Report, Option<&CoverageReport>, &[Duration])>,
     built: &Built,
     loaded: &LoadedSuite,
     output: &mut Output,
 ) -> Result<(), Stop> {
     let tests = problems_of_tests(built, loaded);
     let problems = [(&built.diagnostics, &built.sources), (&tests, &loaded.sources)];
-    let (report, times) = report.map_or((None, &[][..]), |(report, times)| (Some(report), times));
+    let (report, covered, times) =
+        report.map_or((None, None, &[][..]), |(report, covered, times)| (Some(report), covered, times));
     let document = match form {
         Form::Junit => suite::render::junit(report, times, &problems),
         Form::Github => suite::render::github(report, &problems),
-        Form::Json | Form::Text => {
-            let json = suite::render::json(report, &problems);
+        Form::Json | Form::Text | Form::Lcov => {
+            let json = suite::render::json(report, covered, &problems);
             json.map_err(|error| Stop::trouble(error.to_string()))? + "\n"
         }
     };

@@ -18,6 +18,7 @@
 mod case;
 mod compare;
 mod conversation;
+mod coverage;
 mod expect;
 mod generate;
 mod load;
@@ -31,6 +32,9 @@ mod run;
 mod shapes;
 mod stub;
 
+pub use coverage::{
+    Coverage, CoverageReport, CoveredFile, CoveredPlace, CoveredPolicy, CoveredSide, NotCounted, Side, WhyNot,
+};
 pub use generate::{GenerateError, Generated, Origin, generate};
 pub use load::{LoadedSuite, load, load_texts, rules_paths};
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::case::{CallStep, Case, Reply, Step, TestFile};
 use super::conversation::{Conversation, NotReplied};
+use super::coverage::Coverage;
 use super::expect::{Came, Expectation};
 use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, Report};
 use super::stub::StubbedTools;
@@ -62,6 +63,17 @@ impl Suite {
     /// Runs all cases over a bundle, in order, and shows what came of each as soon as it has ended.
     pub fn run_with(&self, chains: &Arc<Chains>, seen: &mut dyn FnMut(&CaseReport)) -> Report {
         self.run_heard(chains, None, seen)
+    }
+
+    /// The same, and notes which branches of the bundle the cases come to.
+    pub fn run_covered(
+        &self,
+        chains: &Arc<Chains>,
+        coverage: &Arc<Coverage>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
+        let listener: Arc<dyn Listener> = Arc::clone(coverage) as _;
+        self.run_heard(chains, Some(&listener), seen)
     }
 
     /// The same, while someone hears of every asking of a policy in every call. A case that never ends goes on being heard.
