@@ -1,7 +1,7 @@
 //! Coverage as a person reads it: how much of each rules file, and below it what is missing, each with its place.
 
 use super::text::visible;
-use crate::diagnostic::render;
+use crate::diagnostic::{Location, render};
 use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
 
 /// Characters of a place's words that are shown.
@@ -9,6 +9,7 @@ const MAX_SHOWN: usize = 60;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
+const BOLD: &str = "\u{1b}[1m";
 const CYAN: &str = "\u{1b}[36m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
@@ -58,7 +59,7 @@ struct Page {
 
 impl Page {
     fn paint(&self, style: &str, text: &str) -> String {
-        if self.colour { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
+        if self.colour && !text.is_empty() { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
     }
 
     fn file(&self, file: &CoveredFile) -> String {
@@ -66,27 +67,40 @@ impl Page {
         let mark = if is_whole { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
         let count = self.paint(DIM, &format!("{} of {} branches covered", file.covered, file.total));
         let mut text = format!("{mark} {}  {}  {count}\n", visible(&file.file), percent(file.percent));
-        let missing: Vec<[String; 3]> = file
-            .places()
-            .filter_map(|place| {
-                let at = format!("{}:{}:{}", visible(&file.file), place.place.line, place.place.column);
-                Some([at, shown(&place.text), place.missing()?])
-            })
-            .collect();
-        let width = |column: usize| {
-            let widths = missing.iter().filter_map(|row| row.get(column));
-            widths.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let (places, words) = (width(0), width(1));
-        for [at, word, missing] in &missing {
-            let at = self.paint(CYAN, &format!("{at:places$}"));
-            text.push_str(&format!("    {at}  {word:words$}  {}\n", self.paint(RED, missing)));
-        }
+        let defaults = self.missing("defaults", &file.defaults);
+        let policies = file.policies.iter().map(|policy| self.missing(&policy.id, &policy.places));
+        text.extend(std::iter::once(defaults).chain(policies));
         for policy in &file.not_counted {
             let line = format!("not counted: {} ({})", visible(&policy.id), policy.why.words());
             text.push_str(&format!("    {}\n", self.paint(DIM, &line)));
         }
         text
+    }
+
+    /// The places that lack a branch, below what they belong to; nothing if none does.
+    fn missing(&self, owner: &str, places: &[CoveredPlace]) -> String {
+        let rows = places.iter().filter_map(|place| {
+            let Location { file, line, column, .. } = &place.place;
+            let open = match place.undecided {
+                0 => String::new(),
+                times => format!(" (undecided {times}×)"),
+            };
+            let missing = place.missing()?;
+            Some([format!("{}:{line}:{column}", visible(file)), shown(&place.text), missing, open])
+        });
+        let rows: Vec<[String; 4]> = rows.collect();
+        let longest = |texts: &mut dyn Iterator<Item = &String>| {
+            texts.map(|text| text.chars().count()).max().unwrap_or(0)
+        };
+        let at_width = longest(&mut rows.iter().map(|[at, ..]| at));
+        let words_width = longest(&mut rows.iter().map(|[_, words, ..]| words));
+        let lines = rows.iter().map(|[at, words, missing, open]| {
+            let at = self.paint(CYAN, &format!("{at:at_width$}"));
+            let (missing, open) = (self.paint(RED, missing), self.paint(DIM, open));
+            format!("      {at}  {words:words_width$}  {missing}{open}\n")
+        });
+        let lines: String = lines.collect();
+        if lines.is_empty() { lines } else { format!("    {}\n{lines}", self.paint(BOLD, &visible(owner))) }
     }
 }
 
