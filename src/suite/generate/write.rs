@@ -14,6 +14,9 @@ use crate::text::{cut, inert};
 /// Characters of a line.
 const WIDTH: usize = 120;
 
+/// Characters of a step that stands in one line.
+const SHORT: usize = 80;
+
 /// One session with what its calls come to.
 pub(super) struct Written {
     pub(super) name: Option<String>,
@@ -115,11 +118,23 @@ fn case(session: &Written, name: &str, above: &Map<String, Value>) -> Vec<String
         }
         for (record, call) in round.iter().zip(calls.by_ref()) {
             lines.extend(call.comments().into_iter().map(|line| format!("{indent}{line}")));
-            let step = yaml::bulleted(yaml::lines(&call.step(record).into(), width));
+            let step = yaml::bulleted(step(call.step(record), width));
             lines.extend(step.into_iter().map(|line| format!("{indent}{line}")));
         }
     }
     lines
+}
+
+/// A step in one line, where that is short.
+fn step(members: Map<String, Value>, width: usize) -> Vec<String> {
+    let members = Value::Object(members);
+    let flow = yaml::flow(&members);
+    match members.as_object() {
+        Some(members) if flow.chars().count() > SHORT => {
+            members.iter().flat_map(|(key, value)| yaml::entry(key, value, width)).collect()
+        }
+        _ => vec![flow],
+    }
 }
 
 /// What is known of one call.
