@@ -7,6 +7,7 @@ mod schema;
 mod state;
 mod test;
 mod test_formats;
+mod test_generate;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -92,5 +92,6 @@ mod store_contract;
 mod streams;
 #[cfg(test)]
 mod suites;
+mod testing_page;
 #[cfg(test)]
 mod workshop;

@@ -15,7 +15,7 @@ use super::expect::{Came, Expectation};
 use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, Report};
 use super::stub::StubbedTools;
 use crate::call::Outcome;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineBuilder};
 use crate::host::ManualClock;
 use crate::kernel::Listener;
 use crate::policy::Chains;
@@ -24,6 +24,9 @@ use crate::tools::ToolDescriptor;
 
 /// A case that has not ended by then, in the machine's time, has failed. The clock of a case jumps, so none takes long.
 const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// Where chance begins in each case.
+const SEED: u64 = 0;
 
 /// Cases that are ready to run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -147,7 +150,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
     let Rules { chains, listener } = rules;
     let clock = ManualClock::new(case.clock);
-    let mut engine = Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone());
+    let mut engine = engine(chains, tools, &clock);
     let conversation = case.has_replies().then(Conversation::new);
     if conversation.is_some() {
         engine = Conversation::engine(engine);
@@ -167,6 +170,11 @@ fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
     }
     run.report.passed = run.report.failures.is_empty();
     run.report
+}
+
+/// What a case is run in. Chance is the same each time, so that no case passes by luck.
+pub(super) fn engine(chains: Arc<Chains>, tools: &[ToolDescriptor], clock: &ManualClock) -> EngineBuilder {
+    Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
 }
 
 /// A case on its way.

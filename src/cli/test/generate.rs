@@ -115,7 +115,7 @@ fn relative(directory: &Path, path: &Path) -> String {
 }
 
 fn tell(generated: &Generated, arguments: &Test) {
-    let Generated { cases, calls, hidden_by, unsteady, .. } = generated;
+    let Generated { cases, calls, hidden_by, .. } = generated;
     let written =
         arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));
     note(format!(
@@ -124,16 +124,12 @@ fn tell(generated: &Generated, arguments: &Test) {
         amount(*calls, "call", "calls")
     ));
     if !hidden_by.is_empty() {
-        note(format!("what {} hides was not written down", hidden_by.join(", ")));
-    }
-    if *unsteady > 0 {
-        note(format!(
-            "{} without `expect`, for it is not the same each time",
-            amount(*unsteady, "call is", "calls are")
-        ));
+        note(format!("what is hidden by {} was not written down", hidden_by.join(", ")));
     }
     if let Some(path) = &arguments.output {
-        let paths = rules_paths(&arguments.paths).into_iter().chain([path.clone()]);
+        let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_below = arguments.paths.iter().any(|above| full(path).starts_with(full(above)));
+        let paths = rules_paths(&arguments.paths).into_iter().chain((!is_below).then(|| path.clone()));
         let words: Vec<String> = paths.map(|path| shell_word(&path.display().to_string())).collect();
         note(format!("run them with `callgate test {}`", words.join(" ")));
     }

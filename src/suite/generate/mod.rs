@@ -5,7 +5,7 @@ mod secrets;
 mod write;
 mod yaml;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::load::load_texts;
@@ -37,8 +37,6 @@ pub struct Generated {
     pub calls: usize,
     /// The policies that hide something in the calls, which was therefore not written down.
     pub hidden_by: Vec<String>,
-    /// How many calls do not come to the same each time, and are left without `expect`.
-    pub unsteady: usize,
 }
 
 /// Why no tests can be generated.
@@ -84,20 +82,10 @@ pub fn generate(
             Written { name, rounds: rounds_of, came, before }
         })
         .collect();
-    let mut unsteady = BTreeSet::new();
-    let mut text = write(&sessions, &origin, &hidden_by, &unsteady);
-    let mut report = try_out(&text, chains, tools)?;
-    if !report.passed() {
-        // What fails by chance, as where a script rolls dice, is left for the person to say.
-        let cases = report.cases().enumerate();
-        unsteady.extend(cases.flat_map(|(case, report)| {
-            report.failures.iter().filter_map(move |failure| Some((case, failure.call?)))
-        }));
-        text = write(&sessions, &origin, &hidden_by, &unsteady);
-        report = try_out(&text, chains, tools)?;
-    }
+    let text = write(&sessions, &origin, &hidden_by);
+    let report = try_out(&text, chains, tools)?;
     match report.passed() {
-        true => Ok(Generated { text, cases: sessions.len(), calls, hidden_by, unsteady: unsteady.len() }),
+        true => Ok(Generated { text, cases: sessions.len(), calls, hidden_by }),
         false => Err(GenerateError::Fails(super::render::text(&report, false))),
     }
 }

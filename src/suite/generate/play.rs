@@ -5,12 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::call::{CallRecord, Outcome, Recorded, SessionState, ToolCall};
-use crate::engine::Engine;
+use crate::call::{CallRecord, Outcome, Recorded, ToolCall};
 use crate::host::{ManualClock, ToolError};
 use crate::policy::Chains;
 use crate::suite::case::CallStep;
 use crate::suite::read::NOON;
+use crate::suite::run::engine;
 use crate::suite::stub::{Answer, StubbedTools};
 use crate::tools::ToolDescriptor;
 
@@ -26,10 +26,8 @@ pub(super) type Rounds = Vec<Vec<CallRecord>>;
 /// What the calls of a session come to, in order. They are named as in a test that does not name them.
 pub(super) fn play(chains: &Arc<Chains>, tools: &[ToolDescriptor], rounds: &Rounds) -> Vec<Came> {
     let clock = ManualClock::new(NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH));
-    let engine =
-        Engine::builder(Arc::clone(chains)).tools(tools.iter().cloned()).clock(clock.clone()).build();
+    let engine = engine(Arc::clone(chains), tools, &clock).build();
     let mut session = engine.session();
-    *session.state_mut() = SessionState::default();
     let mut came = Vec::new();
     let mut number = 0;
     for round in rounds {

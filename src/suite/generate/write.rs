@@ -14,6 +14,9 @@ use crate::text::{cut, inert};
 /// Characters of a line.
 const WIDTH: usize = 120;
 
+/// Characters of a step that stands in one line.
+const SHORT: usize = 80;
+
 /// One session with what its calls come to.
 pub(super) struct Written {
     pub(super) name: Option<String>,
@@ -24,21 +27,17 @@ pub(super) struct Written {
     pub(super) before: Vec<Came>,
 }
 
-/// The file. `unsteady`: the calls, by case from 0 and by number from 1, of which nothing is expected.
-pub(super) fn write(
-    sessions: &[Written],
-    origin: &Origin<'_>,
-    hidden_by: &[String],
-    unsteady: &BTreeSet<(usize, usize)>,
-) -> String {
+/// The file.
+pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[String]) -> String {
     let mut page = vec![
-        format!("# Generated from the calls of {}: review it before you rely on it. It says what the", one_line(origin.calls)),
-        "# rules make of these calls now, which need not be what they should make of them. Give each case a name that says".to_owned(),
-        "# what is expected, correct what is wrong, and remove what says nothing new.".to_owned(),
+        format!("# Generated from the calls of {}: review it before you rely on it.", one_line(origin.calls)),
+        "# It says what the rules make of these calls now, which need not be what they should make of them. Give each case"
+            .to_owned(),
+        "# a name that says what is expected, correct what is wrong, and remove what says nothing new.".to_owned(),
     ];
     if !hidden_by.is_empty() {
-        let by: Vec<String> = hidden_by.iter().map(|id| inert(id)).collect();
-        page.push(format!("# What {} hides is not in here: it stands as it is shown.", by.join(", ")));
+        let by: Vec<String> = hidden_by.iter().map(|id| one_line(id)).collect();
+        page.push(format!("# What is hidden by {} is not in here: it stands as it is shown.", by.join(", ")));
     }
     page.push("callgate: 1".to_owned());
     if let Some((file, _)) = origin.tools {
@@ -56,7 +55,7 @@ pub(super) fn write(
             page.push(String::new());
         }
         let name = name(session, sessions.len(), &mut names);
-        let lines = case(session, &name, &shared, &|number| unsteady.contains(&(place, number)));
+        let lines = case(session, &name, &shared);
         page.extend(yaml::bulleted(lines).into_iter().map(|line| format!("  {line}").trim_end().to_owned()));
     }
     page.push(String::new());
@@ -92,12 +91,7 @@ fn name(session: &Written, sessions: usize, taken: &mut BTreeSet<String>) -> Str
     free
 }
 
-fn case(
-    session: &Written,
-    name: &str,
-    above: &Map<String, Value>,
-    is_unsteady: &dyn Fn(usize) -> bool,
-) -> Vec<String> {
+fn case(session: &Written, name: &str, above: &Map<String, Value>) -> Vec<String> {
     let mut lines = yaml::entry("name", &name.into(), usize::MAX);
     let shared = common(session.rounds.iter().flatten());
     let own = without(&shared, above);
@@ -106,17 +100,10 @@ fn case(
     }
     let calls: Vec<Call<'_>> = (1..)
         .zip(&session.came)
-        .map(|(number, came)| Call {
-            came,
-            before: session.before.get(number - 1),
-            unsteady: is_unsteady(number),
-            shared: &shared,
-        })
+        .map(|(number, came)| Call { came, before: session.before.get(number - 1), shared: &shared })
         .collect();
     let records: Vec<&CallRecord> = session.rounds.iter().flatten().collect();
-    if let ([record], [call]) = (records.as_slice(), calls.as_slice())
-        && !call.unsteady
-    {
+    if let ([record], [call]) = (records.as_slice(), calls.as_slice()) {
         lines.extend(call.comments());
         lines.extend(yaml::entry("call", &call.members(record).into(), WIDTH - 4));
         lines.extend(yaml::entry("expect", &call.expectation(record), WIDTH - 4));
@@ -131,18 +118,29 @@ fn case(
         }
         for (record, call) in round.iter().zip(calls.by_ref()) {
             lines.extend(call.comments().into_iter().map(|line| format!("{indent}{line}")));
-            let step = yaml::bulleted(yaml::lines(&call.step(record).into(), width));
+            let step = yaml::bulleted(step(call.step(record), width));
             lines.extend(step.into_iter().map(|line| format!("{indent}{line}")));
         }
     }
     lines
 }
 
+/// A step in one line, where that is short.
+fn step(members: Map<String, Value>, width: usize) -> Vec<String> {
+    let members = Value::Object(members);
+    let flow = yaml::flow(&members);
+    match members.as_object() {
+        Some(members) if flow.chars().count() > SHORT => {
+            members.iter().flat_map(|(key, value)| yaml::entry(key, value, width)).collect()
+        }
+        _ => vec![flow],
+    }
+}
+
 /// What is known of one call.
 struct Call<'a> {
     came: &'a Came,
     before: Option<&'a Came>,
-    unsteady: bool,
     /// The context of all calls of the case.
     shared: &'a Map<String, Value>,
 }
@@ -162,9 +160,6 @@ impl Call<'_> {
                 "# As recorded, with what is hidden here: {outcome}{by} ({}).",
                 one_line(&reason.code)
             ));
-        }
-        if self.unsteady {
-            comments.push("# Does not come to the same each time: say what is expected.".to_owned());
         }
         comments
     }
@@ -203,9 +198,7 @@ impl Call<'_> {
 
     fn step(&self, record: &CallRecord) -> Map<String, Value> {
         let mut members = self.members(record);
-        if !self.unsteady {
-            members.insert("expect".to_owned(), self.expectation(record));
-        }
+        members.insert("expect".to_owned(), self.expectation(record));
         members
     }
 
