@@ -20,6 +20,7 @@ mod cards;
 mod cases;
 #[cfg(test)]
 mod cli;
+mod coverage;
 #[cfg(test)]
 mod design_examples;
 #[cfg(test)]

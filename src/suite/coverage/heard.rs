@@ -32,6 +32,7 @@ impl Listener for Coverage {
         // Nothing comes of these: they are about other policies than the bundle's, or not about what a branch is.
         let _ = match event {
             Event::Asking(asking) if asking.layer == 0 && asking.phase.is_some() => count.asked(asking),
+            Event::Asking(asking) if asking.layer == 0 => count.budget(asking),
             Event::Decided(decision) => count.decided(decision),
             Event::Limit(limit) if limit.layer == 0 => count.limit(limit),
             Event::Error(asked) if asked.layer == 0 => count.error(asked),
@@ -162,6 +163,11 @@ impl<'c> Count<'c> {
         self.note_kind(&asked.policy.id, if asked.enough { Side::Enough } else { Side::UsedUp })
     }
 
+    fn budget(&mut self, asking: &Asking<'_>) -> Option<()> {
+        let bounds = matches!(asking.policy.kind, Kind::Budget(_)) && asking.matches();
+        self.note(self.of(&asking.policy.id).filter(|_| bounds)?.policy, Side::Matched)
+    }
+
     fn error(&mut self, asked: &ErrorAsked<'_>) -> Option<()> {
         let places = self.of(&asked.policy.id)?;
         let on = match &asked.policy.kind {
@@ -191,8 +197,12 @@ impl<'c> Count<'c> {
             };
             self.note_kind(&took_part.id, side);
         }
-        let answered = outcome.outcome == OutcomeKind::Answered;
-        self.note_kind(outcome.reason.policy.as_ref().filter(|_| answered)?, Side::Answered)
+        let side = match (outcome.outcome, outcome.reason.code.as_str()) {
+            (OutcomeKind::Answered, _) => Side::Answered,
+            (_, reason_code::BUDGET_EXCEEDED) => Side::UsedUp,
+            _ => return None,
+        };
+        self.note_kind(outcome.reason.policy.as_ref()?, side)
     }
 }
 

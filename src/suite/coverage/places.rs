@@ -10,7 +10,7 @@ use super::side::Side;
 use crate::call::{CallView, SessionState, ToolCall};
 use crate::detect::{Detector, Redactor, Style};
 use crate::diagnostic::{SourceId, Span};
-use crate::matcher::{Examined, ExaminedForm, ExaminedPattern};
+use crate::matcher::{Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern};
 use crate::middleware::{KINDS, Kind, Redact};
 use crate::policy::{Chains, Mode, Policy, Unmatched};
 use crate::source::{LoadedFile, Node};
@@ -80,11 +80,11 @@ impl Places {
         }
         let nodes: HashMap<&str, &Node> =
             nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
-        for policy in chains.policies().iter().filter(|policy| !policy.kind.is_of_run()) {
+        for policy in chains.policies().iter().filter(|policy| is_within_reach(&policy.kind)) {
             let of_policy = places.of_policy(policy, nodes.get(policy.id.as_str()).copied());
             places.of_policies.insert(policy.id.clone(), of_policy);
         }
-        places.written = nodes_in_order(files, chains);
+        places.written = places.nodes_in_order(files, chains);
         places
     }
 
@@ -99,6 +99,11 @@ impl Places {
         // What is said of this call is of no interest, only what there is to be said.
         let examined = policy.matcher.examine(&CallView::new(&call, &session));
         let id_span = node.and_then(|node| node.get("id")).map_or(policy.span, |id| id.span);
+        // What a budget may read of the run no case says.
+        let examined = match policy.kind.is_of_run() {
+            true => ExaminedMatcher { condition: None, ..examined },
+            false => examined,
+        };
         let patterns = || examined.tools.iter().chain(&examined.servers);
         let narrows = examined.condition.is_some() || patterns().any(|pattern| pattern.text != "*");
         let mut sides = vec![Side::Matched];
@@ -156,6 +161,32 @@ impl Places {
         }
         start
     }
+
+    /// The policies as they are written, also those that take no part.
+    fn nodes_in_order(&self, files: &[LoadedFile], chains: &Chains) -> Vec<Written> {
+        let modes: HashMap<&str, Mode> =
+            chains.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
+        let written = nodes(files).filter_map(|node| {
+            let kind = KINDS.into_iter().find(|kind| node.get(kind.name).is_some())?;
+            let id_node = node.get("id")?;
+            let id = id_node.as_str()?;
+            let mode = modes.get(id).copied().unwrap_or(Mode::Off);
+            let not_counted = match mode {
+                Mode::Off => Some(WhyNot::Off),
+                _ => (!self.of_policies.contains_key(id)).then_some(WhyNot::OfRun),
+            };
+            Some(Written { id: id.to_owned(), kind: kind.name, mode, span: id_node.span, not_counted })
+        });
+        written.collect()
+    }
+}
+
+/// Whether cases come to what a kind does. Of budgets they use up only calls.
+fn is_within_reach(kind: &Kind) -> bool {
+    match kind {
+        Kind::Budget(budget) => budget.bounds.calls.is_some(),
+        kind => !kind.is_of_run(),
+    }
 }
 
 /// The word for a condition that says something of its own.
@@ -179,6 +210,7 @@ fn sides_of(policy: &Policy) -> Vec<Side> {
         Kind::Concurrency(_) => Side::Enough,
         Kind::Recover(_) => Side::Recovered,
         Kind::Deny(_) | Kind::Halt(_) | Kind::Allow(_) => Side::Reason,
+        Kind::Budget(_) => Side::UsedUp,
         Kind::Approval(_) => Side::Asked,
         Kind::Respond(_) => Side::Answered,
         Kind::Cache(_) => Side::Kept,
@@ -189,7 +221,7 @@ fn sides_of(policy: &Policy) -> Vec<Side> {
         Kind::Transform(_) | Kind::Redact(_) | Kind::Label(_) | Kind::Fact(_) | Kind::Audit(_) => {
             return Vec::new();
         }
-        Kind::Model(_) | Kind::Stream(_) | Kind::Budget(_) => return Vec::new(),
+        Kind::Model(_) | Kind::Stream(_) => return Vec::new(),
     };
     let shows_in_shadow = matches!(policy.kind, Kind::Recover(_) | Kind::Concurrency(_));
     if policy.mode == Mode::Shadow && !shows_in_shadow { Vec::new() } else { vec![side] }
@@ -216,26 +248,4 @@ fn items(node: Option<&Node>) -> &[Node] {
 
 fn nodes(files: &[LoadedFile]) -> impl Iterator<Item = &Node> {
     files.iter().flat_map(|file| items(file.root.get("policies")))
-}
-
-/// The policies as they are written, also those that take no part.
-fn nodes_in_order(files: &[LoadedFile], chains: &Chains) -> Vec<Written> {
-    let compiled: HashMap<&str, &Policy> =
-        chains.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect();
-    let written = nodes(files).filter_map(|node| {
-        let (kind, id) = (KINDS.into_iter().find(|kind| node.get(kind.name).is_some())?, node.get("id")?);
-        let policy = compiled.get(id.as_str()?);
-        Some(Written {
-            id: id.as_str()?.to_owned(),
-            kind: kind.name,
-            mode: policy.map_or(Mode::Off, |policy| policy.mode),
-            span: id.span,
-            not_counted: match policy {
-                None => Some(WhyNot::Off),
-                Some(_) if kind.of_run => Some(WhyNot::OfRun),
-                Some(_) => None,
-            },
-        })
-    });
-    written.collect()
 }

@@ -106,7 +106,7 @@ pub struct NotCounted {
 pub enum WhyNot {
     /// It is off.
     Off,
-    /// It acts on the run around the calls, and cases have only calls.
+    /// It acts on the run around the calls, and cases have only calls. A budget of calls is counted.
     OfRun,
 }
 
