@@ -72,7 +72,10 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     let gateway = Gateway::new(engine.clone(), [server])
         .with_context(context.map_or(Value::Null, Value::Object))
         .logging(|message| warn(message));
-    let gateway = Arc::new(gateway);
+    let gateway = Arc::new(match answered_in(&arguments.state) {
+        Some(state) => gateway.answered_in(state),
+        None => gateway,
+    });
     let _watch = match arguments.policies.is_empty() {
         true => None,
         false => Some(watching::begin(&engine, &arguments.policies)?),
@@ -87,6 +90,12 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     // Whoever reads stdin may never come back.
     runtime.shutdown_background();
     served.map(|()| Exit::Done).map_err(Stop::Trouble)
+}
+
+/// Where people can answer: the state by a name that holds in every directory.
+fn answered_in(state: &str) -> Option<String> {
+    let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
+    Some(format!("file:{}", path.display()))
 }
 
 fn reach(arguments: &Proxy) -> Result<Reach, Stop> {

@@ -49,8 +49,13 @@ pub(super) fn of_refusal(outcome: &Outcome) -> Value {
         "policy": outcome.reason.policy,
         "callId": outcome.id,
     });
-    if let (Some(after), Some(about)) = (outcome.retry_after_ms, about.as_object_mut()) {
-        about.insert("retryAfterMs".to_owned(), after.into());
+    if let Some(about) = about.as_object_mut() {
+        if let Some(after) = outcome.retry_after_ms {
+            about.insert("retryAfterMs".to_owned(), after.into());
+        }
+        if let Some(request) = &outcome.approval {
+            about.insert("approvalId".to_owned(), request.approval_id.as_str().into());
+        }
     }
     let mut result = text_result(&text);
     result.insert("isError".to_owned(), true.into());

@@ -19,6 +19,8 @@ pub struct Gateway {
     pub(super) context: Value,
     /// The longest message, in bytes.
     pub(super) longest_message: usize,
+    /// The state in which people answer questions that clients can't put to them.
+    pub(super) answered_in: Option<String>,
     log: Box<dyn Fn(&str) + Send + Sync>,
     links: Mutex<Vec<Weak<Link>>>,
 }
@@ -37,6 +39,7 @@ impl Gateway {
             servers: servers.into_iter().map(Arc::new).collect(),
             context: Value::Null,
             longest_message: LONGEST_MESSAGE,
+            answered_in: None,
             log: Box::new(|_| {}),
             links: Mutex::new(Vec::new()),
         }
@@ -46,6 +49,13 @@ impl Gateway {
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
         self.context = context;
+        self
+    }
+
+    /// The URL of the state in which people answer questions that clients can't put to them: it is named to whoever waits.
+    #[must_use]
+    pub fn answered_in(mut self, state: impl Into<String>) -> Self {
+        self.answered_in = Some(state.into());
         self
     }
 

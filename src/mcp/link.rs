@@ -3,22 +3,38 @@
 //! Messages keep their ids wherever they can. Where an id is taken already on the other side, the message gets another one there,
 //! and its answer the old one again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::asking::{self, Waiting};
 use super::calls;
+use super::client::Client;
 use super::frame::{Frame, Id, Kind, code};
 use super::gateway::Gateway;
 use super::listing::{self, KnownTools};
 use super::method;
 use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, FromServer, Gone, ServerSpec};
+use crate::call::ToolCall;
 use crate::session::ConcurrentSession;
 use crate::text::inert;
+
+/// Calls of one connection that wait for people, so that an identical one goes on. Of more the oldest is forgotten: it is asked
+/// about anew.
+const WAITING: usize = 256;
+
+/// Whom a connection serves, as far as its transport has verified it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Who {
+    /// What is vouched for of every call: principal, roles, tenant, anything.
+    pub context: Value,
+    /// The session that its calls belong to, where it is to go on beyond the connection; otherwise it is one of its own.
+    pub session: Option<String>,
+}
 
 /// One client's connection.
 pub(super) struct Link {
@@ -26,7 +42,9 @@ pub(super) struct Link {
     pub(super) session: ConcurrentSession,
     /// What is vouched for of every call: what the operator says, and who the client is.
     pub(super) context: Value,
+    pub(super) client: Client,
     servers: Vec<Server>,
+    waiting: Mutex<VecDeque<Waiting>>,
     /// The client's requests that are not answered yet.
     asked: Mutex<HashMap<Id, Asked>>,
     /// Requests to the client that it has not answered yet.
@@ -89,9 +107,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     /// Connects a client to all servers. `general`: where messages go that belong to none of its requests.
-    pub(super) fn open(gateway: &Arc<Gateway>, context: Value, general: Outlet) -> Result<Arc<Self>, Gone> {
+    pub(super) fn open(gateway: &Arc<Gateway>, who: Who, general: Outlet) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
-        let session = gateway.engine.session().named(secret.clone()).with_context(context.clone());
+        let Who { context, session } = who;
+        let session = session.unwrap_or_else(|| secret.clone());
+        let session = gateway.engine.session().named(session).with_context(context.clone());
         let mut opened = Vec::new();
         for spec in &gateway.servers {
             let (events, heard) = mpsc::channel(QUEUE);
@@ -110,7 +130,9 @@ impl Link {
             gateway: Arc::clone(gateway),
             session: session.concurrent(),
             context,
+            client: Client::default(),
             servers,
+            waiting: Mutex::default(),
             asked: Mutex::default(),
             asking: Mutex::default(),
             general,
@@ -191,6 +213,10 @@ impl Link {
                 });
             }
             method::TOOLS_LIST => self.relay(0, frame, id, outlet, Then::ShowTools).await,
+            method::INITIALIZE => {
+                self.client.greet(&frame);
+                self.relay(0, frame, id, outlet, Then::Nothing).await;
+            }
             method if method::may_be_read_as_tools_call(method) => {
                 let message = "there is no such method; tools are called by `tools/call`";
                 let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
@@ -303,6 +329,26 @@ impl Link {
         answer
     }
 
+    /// The call that waits and that this one repeats.
+    pub(super) fn waiting(&self, call: &ToolCall) -> Option<Waiting> {
+        locked(&self.waiting).iter().find(|waiting| waiting.is_of(call)).cloned()
+    }
+
+    /// Keeps a call that waits, so that an identical one goes on.
+    pub(super) fn wait(&self, waits: Waiting) {
+        let mut waiting = locked(&self.waiting);
+        waiting.retain(|known| !known.is_of(&waits.call));
+        waiting.push_back(waits);
+        if waiting.len() > WAITING {
+            waiting.pop_front();
+        }
+    }
+
+    /// Forgets a call that waited.
+    pub(super) fn waits_no_more(&self, call: &ToolCall) {
+        locked(&self.waiting).retain(|known| !known.is_of(call));
+    }
+
     // What servers say.
 
     async fn from_server(self: &Arc<Self>, index: usize, said: FromServer) {
@@ -353,6 +399,16 @@ impl Link {
     }
 
     async fn asked_by_server(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
+        if frame.method() == method::ELICIT && frame.param("message").is_some_and(asking::imitates) {
+            // Nobody but the gateway asks in its name.
+            let Some(server) = self.servers.get(index) else { return };
+            let name = &server.spec.name;
+            self.gateway
+                .log(&format!("the server `{name}` asks as if it were Callgate; the client is not asked"));
+            let message = "a question that speaks of Callgate is not passed on";
+            let _ = server.send(Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            return;
+        }
         let outlet = self.outlet_about(&frame, about);
         let asked_as = {
             let mut asking = locked(&self.asking);

@@ -5,9 +5,11 @@
 //! read strictly ([`frame`]), tool calls are judged in a session of its own, lists of tools are shown without those that never run.
 
 mod answer;
+mod asking;
 mod binary;
 mod calls;
 mod child;
+mod client;
 pub mod frame;
 mod gateway;
 mod lines;
@@ -21,4 +23,5 @@ mod stdio;
 pub use answer::OUTCOME;
 pub use child::ChildSpec;
 pub use gateway::{Gateway, LONGEST_MESSAGE};
+pub use link::Who;
 pub use server::{Reach, ServerSpec};

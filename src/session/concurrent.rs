@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::Session;
 use super::judged::Said;
-use crate::approval::Name;
+use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
@@ -238,6 +238,13 @@ impl ConcurrentSession {
     pub fn never_runs(&self, server: &str, tool: &str) -> bool {
         let layers = self.inner.line().session.layers();
         layers.iter().any(|chains| is_never_called(chains, server, tool))
+    }
+
+    /// Whether an answer without a name counts for a question of ours.
+    pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
+        let shared = Arc::clone(&self.inner.line().session.shared);
+        Question::open(question, shared.services.keys.as_ref())
+            .is_ok_and(|question| !question.askers.iter().any(Asker::needs_name))
     }
 
     /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.
