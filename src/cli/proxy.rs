@@ -9,10 +9,11 @@ use super::check;
 use super::exit::{Exit, Stop};
 use super::files::read_context;
 use super::output::{complain_of_rules, warn};
+use super::servers::Servers;
 use super::state::State;
 use super::watching;
 use crate::engine::{self, Change, Engine};
-use crate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use crate::mcp::Gateway;
 
 /// Stand between an MCP client and its servers, and put every tool call through the policies.
 ///
@@ -35,12 +36,11 @@ pub(super) struct Proxy {
     /// Keep questions to people, limits and what is remembered in a state: `file:PATH`, made if it is not there, or `memory:`
     #[arg(long, value_name = "URL", default_value = "memory:")]
     state: String,
-    /// What policies call the server (`server:` in `match`)
-    #[arg(long, value_name = "NAME", default_value = "server")]
-    name: String,
-    /// The server's command, after `--`
-    #[arg(value_name = "SERVER COMMAND", last = true, required = true)]
-    command: Vec<String>,
+    /// Show and run only tools that are as this lock file has them: see `callgate pins`
+    #[arg(long, value_name = "FILE")]
+    pins: Option<PathBuf>,
+    #[command(flatten)]
+    servers: Servers,
 }
 
 pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
@@ -68,10 +68,13 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         builder = builder.keys(keys);
     }
     let engine = builder.build();
-    let server = ServerSpec { name: arguments.name.clone(), prefix: None, reach: reach(arguments)? };
-    let gateway = Gateway::new(engine.clone(), [server])
+    let gateway = Gateway::new(engine.clone(), arguments.servers.specs()?)
         .with_context(context.map_or(Value::Null, Value::Object))
         .logging(|message| warn(message));
+    let gateway = match &arguments.pins {
+        Some(file) => gateway.pinned_by(file.clone()).map_err(|error| Stop::trouble(error.to_string()))?,
+        None => gateway,
+    };
     let gateway = Arc::new(match answered_in(&arguments.state) {
         Some(state) => gateway.answered_in(state),
         None => gateway,
@@ -96,14 +99,6 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
 fn answered_in(state: &str) -> Option<String> {
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
     Some(format!("file:{}", path.display()))
-}
-
-fn reach(arguments: &Proxy) -> Result<Reach, Stop> {
-    let Some((command, args)) = arguments.command.split_first() else {
-        return Err(Stop::trouble("which server? name its command after `--`"));
-    };
-    let spec = ChildSpec { command: command.clone(), args: args.to_vec(), env: Vec::new(), cwd: None };
-    Ok(Reach::Child(spec))
 }
 
 /// Clients hear of rules that were taken in, for they may be shown other tools by them.

@@ -12,6 +12,7 @@ use super::frame::{Frame, Id, code};
 use super::link::Link;
 use super::listing;
 use super::outlet::Outlet;
+use super::pins::Standing;
 use super::server::Gone;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
@@ -46,10 +47,28 @@ pub(super) async fn call(
     {
         return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
     }
+    if let Some(refusal) = quarantined(link, index, tool) {
+        return Frame::result(id, refusal);
+    }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);
     let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
     runner.run(call, returned).await
+}
+
+/// What is said of a call of a tool that someone has to review first.
+fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
+    link.gateway.pins.as_ref()?;
+    let server = link.server(index)?;
+    let described = server.tools.get(tool).unwrap_or_default();
+    let why = match link.gateway.standing(&server.spec.name, tool, &described) {
+        Standing::Accepted => return None,
+        Standing::New => "was not reviewed",
+        Standing::Changed => "is not as it was reviewed",
+    };
+    let message =
+        format!("the tool `{}` {why}; a person looks at it with `callgate pins review`", inert(tool));
+    Some(answer::of_quarantine(&message))
 }
 
 /// What policies see as the arguments. Servers take none for an empty object.

@@ -275,6 +275,13 @@ impl Link {
         told.await.map_err(|_| Gone("the server is gone".to_owned()))
     }
 
+    /// Tells a server something of the gateway's own.
+    pub(super) async fn tell_server(&self, index: usize, frame: Frame) {
+        if let Some(server) = self.servers.get(index) {
+            let _ = server.send(frame).await;
+        }
+    }
+
     /// Tells a server that a request of the client is not wanted any more.
     pub(super) async fn cancel_at_server(&self, id: &Id, reason: Option<&Value>) {
         let sent = locked(&self.asked).get(id).and_then(|asked| asked.sent.clone());
