@@ -13,10 +13,10 @@ use similar::{ChangeTag, TextDiff};
 use super::Format;
 use super::exit::{Exit, Stop};
 use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
-use super::servers::Servers;
+use super::servers::{Said, Servers};
 use crate::diagnostic::nearest;
 use crate::engine::{self, Engine};
-use crate::mcp::{Flag, Gateway, Inspected, LockFile, PinnedTool, Standing, flags};
+use crate::mcp::{Flag, Gateway, Inspected, LockFile, PinnedTool, ServerSpec, Standing, flags};
 use crate::text::inert;
 
 /// Look at the tools of MCP servers, and accept them.
@@ -94,7 +94,8 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
     match &arguments.command {
         Command::Review { file, format, servers } => {
             let lock = read(&file.path)?;
-            let reviewed = compare(&lock, &inspect(servers)?);
+            let Some(inspected) = inspect(servers)? else { return Ok(Exit::Fails) };
+            let reviewed = compare(&lock, &inspected);
             match format {
                 Format::Json => {
                     let document = json!({ "version": 1, "tools": reviewed });
@@ -105,7 +106,10 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
             Ok(if is_fine { Exit::Done } else { Exit::Fails })
         }
-        Command::Accept { file, tool, servers } => accept(&file.path, tool, &inspect(servers)?, output),
+        Command::Accept { file, tool, servers } => match inspect(servers)? {
+            Some(inspected) => accept(&file.path, tool, &inspected, output),
+            None => Ok(Exit::Fails),
+        },
     }
 }
 
@@ -113,15 +117,22 @@ fn read(path: &Path) -> Result<LockFile, Stop> {
     LockFile::read(path).map_err(|error| Stop::trouble(error.to_string()))
 }
 
-/// Asks the servers for their tools.
-fn inspect(servers: &Servers) -> Result<Vec<Inspected>, Stop> {
+/// Asks the servers for their tools; nothing where the file that names them holds errors.
+fn inspect(servers: &Servers) -> Result<Option<Vec<Inspected>>, Stop> {
+    let Said::Config(config) = servers.read()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Stop::trouble(format!("no runtime for the servers: {error}")))?;
     let rules = engine::load_text("policies: []").map_err(|error| Stop::trouble(error.to_string()))?;
-    let gateway = Gateway::new(Engine::new(rules), servers.specs()?).logging(|message| warn(message));
-    runtime.block_on(Arc::new(gateway).inspect()).map_err(Stop::Trouble)
+    let specs = config.servers.into_iter().map(|server| ServerSpec {
+        name: server.name,
+        prefix: server.prefix,
+        reach: server.reach,
+        rules: None,
+    });
+    let gateway = Gateway::new(Engine::new(rules), specs).logging(|message| warn(message));
+    runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(Stop::Trouble)
 }
 
 fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<Reviewed> {

@@ -16,10 +16,13 @@ use super::client::Client;
 use super::frame::{Frame, Id, Kind, code};
 use super::gateway::Gateway;
 use super::listing::{self, KnownTools};
+use super::many;
 use super::method;
 use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, FromServer, Gone, ServerSpec};
 use crate::call::ToolCall;
+use crate::engine::Engine;
+use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 use crate::text::inert;
 
@@ -70,8 +73,8 @@ struct Asked {
     outlet: Outlet,
     /// The token by which progress of it is told.
     progress: Option<Id>,
-    /// To which server it went, and under which id.
-    sent: Option<(usize, Id)>,
+    /// To which servers it went, and under which ids.
+    sent: Vec<(usize, Id)>,
     /// Tells that the client does not want it any more.
     cancel: watch::Sender<bool>,
 }
@@ -128,7 +131,7 @@ impl Link {
         let (servers, heard): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let link = Arc::new(Self {
             gateway: Arc::clone(gateway),
-            session: session.concurrent(),
+            session: session.concurrent_with(rules_of(gateway)),
             context,
             client: Client::default(),
             servers,
@@ -185,7 +188,7 @@ impl Link {
         let asked = Asked {
             outlet: outlet.clone(),
             progress: frame.meta("progressToken").and_then(Id::of),
-            sent: None,
+            sent: Vec::new(),
             cancel: watch::Sender::new(false),
         };
         let cancelled = asked.cancel.subscribe();
@@ -212,17 +215,26 @@ impl Link {
                     link.finish(&id, &outlet, answer).await;
                 });
             }
-            method::TOOLS_LIST => self.relay(0, frame, id, outlet, Then::ShowTools).await,
-            method::INITIALIZE => {
-                self.client.greet(&frame);
-                self.relay(0, frame, id, outlet, Then::Nothing).await;
-            }
             method if method::may_be_read_as_tools_call(method) => {
                 let message = "there is no such method; tools are called by `tools/call`";
                 let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
                 self.finish(&id, outlet, answer).await;
             }
-            _ => self.relay(0, frame, id, outlet, Then::Nothing).await,
+            method => {
+                if method == method::INITIALIZE {
+                    self.client.greet(&frame);
+                }
+                if self.servers.len() > 1 {
+                    let (link, outlet) = (Arc::clone(self), outlet.clone());
+                    tokio::spawn(async move {
+                        let answer = many::answer(&link, frame, &id).await;
+                        link.finish(&id, &outlet, answer).await;
+                    });
+                    return;
+                }
+                let then = if method == method::TOOLS_LIST { Then::ShowTools } else { Then::Nothing };
+                self.relay(0, frame, id, outlet, then).await;
+            }
         }
     }
 
@@ -251,7 +263,7 @@ impl Link {
             free
         };
         if let Some(asked) = locked(&self.asked).get_mut(id) {
-            asked.sent = Some((index, sent_as.clone()));
+            asked.sent.push((index, sent_as.clone()));
         }
         let sent = server.send(frame.with_id(&sent_as)).await;
         if sent.is_err() {
@@ -262,9 +274,20 @@ impl Link {
 
     /// Sends a request of the client's, as far as policies let it, and waits for what the server answers.
     pub(super) async fn ask_for_client(&self, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
+        let told = self.begin_for_client(index, frame, id).await?;
+        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+    }
+
+    /// The same, without waiting for the answer yet.
+    pub(super) async fn begin_for_client(
+        &self,
+        index: usize,
+        frame: Frame,
+        id: &Id,
+    ) -> Result<oneshot::Receiver<Frame>, Gone> {
         let (tell, told) = oneshot::channel();
         self.send_request(index, frame, id, Awaiting::Gateway(tell)).await?;
-        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+        Ok(told)
     }
 
     /// Asks a server something of the gateway's own.
@@ -284,10 +307,9 @@ impl Link {
 
     /// Tells a server that a request of the client is not wanted any more.
     pub(super) async fn cancel_at_server(&self, id: &Id, reason: Option<&Value>) {
-        let sent = locked(&self.asked).get(id).and_then(|asked| asked.sent.clone());
-        if let Some((index, sent_as)) = sent
-            && let Some(server) = self.servers.get(index)
-        {
+        let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
+        for (index, sent_as) in sent {
+            let Some(server) = self.servers.get(index) else { continue };
             let mut params = json!({ "requestId": sent_as.to_json() });
             if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
                 params.insert("reason".to_owned(), reason.clone());
@@ -321,6 +343,24 @@ impl Link {
                 if let Some(server) = self.servers.get(index) {
                     let _ = server.send(frame.with_id(&own)).await;
                 }
+            }
+        }
+    }
+
+    /// Tells of trouble with a server.
+    pub(super) fn log_of(&self, index: usize, message: &str) {
+        let name = self.servers.get(index).map_or("", |server| &server.spec.name);
+        self.gateway.log(&format!("the server `{name}`: {message}"));
+    }
+
+    /// Puts a server's prefix before the names of what it has.
+    pub(super) fn prefix_names(&self, index: usize, items: &mut [Value]) {
+        let Some(prefix) = self.servers.get(index).and_then(|server| server.spec.prefix.as_ref()) else {
+            return;
+        };
+        for item in items {
+            if let Some(Value::String(name)) = item.get_mut("name") {
+                name.insert_str(0, prefix);
             }
         }
     }
@@ -433,8 +473,10 @@ impl Link {
         let token = frame.param("progressToken").and_then(Id::of);
         let by_token =
             token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
-        let by_request =
-            || asked.values().find(|asked| asked.sent.as_ref().map(|(_, id)| id) == about && about.is_some());
+        let by_request = || {
+            let about = about?;
+            asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
+        };
         by_token.or_else(by_request).map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
     }
 
@@ -482,6 +524,13 @@ impl Server {
             None => Err(Gone(format!("the server `{}` is gone", self.spec.name))),
         }
     }
+}
+
+/// The rules for the calls of each server alone, as they are when a call comes.
+fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static {
+    let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
+    let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
+    move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
 }
 
 async fn listen(link: Weak<Link>, index: usize, mut heard: mpsc::Receiver<FromServer>) {

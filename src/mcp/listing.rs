@@ -91,14 +91,8 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
         }
         standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
     });
-    if let Some(prefix) = &server.spec.prefix {
-        for tool in &mut *tools {
-            if let Some(Value::String(name)) = tool.get_mut("name") {
-                *name = format!("{prefix}{name}");
-            }
-        }
-    }
     let hides = tools.len() < before;
+    link.prefix_names(index, tools);
     // What policies hide may be another thing for another client, and another one after a reload.
     if hides && let Some(result) = result.as_object_mut() {
         if result.contains_key("cacheScope") {
