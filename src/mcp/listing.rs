@@ -83,14 +83,16 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     server.tools.add(tools);
     teach(link, index);
     let before = tools.len();
+    let mut quarantined = Vec::new();
     tools.retain(|tool| {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         let standing = link.gateway.standing(&server.spec.name, name, tool);
         if standing != Standing::Accepted {
-            link.gateway.tell_of_quarantine(&server.spec.name, name, standing);
+            quarantined.push(name.to_owned());
         }
         standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
     });
+    link.gateway.tell_of_quarantine(&server.spec.name, &quarantined);
     let hides = tools.len() < before;
     link.prefix_names(index, tools);
     // What policies hide may be another thing for another client, and another one after a reload.
