@@ -93,6 +93,7 @@ mod store_contract;
 mod streams;
 #[cfg(test)]
 mod suites;
+#[cfg(test)]
 mod testing_page;
 #[cfg(test)]
 mod workshop;

@@ -6,26 +6,33 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::answer;
+use super::asking::{self, Returned, Waiting, Way};
 use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
-use super::link::Link;
+use super::link::{LATE_ANSWERS, Link};
 use super::listing;
 use super::outlet::Outlet;
+use super::pins::Standing;
 use super::server::Gone;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
 use crate::json;
+use crate::message::RequestPart;
 use crate::text::inert;
 
-/// Puts a call through the policies; gives the answer to it.
+/// Questions about one call that are put to its client while it is open.
+const QUESTIONS: usize = 8;
+
+/// Puts a call through the policies; gives the answer to it, unless nobody wants one any more.
 pub(super) async fn call(
     link: &Link,
-    frame: Frame,
+    mut frame: Frame,
     id: &Id,
     outlet: &Outlet,
     cancelled: watch::Receiver<bool>,
-) -> Frame {
-    let refused = |message: &str| Frame::error(Some(id), code::INVALID_PARAMS, message, None);
+) -> Option<Frame> {
+    let returned = asking::returned(&mut frame);
+    let refused = |message: &str| Some(Frame::error(Some(id), code::INVALID_PARAMS, message, None));
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` is to be the name of a tool");
     };
@@ -40,12 +47,30 @@ pub(super) async fn call(
     {
         return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
     }
+    if let Some(refusal) = quarantined(link, index, tool) {
+        return Some(Frame::result(id, refusal));
+    }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);
-    let runner = Runner { link, index, frame: &frame, id, tool, cancelled, kept: Mutex::default() };
-    let outcome = link.session.execute(call.clone(), &runner).await;
-    let _ = outlet;
-    runner.answer(&call, outcome)
+    let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
+    let answer = runner.run(call, returned).await;
+    // Nobody waits for what the server did not answer any more.
+    (!runner.kept().is_given_up).then_some(answer)
+}
+
+/// What is said of a call of a tool that someone has to review first.
+fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
+    link.gateway.pins.as_ref()?;
+    let server = link.server(index)?;
+    let described = server.tools.get(tool).unwrap_or_default();
+    let why = match link.gateway.standing(&server.spec.name, tool, &described) {
+        Standing::Accepted => return None,
+        Standing::New => "was not reviewed",
+        Standing::Changed => "is not as it was reviewed",
+    };
+    let message =
+        format!("the tool `{}` {why}; a person looks at it with `callgate pins review`", inert(tool));
+    Some(answer::of_quarantine(&message))
 }
 
 /// What policies see as the arguments. Servers take none for an empty object.
@@ -57,14 +82,16 @@ fn arguments(frame: &Frame) -> Value {
 }
 
 /// Runs one call on its server.
-struct Runner<'c> {
-    link: &'c Link,
+pub(super) struct Runner<'c> {
+    pub(super) link: &'c Link,
     index: usize,
     /// The call as the client sent it.
-    frame: &'c Frame,
+    pub(super) frame: &'c Frame,
     id: &'c Id,
     /// The tool's own name.
     tool: &'c str,
+    /// Where what belongs to the call goes.
+    pub(super) outlet: &'c Outlet,
     cancelled: watch::Receiver<bool>,
     kept: Mutex<Kept>,
 }
@@ -75,6 +102,8 @@ struct Kept {
     /// The last failure: what policies were told, and the answer itself.
     failure: Option<(String, Failure)>,
     set_aside: SetAside,
+    /// The client did not want it any more, and the server did not answer.
+    is_given_up: bool,
 }
 
 /// How a server says that a tool failed.
@@ -90,13 +119,29 @@ impl ToolExecutor for Runner<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let mut cancelled = self.cancelled.clone();
         if *cancelled.borrow() {
+            self.kept().is_given_up = true;
             return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
         }
-        let mut answer = match self.link.ask_for_client(self.index, self.forwarded(call), self.id).await {
-            Ok(answer) => answer,
-            Err(Gone(why)) => return Err(ToolError::new(why).of_kind("unavailable")),
+        let asked = self.link.ask_for_client(self.index, self.forwarded(call), self.id);
+        let given_up = async {
+            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(LATE_ANSWERS).await;
         };
-        cancelled.mark_unchanged();
+        let mut answer = tokio::select! {
+            answer = asked => match answer {
+                Ok(answer) => answer,
+                Err(Gone(why)) => {
+                    let why = format!("{why}; the tool may have taken effect");
+                    return Err(ToolError::new(why).of_kind("unavailable"));
+                }
+            },
+            () = given_up => {
+                self.kept().is_given_up = true;
+                return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
+            }
+        };
         if let Some(error) = answer.error_value() {
             let message =
                 error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
@@ -116,6 +161,56 @@ impl ToolExecutor for Runner<'_> {
 }
 
 impl Runner<'_> {
+    /// Brings the call to its answer, and people to theirs.
+    async fn run(&self, call: ToolCall, returned: Returned) -> Frame {
+        let session = &self.link.session;
+        let waiting = match returned.question {
+            Some(question) => {
+                let call = ToolCall { id: question.tool_call_id.clone(), ..call.clone() };
+                Some(Waiting { call, question })
+            }
+            None => self.link.waiting(&call),
+        };
+        let (mut call, mut outcome) = match waiting {
+            Some(Waiting { call, question }) => {
+                let outcome = session.take_up(call.clone(), &question, &returned.answers, self).await;
+                (call, outcome)
+            }
+            None => (call.clone(), session.execute(call, self).await),
+        };
+        for _ in 0..QUESTIONS {
+            let Some(request) =
+                outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
+            else {
+                break;
+            };
+            let question = RequestPart::from(&request);
+            let way = match session.anyone_may_answer(&question) {
+                true => Way::of(self.frame, &self.link.client),
+                false => Way::None,
+            };
+            call.id.clone_from(&request.tool_call_id);
+            match way {
+                Way::Result => return Frame::result(self.id, self.asking_result(&question)),
+                Way::Meanwhile => {
+                    let Some(answer) = self.ask_meanwhile(&question).await else {
+                        self.link.wait(Waiting { call: call.clone(), question });
+                        break;
+                    };
+                    outcome = session.take_up(call.clone(), &question, &[answer], self).await;
+                }
+                Way::None => {
+                    self.link.wait(Waiting { call: call.clone(), question });
+                    break;
+                }
+            }
+        }
+        if outcome.outcome != OutcomeKind::Suspended {
+            self.link.waits_no_more(&call);
+        }
+        self.answer(&call, outcome)
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,16 +228,23 @@ impl Runner<'_> {
     }
 
     /// The answer to the client.
-    fn answer(&self, call: &ToolCall, outcome: Outcome) -> Frame {
-        let kept = std::mem::take(&mut *self.kept());
+    fn answer(&self, call: &ToolCall, mut outcome: Outcome) -> Frame {
+        if let Some(request) = &outcome.approval {
+            let state = self.link.gateway.answered_in.as_deref();
+            outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
+        }
+        let (failure, set_aside) = {
+            let mut kept = self.kept();
+            (kept.failure.take(), std::mem::take(&mut kept.set_aside))
+        };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
                 let mut result = answer::of_output(outcome.output.unwrap_or_default());
-                kept.set_aside.put_back(&mut result);
+                set_aside.put_back(&mut result);
                 Frame::result(self.id, result)
             }
             // The server's own words, where nothing was made of them.
-            OutcomeKind::Failed => match kept.failure {
+            OutcomeKind::Failed => match failure {
                 Some((message, failure))
                     if outcome.error.as_deref() == Some(&*self.hidden(call, &message)) =>
                 {

@@ -63,7 +63,7 @@ pub(super) enum Step {
     /// One call, or the calls of a round.
     Calls(Vec<CallStep>),
     /// The session is taken up again.
-    Reply(Reply),
+    Reply(Box<Reply>),
 }
 
 impl Step {

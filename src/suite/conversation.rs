@@ -139,7 +139,7 @@ impl Conversation {
                 return Err(NotReplied::Ambiguous(several.len(), to.to_owned(), ids.join(", ")));
             }
         }
-        match asked().last() {
+        match asked().next_back() {
             Some((_, request)) => Ok(request.clone()),
             None => {
                 let id = meant.last().map(|call| call.call.id.as_str());

@@ -97,7 +97,7 @@ impl<'n> Steps<'n> {
                 check_ids(round, &read, reader);
                 Some(Step::Calls(read))
             }
-            _ => self.reply(node, form, reader).map(Step::Reply),
+            _ => self.reply(node, form, reader).map(|reply| Step::Reply(Box::new(reply))),
         }
     }
 

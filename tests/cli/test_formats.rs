@@ -44,9 +44,12 @@ fn elements<'a, 'd>(node: Node<'a, 'd>) -> Vec<Node<'a, 'd>> {
     children.filter(Node::is_element).collect()
 }
 
+/// The suite and the name of a case, and, where it did not pass, in what words in short and at length.
+type Case = (String, String, Option<(String, String)>);
+
 /// Checks a report by the strictest reading of the format: which elements and attributes there are, and that the counts
-/// are those of what is counted. Gives the cases back: suite, name, element inside, and its text.
-fn checked(xml: &str) -> Vec<(String, String, Option<(String, String)>)> {
+/// are those of what is counted. Gives the cases back.
+fn checked(xml: &str) -> Vec<Case> {
     let document = Document::parse(xml).unwrap_or_else(|error| panic!("{error}\n{xml}"));
     assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"));
     let root = document.root_element();

@@ -85,7 +85,7 @@ impl Secrets {
         if redact.redactor.redact_value(value).is_err() {
             *value = WITHHELD.into();
         }
-        self.note(policy, &before, value);
+        self.note(policy, redact, &before, value);
     }
 
     fn take_recorded(&mut self, policy: &Policy, redact: &Redact, recorded: Option<&mut Recorded>) {
@@ -100,29 +100,40 @@ impl Secrets {
         let Some(name) = name else { return };
         let before = name.clone();
         *name = redact.redactor.redact_text(&before).into_owned();
-        self.note(policy, &before.into(), &name.as_str().into());
+        self.note(policy, redact, &before.into(), &name.as_str().into());
     }
 
     /// Notes what differs between the two.
-    fn note(&mut self, policy: &Policy, before: &Value, after: &Value) {
+    fn note(&mut self, policy: &Policy, redact: &Redact, before: &Value, after: &Value) {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => {
                 for ((_, before), (_, after)) in before.iter().zip(after) {
-                    self.note(policy, before, after);
+                    self.note(policy, redact, before, after);
                 }
             }
             (Value::Array(before), Value::Array(after)) => {
-                before.iter().zip(after).for_each(|(before, after)| self.note(policy, before, after));
+                before.iter().zip(after).for_each(|(before, after)| self.note(policy, redact, before, after));
             }
             (before, after) if before == after => {}
             (before, after) => {
                 self.policies.push(policy.id.clone());
                 let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let (secret, shown) = middle(&words(before), &words(after));
-                if secret.chars().count() >= MIN_LENGTH {
-                    self.found.insert(secret, shown);
+                let (before, after) = (words(before), words(after));
+                self.find(middle(&before, &after));
+                // Several in one text may stand alone elsewhere.
+                for word in before.split(|c: char| c.is_whitespace() || ",;\"'()<>".contains(c)) {
+                    let shown = redact.redactor.redact_text(word);
+                    if shown != word {
+                        self.find((word.to_owned(), shown.into_owned()));
+                    }
                 }
             }
+        }
+    }
+
+    fn find(&mut self, (secret, shown): (String, String)) {
+        if secret.chars().count() >= MIN_LENGTH {
+            self.found.insert(secret, shown);
         }
     }
 
@@ -166,5 +177,64 @@ fn in_texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
         Value::Array(items) => items.iter_mut().for_each(|item| in_texts(item, change)),
         Value::Object(members) => members.values_mut().for_each(|member| in_texts(member, change)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine;
+
+    const RULES: &str = "policies:
+      - { id: hide, match: get_customer, redact: { in: [output], detect: [payment_card], with: mask } }
+      - { id: last-four, match: { tool: charge, where: { path: $.input.show, eq: false } }, redact: { detect: [payment_card], with: { keep_last: 4 } } }
+      - { id: tried, match: '*', mode: shadow, redact: { detect: [email], with: mask } }
+";
+
+    fn hidden(lines: &[&str]) -> (Vec<CallRecord>, Vec<String>) {
+        let records = lines.iter().map(|line| CallRecord::parse(line).unwrap()).collect();
+        hide(records, &engine::load_text(RULES).unwrap()).unwrap()
+    }
+
+    /// What is hidden in one place is hidden wherever it stands; a shadow hides nothing.
+    #[test]
+    fn a_secret_stands_nowhere() {
+        let (records, by) = hidden(&[
+            r#"{"tool":"note","input":{"text":["paid with 4111111111111111, a@b.example"]},"context":{"card":"4111111111111111"}}"#,
+            r#"{"tool":"get_customer","session":"of 4111111111111111","recorded":{"output":{"a":[{"b":"cards 4111111111111111, 371449635398431"}]}}}"#,
+            r#"{"tool":"get_customer","input":{"of":"5500005555555559"},"recorded":{"error":"no 4111111111111111"}}"#,
+            r#"{"tool":"charge","input":{"card":"4012888888881881"},"recorded":{"output":"5500005555555559, or not"}}"#,
+            r#"{"tool":"note","input":{"text":"371449635398431"}}"#,
+        ]);
+        let text = format!("{records:?}");
+        for secret in ["4111111111111111", "5500005555555559", "4012888888881881", "371449635398431"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        assert_eq!(by, ["hide", "last-four"]);
+        assert_eq!(records[0].call.input["text"][0], "paid with [payment_card], a@b.example");
+        assert_eq!(records[0].call.context["card"], "[payment_card]");
+        assert_eq!(records[1].session.as_deref(), Some("of [payment_card]"));
+        assert_eq!(records[3].call.input["card"], "************1881");
+        assert_eq!(records[3].recorded, Some(Recorded::Output("************5559, or not".into())));
+    }
+
+    #[test]
+    fn calls_stay_as_they_are_where_nothing_is_hidden() {
+        let line = r#"{"tool":"note","input":{"text":"4111111111111111"}}"#;
+        let (records, by) = hidden(&[line]);
+        assert_eq!((records, by), (vec![CallRecord::parse(line).unwrap()], Vec::<String>::new()));
+    }
+
+    #[test]
+    fn two_texts_are_compared_between_where_they_are_alike() {
+        for (before, after, expected) in [
+            ("a 123 b", "a [x] b", ("123", "[x]")),
+            ("123", "[x]", ("123", "[x]")),
+            ("aa", "aaa", ("", "a")),
+            ("", "[x]", ("", "[x]")),
+        ] {
+            let (secret, shown) = middle(before, after);
+            assert_eq!((secret.as_str(), shown.as_str()), expected, "{before} {after}");
+        }
     }
 }

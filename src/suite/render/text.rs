@@ -13,6 +13,9 @@ const MAX_SHOWN: usize = 400;
 /// Characters of a line that only says what led to a failure.
 const MAX_TOLD: usize = 160;
 
+/// Calls that led to a failure, with its own.
+const MAX_LED: usize = 10;
+
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const CYAN: &str = "\u{1b}[36m";
@@ -88,7 +91,16 @@ impl Page {
         for failure in &case.failures {
             self.failure(failure, case);
         }
-        for (number, call) in (1..).zip(&case.calls) {
+        // What led there: the calls up to the last one that did not come as expected.
+        let whole = case.failures.iter().any(|failure| failure.call.is_none());
+        let last = case.failures.iter().filter_map(|failure| failure.call).max().filter(|_| !whole);
+        let last = last.unwrap_or(case.calls.len());
+        let left_out = last.saturating_sub(MAX_LED);
+        if left_out > 0 {
+            let line = self.paint(DIM, &format!("… {left_out} calls before"));
+            self.line(4, &line);
+        }
+        for (number, call) in (1..=last).zip(&case.calls).skip(left_out) {
             let line = format!("call {number}, {}", came_to(call));
             let line = self.paint(DIM, &line);
             self.line(4, &line);
