@@ -57,5 +57,5 @@ fn every_file_and_every_command_of_the_page_is_true() {
             }
         }
     }
-    assert_eq!(commands, 8, "the commands of the page were not found");
+    assert_eq!(commands, 10, "the commands of the page were not found");
 }
