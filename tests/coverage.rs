@@ -306,8 +306,8 @@ fn what_a_policy_does_is_to_be_seen() {
         (
             "policies: [ { id: p, cache: { ttl: 1h, scope: shared } } ]",
             &[
-                ("call: { tool: t }, expect: executed", &["kind cache: never gave what it kept"]),
-                ("steps: [ { tool: t }, { tool: t, expect: cached } ]", &[]),
+                ("call: { tool: t, returns: 1 }, expect: executed", &["kind cache: never gave what it kept"]),
+                ("steps: [ { tool: t, returns: 1 }, { tool: t, expect: cached } ]", &[]),
             ],
         ),
         (
