@@ -20,6 +20,7 @@ mod cards;
 mod cases;
 #[cfg(test)]
 mod cli;
+#[cfg(test)]
 mod coverage;
 #[cfg(test)]
 mod design_examples;
