@@ -7,6 +7,7 @@ mod check;
 mod exit;
 mod files;
 mod init;
+mod install;
 mod mend;
 mod output;
 mod pins;
@@ -52,6 +53,8 @@ enum Command {
     Approvals(approvals::Approvals),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
@@ -84,6 +87,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
+        Command::Install(arguments) => install::install(&arguments, &mut output),
+        Command::Uninstall(arguments) => install::uninstall(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),

@@ -105,7 +105,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
 }
 
 /// Rules, or how the command ends where they hold errors, which are told. No paths: no rules, so every call passes.
-fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
+pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
     let loaded = match policies {
         [] => engine::load_text("policies: []"),
         paths => engine::load(paths),
