@@ -2,6 +2,7 @@
 
 mod approvals;
 mod check;
+mod install;
 mod run;
 mod schema;
 mod state;

@@ -71,7 +71,7 @@ impl Broken {
 /// How a server is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    Command { command: String, args: Vec<String> },
+    Command { command: String },
     Remote(String),
 }
 
@@ -131,7 +131,10 @@ impl Entry {
         let mut known: Vec<String> = Vec::new();
         for Found { name, key, span, shape } in found {
             if known.contains(&name) {
-                return Err(Broken::new(key.start, format!("`{name}` of `{}` is there twice", entry.name())));
+                return Err(Broken::new(
+                    key.start,
+                    format!("`{name}` of `{}` is there twice; take one out", entry.name()),
+                ));
             }
             let start = span.start;
             match (name.as_str(), shape) {
@@ -207,12 +210,9 @@ impl Entry {
 
     /// Where it stands; `program` is this Callgate.
     pub(super) fn standing(&self, program: &str) -> Standing {
-        let args = || self.args.iter().flat_map(|args| args.is.iter().map(|text| text.is.clone())).collect();
         match (&self.command, &self.url) {
-            (Some(command), None) if is_callgate(&command.is, program) => behind(args()),
-            (Some(command), None) => {
-                Standing::Before(Origin::Command { command: command.is.clone(), args: args() })
-            }
+            (Some(command), None) if is_callgate(&command.is, program) => behind(self.args.as_ref()),
+            (Some(command), None) => Standing::Before(Origin::Command { command: command.is.clone() }),
             (None, Some(url)) => self.remote(&url.is),
             (Some(_), Some(_)) => {
                 Standing::Apart("it has a command and a URL; take one of them out".to_owned())
@@ -224,8 +224,8 @@ impl Entry {
     fn remote(&self, url: &str) -> Standing {
         if let Some(name) = &self.credentials {
             return Standing::Apart(format!(
-                "it needs what `{name}` says; give that in a file for `callgate proxy --config`, and start this \
-                 as the server's command"
+                "it needs what `{name}` says; write it with that into a file for `callgate proxy --config FILE`, and \
+                 that command here"
             ));
         }
         if self.outdated {
@@ -242,8 +242,8 @@ fn is_callgate(command: &str, program: &str) -> bool {
     command == program || stem.is_some_and(|stem| stem.starts_with("callgate"))
 }
 
-fn behind(args: Vec<String>) -> Standing {
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
+    let words: Vec<&str> = args.iter().flat_map(|args| &args.is).map(|text| text.is.as_str()).collect();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let [subcommand, rest @ ..] = words.as_slice() else { return Standing::OfItsOwn };
     if *subcommand != "proxy" {
@@ -251,10 +251,14 @@ fn behind(args: Vec<String>) -> Standing {
     }
     let mut parts = rest.splitn(2, |word| *word == "--");
     let options = parts.next().unwrap_or_default();
+    // A gateway that someone wrote by hand has none, or not there.
+    if !options.first().is_some_and(|first| *first == "--name" || first.starts_with("--name=")) {
+        return Standing::OfItsOwn;
+    }
     match (parts.next(), options) {
-        (Some([command, args @ ..]), _) => Standing::Behind {
+        (Some([command, ..]), _) => Standing::Behind {
             options: owned(options),
-            origin: Origin::Command { command: (*command).to_owned(), args: owned(args) },
+            origin: Origin::Command { command: (*command).to_owned() },
         },
         (None, [options @ .., "--upstream", url]) => {
             Standing::Behind { options: owned(options), origin: Origin::Remote((*url).to_owned()) }

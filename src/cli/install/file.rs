@@ -76,15 +76,18 @@ impl ClientFile {
         self.write(&self.path, text)
     }
 
-    /// Writes the file, which has nothing of Callgate any more, and takes away the backup if it is the same. Says whether it is.
-    pub(super) fn restore(&self, text: &str) -> Result<bool, Stop> {
+    /// Writes the file, and takes away the backup if that is the same now; else gives where it is.
+    pub(super) fn restore(&self, text: &str) -> Result<Option<PathBuf>, Stop> {
         self.write(&self.path, text)?;
         let backup = self.backup_path();
-        let is_same = fs::read(&backup).is_ok_and(|bytes| bytes == self.bytes_of(text));
-        if is_same {
-            fs::remove_file(&backup).map_err(|error| unwritable(&backup, &error))?;
+        match fs::read(&backup) {
+            Ok(bytes) if bytes == self.bytes_of(text) => {
+                fs::remove_file(&backup).map_err(|error| unwritable(&backup, &error))?;
+                Ok(None)
+            }
+            Ok(_) => Ok(Some(backup)),
+            Err(_) => Ok(None),
         }
-        Ok(is_same || !backup.exists())
     }
 
     fn bytes_of(&self, text: &str) -> Vec<u8> {
@@ -155,4 +158,23 @@ fn misplaced(path: &Path, text: &str, broken: &Broken) -> Stop {
     let source = sources.add(path.display().to_string(), text);
     let (line, column) = sources.get(source).map_or((1, 1), |source| source.position(broken.at));
     Stop::trouble(format!("{}:{line}:{column}: {}; nothing was written", path.display(), broken.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::install::clients::Client;
+
+    #[test]
+    fn what_a_client_writes_meanwhile_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mcp.json");
+        fs::write(&path, "{}").unwrap();
+        let file = ClientFile::open(path.clone(), Client::Cursor.facts()).unwrap();
+        fs::write(&path, "{ }").unwrap();
+        let Err(Stop::Trouble(message)) = file.replace("{\n}", "{}") else { panic!("it was written") };
+        assert!(message.contains("changed meanwhile"), "{message}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{ }");
+        assert!(!file.backup_path().exists());
+    }
 }

@@ -81,7 +81,7 @@ fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], Broke
     let mut known = std::collections::HashSet::new();
     for member in &object.properties {
         if !known.insert(member.name.as_str()) {
-            let message = format!("`{}` is there twice", member.name.as_str());
+            let message = format!("`{}` is there twice; take one out", member.name.as_str());
             return Err(Broken::new(member.start(), message));
         }
     }

@@ -144,7 +144,12 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
             Standing::OfItsOwn => Row::unchanged(entry, "starts Callgate already, as it is"),
             Standing::Before(origin) => {
                 changed.push((entry, options));
-                Row::done(entry, format!("put behind the gateway: {}", told(&origin)))
+                let caution = match origin {
+                    Origin::Command { .. } => "",
+                    // What the client does to sign in, the gateway does not.
+                    Origin::Remote(_) => ", which must let in who has not signed in",
+                };
+                Row::done(entry, format!("put behind the gateway: {}{caution}", told(&origin)))
             }
             Standing::Behind { options: now, .. }
                 if now == options && entry.command.as_ref().is_some_and(|command| command.is == program) =>
@@ -170,10 +175,12 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
     }
     let text = apply(&bare, edits);
     let report = Report { file: &file, facts, rows, dry_run: whose.dry_run };
+    let is_written = text != file.text && !whose.dry_run;
+    if is_written {
+        file.replace(&text, &out.text(&file.entries, &mut Vec::new()))?;
+    }
     report.show(&text, output)?;
-    if text != file.text && !whose.dry_run {
-        let without = out.text(&file.entries, &mut Vec::new());
-        file.replace(&text, &without)?;
+    if is_written {
         report.changed(Some(&file.backup_path()), output)?;
     }
     Ok(report.exit(true))
@@ -199,11 +206,11 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
     let out = Out { file: &file, facts, backup: backup.as_ref(), program: &program };
     let text = out.text(chosen, &mut rows);
     let report = Report { file: &file, facts, rows, dry_run: whose.dry_run };
+    let is_written = text != file.text && !whose.dry_run;
+    let kept = if is_written { file.restore(&text)? } else { None };
     report.show(&text, output)?;
-    if text != file.text && !whose.dry_run {
-        let is_left = !file.restore(&text)?;
-        let kept = file.backup_path();
-        report.changed(is_left.then_some(kept.as_path()), output)?;
+    if is_written {
+        report.changed(kept.as_deref(), output)?;
     }
     Ok(report.exit(false))
 }
@@ -235,15 +242,13 @@ impl Out<'_> {
     }
 }
 
+/// Without what may be secret: arguments and queries are for the server alone.
 fn told(origin: &Origin) -> String {
-    match origin {
-        Origin::Command { command, args } => {
-            let words: Vec<&str> =
-                std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect();
-            inert(&words.join(" "))
-        }
-        Origin::Remote(url) => inert(url),
-    }
+    let told = match origin {
+        Origin::Command { command } => command,
+        Origin::Remote(url) => url.split('?').next().unwrap_or_default(),
+    };
+    format!("`{}`", inert(told))
 }
 
 /// Clients start it from directories of their own, often with other search paths.
@@ -252,3 +257,6 @@ fn this_program() -> Result<String, Stop> {
         std::env::current_exe().map_err(|error| Stop::trouble(format!("where is this program? {error}")))?;
     gateway::text_of(&path)
 }
+
+#[cfg(test)]
+mod properties;
