@@ -8,6 +8,7 @@ mod exit;
 mod files;
 mod init;
 mod mend;
+mod mutate;
 mod output;
 mod progress;
 mod rule;

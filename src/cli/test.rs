@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Format;
 use super::check;
 use super::exit::{Exit, Stop};
+use super::mutate;
 use super::output::{GREEN, Output, RED};
 use super::progress::Progress;
 use crate::diagnostic::{Diagnostic, Diagnostics, render};
@@ -18,19 +19,24 @@ use crate::suite::{self, LoadedSuite, Report, Suite, rules_paths};
 /// The rules are every *.yaml and *.yml file below the paths, the tests every *.test.yaml and *.test.yml among them. Each case is a session
 /// of its own, with stubbed tools and a clock that stands still: no tool is run, and nobody waits.
 ///
-/// Exit status: 0 all cases pass, 1 a case fails or a file has errors, 2 there are no tests, or a path can't be read.
+/// Exit status: 0 all cases pass (with `--mutate`: no change survives), 1 a case fails or a file has errors, 2 there are no tests, or a path can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate test\n  \
     callgate test policies --filter refund\n  \
+    callgate test policies --mutate\n  \
     callgate test policies --format json | jq '.failed'")]
 pub(super) struct Test {
     /// Rules files and test files, and directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Run only the cases in whose name, or in the name of whose file, this occurs
+    /// Run only the cases in whose name, or in the name of whose file, this occurs; with `--mutate`: change only the policies
+    /// in whose id, or in the name of whose file, it occurs
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+    /// Change the rules, one small change at a time, and list the changes that no case notices
+    #[arg(long)]
+    mutate: bool,
     /// How results are written: for people, or as one JSON document for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -53,6 +59,9 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
         return show_problems(arguments.format, &built, &loaded, output);
     };
     let suite = chosen(&loaded.suite, arguments)?;
+    if arguments.mutate {
+        return mutate::run(&built, &suite, arguments.filter.as_deref(), arguments.format, output);
+    }
     let mut progress = Progress::new("cases", true);
     let report = suite.run_with(&chains, &mut |_| progress.step());
     progress.end();
@@ -73,7 +82,8 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
             paths.join(" and ")
         )));
     }
-    let Some(text) = &arguments.filter else { return Ok(suite.clone()) };
+    let text = arguments.filter.as_ref().filter(|_| !arguments.mutate);
+    let Some(text) = text else { return Ok(suite.clone()) };
     let chosen = suite.only(text);
     if chosen.is_empty() {
         return Err(Stop::trouble(format!(

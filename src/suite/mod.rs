@@ -19,6 +19,7 @@ mod case;
 mod compare;
 mod expect;
 mod load;
+pub mod mutate;
 mod read;
 mod read_call;
 mod read_case;

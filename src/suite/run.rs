@@ -71,10 +71,10 @@ impl Suite {
     }
 }
 
-type RunCase = fn(Arc<Chains>, &[ToolDescriptor], &Case) -> CaseReport;
+pub(super) type RunCase = fn(Arc<Chains>, &[ToolDescriptor], &Case) -> CaseReport;
 
 /// Runs a case on a thread of its own. One that never ends is left behind.
-fn run_apart(
+pub(super) fn run_apart(
     chains: Arc<Chains>,
     tools: Arc<Vec<ToolDescriptor>>,
     case: &Arc<Case>,
@@ -113,7 +113,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-fn run_case(chains: Arc<Chains>, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
+pub(super) fn run_case(chains: Arc<Chains>, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
     let clock = ManualClock::new(case.clock);
     let engine = Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).build();
     let mut session = engine.session();
