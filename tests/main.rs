@@ -57,6 +57,8 @@ mod lint_claims;
 #[cfg(test)]
 mod lints;
 #[cfg(test)]
+mod mutants;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod parity;

@@ -80,9 +80,12 @@ fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
             condition::of_list(conditions, true, finder);
         }
     }
-    let kind = policy.entries().unwrap_or_default().iter();
-    let mut kinds = kind.filter(|entry| KINDS.iter().any(|kind| kind.name == entry.key));
-    kinds.by_ref().for_each(|entry| behaviour::of_kind(entry, finder));
+    // What a policy does that only watches is not to be seen.
+    if word != Some("shadow") {
+        let entries = policy.entries().unwrap_or_default().iter();
+        let kinds = entries.filter(|entry| KINDS.iter().any(|kind| kind.name == entry.key));
+        kinds.for_each(|entry| behaviour::of_kind(entry, finder));
+    }
 }
 
 /// A policy that is off does what one that is not there does, and the file around it stays as it is.

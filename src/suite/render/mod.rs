@@ -4,4 +4,5 @@ mod json;
 mod text;
 
 pub use json::json;
+pub(super) use text::visible;
 pub use text::{summary, text};
