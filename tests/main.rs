@@ -29,6 +29,8 @@ mod dialects;
 #[cfg(test)]
 mod drawn_files;
 #[cfg(test)]
+mod editors;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod execution;
@@ -58,6 +60,8 @@ mod lint_claims;
 mod lints;
 #[cfg(test)]
 mod mutants;
+#[cfg(test)]
+mod packages;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
