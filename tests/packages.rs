@@ -41,6 +41,10 @@ pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf
     let folder = target.join("packages");
     let version = &callgate::json::digest(&pins.into()).short();
     let home = folder.join(format!("{name}-{version}"));
+    // Tests that run at once in processes of their own wait for the one that installs.
+    fs::create_dir_all(&folder).unwrap();
+    let lock = fs::File::create(folder.join(format!("{name}.lock"))).unwrap();
+    lock.lock().unwrap();
     if !home.join("installed").exists() {
         let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(&home).unwrap();

@@ -108,7 +108,16 @@ fn describe_twice(schema: &mut Map<String, Value>, doc: &str, form: Option<&str>
         Some(form) => format!("{doc}\n\nWrite {form}."),
         None => doc.to_owned(),
     };
-    schema.insert("description".into(), text.as_str().into());
+    // What a key is for says more than what a record is that may stand there.
+    let choices = schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
+    for choice in choices.filter_map(Value::as_object_mut).filter(|choice| choice.contains_key("$ref")) {
+        insert_description(choice, &text);
+    }
+    insert_description(schema, &text);
+}
+
+fn insert_description(schema: &mut Map<String, Value>, text: &str) {
+    schema.insert("description".into(), text.into());
     schema.insert("markdownDescription".into(), text.into());
 }
 
@@ -127,6 +136,11 @@ fn describe(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
         }
         Shape::Items(item) => json!({ "type": "array", "items": describe(item, definitions) }),
         Shape::List(item) => json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) }),
+        // Without a choice, editors have one thing to say.
+        Shape::OneOrMany(item @ Shape::Text(_)) => {
+            let item = describe(item, definitions);
+            json!({ "type": ["string", "array"], "minItems": 1, "items": item })
+        }
         Shape::OneOrMany(item) => {
             let one = describe(item, definitions);
             let many = json!({ "type": "array", "minItems": 1, "items": one });
