@@ -4,6 +4,7 @@
 
 mod approvals;
 mod check;
+mod completions;
 mod exit;
 mod files;
 mod init;
@@ -50,6 +51,7 @@ enum Command {
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
+    Completions(completions::Completions),
 }
 
 /// Who reads the result.
@@ -80,6 +82,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),
+        Command::Completions(arguments) => completions::completions(&arguments, &mut output),
     };
     // What was written before the trouble is part of the result.
     let ended = output.end().and(ended);
