@@ -58,7 +58,8 @@ fn bash_completes_commands_options_values_and_paths() {
     }
     // Where nothing is offered, bash offers the files that there are.
     assert_eq!(complete(&["callgate", "test", "ru"]), [""]);
-    let registered = printed_by("bash", "callgate.bash", "source ./callgate.bash; complete -p callgate").unwrap();
+    let registered =
+        printed_by("bash", "callgate.bash", "source ./callgate.bash; complete -p callgate").unwrap();
     assert!(registered.contains("-o default"), "{registered}");
 }
 

@@ -118,8 +118,11 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
     if let Some((_, others)) = NEAR.iter().find(|(operator, _)| *operator == key) {
         for other in others.iter() {
             let case = match (key, value.as_number()) {
-                ("gt" | "gte" | "lt" | "lte", Some(bound)) => {
+                ("gt" | "gte" | "lt" | "lte", Some(bound)) if other.get(..1) == key.get(..1) => {
                     format!("a case in which `{path}` is exactly {}", bound.as_str())
+                }
+                ("gt" | "gte" | "lt" | "lte", Some(bound)) => {
+                    format!("a case in which `{path}` is not {}", bound.as_str())
                 }
                 _ => format!("a case in which this test of `{path}` decides"),
             };

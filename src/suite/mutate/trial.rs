@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ pub(super) struct Trial<'a> {
     texts: Vec<(&'a str, &'a str)>,
     revision: String,
     cases: Vec<(&'a TestFile, &'a Arc<Case>)>,
-    /// For each policy the cases in which it takes part.
-    concerned: HashMap<String, Vec<usize>>,
+    /// For each policy the cases in which it takes part; the one that noticed the last change of it stands first.
+    concerned: Mutex<HashMap<String, Vec<usize>>>,
 }
 
 impl<'a> Trial<'a> {
@@ -69,7 +69,7 @@ impl<'a> Trial<'a> {
             texts,
             revision: report.revision,
             cases: cases.collect(),
-            concerned,
+            concerned: Mutex::new(concerned),
         })
     }
 
@@ -119,13 +119,25 @@ impl<'a> Trial<'a> {
 
     /// Whether a case fails. Those in which the policy takes part are asked first.
     fn is_noticed(&self, change: &Change, chains: &Arc<Chains>) -> bool {
-        let concerned = change.policy.as_ref().and_then(|id| self.concerned.get(id));
-        let first = concerned.map_or(&[][..], Vec::as_slice);
+        let first = self.concerned_cases(change, |cases| cases.to_vec()).unwrap_or_default();
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
-        first.iter().copied().chain(others).any(|index| {
-            self.cases.get(index).is_some_and(|(file, case)| {
+        let noticing = first.iter().copied().chain(others).find(|index| {
+            self.cases.get(*index).is_some_and(|(file, case)| {
                 !run_apart(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME, run_case).passed
             })
-        })
+        });
+        if let Some(case) = noticing {
+            self.concerned_cases(change, |cases| {
+                if let Some(place) = cases.iter().position(|index| *index == case) {
+                    cases.get_mut(..=place).unwrap_or_default().rotate_right(1);
+                }
+            });
+        }
+        noticing.is_some()
+    }
+
+    fn concerned_cases<T>(&self, change: &Change, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
+        let mut concerned = self.concerned.lock().unwrap_or_else(PoisonError::into_inner);
+        concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
     }
 }
