@@ -388,6 +388,35 @@ fn a_comment_with_a_reason_accepts_what_survives_on_its_line_and_below_a_policys
     }
 }
 
+/// What the shipped bundles do is held by their tests, or a comment says why not.
+fn assert_all_noticed(bundle: &str) {
+    let paths = [std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(bundle)];
+    let loaded = suite::load(&paths);
+    let mutated = mutate::mutate(&policy::build(&paths), &loaded.suite, None, &mut |_, _| {});
+    let mutated = mutated.unwrap_or_else(|report| panic!("{}", suite::render::text(&report, false)));
+    assert!(mutated.passed() && mutated.changes > 0, "{}", mutate::text(&mutated, false));
+}
+
+#[test]
+fn the_smaller_shipped_bundles_are_held_by_their_tests() {
+    ["starter", "pii", "recipes", "runs"].into_iter().for_each(assert_all_noticed);
+}
+
+#[test]
+fn the_retail_bundle_is_held_by_its_tests() {
+    assert_all_noticed("retail");
+}
+
+#[test]
+fn every_shipped_bundle_is_asked_about_above() {
+    let policies = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let here = include_str!("mutants.rs");
+    for entry in std::fs::read_dir(policies).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(here.contains(&format!("\"{name}\"")), "policies/{name}");
+    }
+}
+
 #[test]
 fn rules_are_changed_only_once_the_suite_passes() {
     let failing = "cases: [ { name: a, call: { tool: t }, expect: denied } ]";
@@ -423,4 +452,13 @@ fn only_the_policies_that_were_asked_for_are_changed() {
     assert_eq!(changed("LARGE"), (true, "shop.yaml".to_owned()));
     assert_eq!(changed("cards.yaml"), (true, "cards.yaml".to_owned()));
     assert_eq!(changed("elsewhere"), (false, String::new()));
+}
+
+#[test]
+fn the_page_about_it_names_every_change() {
+    let page = include_str!("../docs/mutation.md");
+    for mutation in MUTATIONS {
+        let row = format!("| `{}` | {} |", mutation.name, mutation.doc);
+        assert!(page.contains(&row), "docs/mutation.md lacks\n{row}");
+    }
 }

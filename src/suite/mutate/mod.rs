@@ -44,10 +44,7 @@ const EXPRESSION: Mutation =
     Mutation { name: "expression", doc: "an operator in an expression, a script or a filter is another" };
 const PATTERN: Mutation = Mutation { name: "pattern", doc: "a name pattern fits more, or less" };
 const ANCHOR: Mutation = Mutation { name: "anchor", doc: "a regular expression is found elsewhere, too" };
-const ITEM_REMOVED: Mutation = Mutation {
-    name: "item-removed",
-    doc: "an item of a list is left out: a name, a value, a step, a detector",
-};
+const ITEM_REMOVED: Mutation = Mutation { name: "item-removed", doc: "an item of a list is left out" };
 const LIMIT: Mutation = Mutation { name: "limit", doc: "a number of a policy is one more or one less" };
 const DURATION: Mutation = Mutation { name: "duration", doc: "a span of time is twice or half as long" };
 const CHOICE: Mutation = Mutation { name: "choice", doc: "one of a few words is another" };
