@@ -348,11 +348,14 @@ fn sample(shape: &Shape) -> String {
     }
 }
 
-fn every_record() -> Vec<(fn(&str) -> Document, Reached)> {
+/// How a text of a kind of file is opened.
+type Open = fn(&str) -> Document;
+
+fn every_record() -> Vec<(Open, Reached)> {
     let rules = reach(callgate::policy::rules_record()).into_iter();
     let tests = reach(callgate::suite::tests_record()).into_iter();
-    let rules = rules.map(|reached| (Document::rules as fn(&str) -> Document, reached));
-    let tests = tests.map(|reached| (Document::tests as fn(&str) -> Document, reached));
+    let rules = rules.map(|reached| (Document::rules as Open, reached));
+    let tests = tests.map(|reached| (Document::tests as Open, reached));
     rules.chain(tests).collect()
 }
 
@@ -384,7 +387,7 @@ fn exactly_the_keys_that_there_are_are_offered_with_their_texts() {
 #[test]
 fn each_key_says_what_it_is() {
     let records = every_record();
-    let with_all_keys = |(open, reached): &(fn(&str) -> Document, Reached)| {
+    let with_all_keys = |(open, reached): &(Open, Reached)| {
         let keys = reached.record.fields.iter();
         let lines: Vec<String> =
             keys.map(|field| format!("¦{}: {}", field.name, sample(&field.shape))).collect();
