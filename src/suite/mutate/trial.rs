@@ -10,7 +10,7 @@ use super::change::Change;
 use crate::diagnostic::SourceMap;
 use crate::policy::{self, Built, Chains};
 use crate::suite::case::{Case, TestFile};
-use crate::suite::run::{run_apart, run_case};
+use crate::suite::run::passes;
 use crate::suite::{Report, Suite};
 
 /// A case that has not ended by then over changed rules has noticed the change.
@@ -123,7 +123,7 @@ impl<'a> Trial<'a> {
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
         let noticing = first.iter().copied().chain(others).find(|index| {
             self.cases.get(*index).is_some_and(|(file, case)| {
-                !run_apart(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME, run_case).passed
+                !passes(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME)
             })
         });
         if let Some(case) = noticing {
