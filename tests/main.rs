@@ -31,6 +31,8 @@ mod dialects;
 #[cfg(test)]
 mod drawn_files;
 #[cfg(test)]
+mod editors;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod execution;
@@ -58,6 +60,10 @@ mod limits;
 mod lint_claims;
 #[cfg(test)]
 mod lints;
+#[cfg(test)]
+mod mutants;
+#[cfg(test)]
+mod packages;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
