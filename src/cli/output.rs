@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Effects, Style};
@@ -23,7 +23,7 @@ pub(super) const DIM: Style = Style::new().effects(Effects::DIMMED);
 
 /// Stdout, buffered until someone may be waiting for it.
 pub(super) struct Output {
-    writer: BufWriter<StdoutLock<'static>>,
+    writer: BufWriter<io::Stdout>,
     /// Whether escapes for colours may be written: on a terminal, and as `NO_COLOR` and `CLICOLOR` say.
     pub(super) colour: bool,
     /// The width of the terminal in columns; `None` where it is no terminal.
@@ -38,7 +38,7 @@ impl Output {
             size.map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns).max(40))
         });
         let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
-        Self { writer: BufWriter::new(stdout.lock()), colour, width }
+        Self { writer: BufWriter::new(stdout), colour, width }
     }
 
     /// The text in this style, where colours are shown.

@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use super::Kernel;
+use super::{Kernel, PolicyRef};
 use crate::call::{CallView, SessionState, ToolCall};
 use crate::matcher::Truth;
 use crate::middleware::{Kind, StreamFilter};
-use crate::policy::{Mode, Policy};
+use crate::policy::Mode;
 
 impl Kernel<'_> {
     /// The filter of one turn of the model, which begins now: of all `stream` policies whose conditions hold, the bundle's first.
@@ -17,16 +17,20 @@ impl Kernel<'_> {
         // Conditions of these policies read only the context and the session.
         let none = ToolCall::new("", "", Value::Null).with_context(context.clone());
         let view = CallView::new(&none, session);
-        let concerns = |policy: &&Policy| {
-            policy.mode == Mode::Enforce
-                && catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)))
-                    .map_or(true, |truth| truth != Truth::No)
-        };
-        let policies = self.layers.iter().flat_map(|chains| chains.policies());
-        let streams = policies.filter(|policy| matches!(policy.kind, Kind::Stream(_))).filter(concerns);
-        StreamFilter::new(streams.filter_map(|policy| match &policy.kind {
-            Kind::Stream(stream) => Some(stream),
-            _ => None,
-        }))
+        let mut streams = Vec::new();
+        for (layer, chains) in (0u32..).zip(self.layers) {
+            for (index, policy) in (0u32..).zip(chains.policies()) {
+                let Kind::Stream(stream) = &policy.kind else { continue };
+                if policy.mode != Mode::Enforce {
+                    continue;
+                }
+                let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                self.tell_of_run((PolicyRef { layer, index }, policy), view, says.as_ref().ok());
+                if says.map_or(true, |truth| truth != Truth::No) {
+                    streams.push(stream);
+                }
+            }
+        }
+        StreamFilter::new(streams)
     }
 }

@@ -7,6 +7,7 @@ use super::Session;
 use super::spending::{Spending, Taken, of_model};
 use crate::call::{Amount, Outcome, ToolCall};
 use crate::host::guarded;
+use crate::kernel::Kernel;
 use crate::lifecycle::{
     Chunk, ChunkFate, Config, Deferred, Ending, Middleware, Phase, RunContext, RunStats, Usage,
 };
@@ -153,8 +154,11 @@ impl Session {
 
     fn stream_filter(&mut self) -> &mut StreamFilter {
         let layers = self.layers();
-        let Self { shared, state, run, progress, .. } = self;
-        progress.filter.get_or_insert_with(|| shared.kernel(&layers).stream_filter(&run.context, state))
+        let Self { shared, state, run, progress, listener, .. } = self;
+        progress.filter.get_or_insert_with(|| {
+            let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&layers) };
+            kernel.stream_filter(&run.context, state)
+        })
     }
 
     fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
@@ -188,8 +192,9 @@ impl Session {
     async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, state, run, progress, .. } = self;
-        let spending = Spending { shared, kernel: shared.kernel(&layers), run, conversation: &conversation };
+        let Self { shared, state, run, progress, listener, .. } = self;
+        let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&layers) };
+        let spending = Spending { shared, kernel, run, conversation: &conversation };
         for usage in unpaid {
             spending.spend(state, of_model(&usage)).await;
         }
@@ -311,7 +316,7 @@ impl Session {
             }
         }
         let layers = self.layers();
-        let kernel = self.shared.kernel(&layers);
+        let kernel = self.kernel(&layers);
         kernel.configure(&mut config, &self.run.context, &self.state, at_init);
         config
     }
@@ -336,7 +341,7 @@ impl Session {
             return Err(Ending::Aborted { reason });
         }
         let layers = self.layers();
-        match self.shared.kernel(&layers).halts_run(&self.run.context, &self.state) {
+        match self.kernel(&layers).halts_run(&self.run.context, &self.state) {
             Some(reason) => {
                 self.state.halt(&reason.message);
                 Err(Ending::Aborted { reason: reason.message })

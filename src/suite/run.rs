@@ -15,6 +15,7 @@ use super::stub::StubbedTools;
 use crate::call::Outcome;
 use crate::engine::Engine;
 use crate::host::ManualClock;
+use crate::kernel::Listener;
 use crate::policy::Chains;
 use crate::session::Session;
 use crate::tools::ToolDescriptor;
@@ -59,9 +60,20 @@ impl Suite {
 
     /// Runs all cases over a bundle, in order, and shows what came of each as soon as it has ended.
     pub fn run_with(&self, chains: &Arc<Chains>, seen: &mut dyn FnMut(&CaseReport)) -> Report {
+        self.run_heard(chains, None, seen)
+    }
+
+    /// The same, while someone hears of every asking of a policy in every call. A case that never ends goes on being heard.
+    pub fn run_heard(
+        &self,
+        chains: &Arc<Chains>,
+        listener: Option<&Arc<dyn Listener>>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
         let files = self.files.iter().map(|file| {
             let run = |case| {
-                let report = run_apart(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME, run_case);
+                let rules = Rules { chains: Arc::clone(chains), listener: listener.cloned() };
+                let report = run_apart(rules, Arc::clone(&file.tools), case, MAX_TIME, run_case);
                 seen(&report);
                 report
             };
@@ -71,11 +83,17 @@ impl Suite {
     }
 }
 
-type RunCase = fn(Arc<Chains>, &[ToolDescriptor], &Case) -> CaseReport;
+/// What a case is run over.
+struct Rules {
+    chains: Arc<Chains>,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+type RunCase = fn(Rules, &[ToolDescriptor], &Case) -> CaseReport;
 
 /// Runs a case on a thread of its own. One that never ends is left behind.
 fn run_apart(
-    chains: Arc<Chains>,
+    rules: Rules,
     tools: Arc<Vec<ToolDescriptor>>,
     case: &Arc<Case>,
     limit: Duration,
@@ -85,7 +103,7 @@ fn run_apart(
     let shared = Arc::clone(case);
     let thread = thread::Builder::new().name("case".to_owned()).spawn(move || {
         // Nobody listens any more to a case that took too long.
-        let _ = send.send(run(chains, &tools, &shared));
+        let _ = send.send(run(rules, &tools, &shared));
     });
     let failed = |note: String| {
         let mut report = case.blank_report();
@@ -113,10 +131,14 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-fn run_case(chains: Arc<Chains>, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
+fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
+    let Rules { chains, listener } = rules;
     let clock = ManualClock::new(case.clock);
     let engine = Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).build();
     let mut session = engine.session();
+    if let Some(listener) = listener {
+        session = session.heard_by(listener);
+    }
     *session.state_mut() = case.session.clone();
     let mut run = Run { case, clock, session, report: case.blank_report() };
     case.steps.iter().for_each(|step| run.step(step));
@@ -220,7 +242,8 @@ mod tests {
         let chains = engine::load_text("policies: []").unwrap();
         let suite = load_texts([("a.test.yaml", CASES)]).suite;
         let file = &suite.files[0];
-        let report = run_apart(chains, Arc::clone(&file.tools), &file.cases[0], limit, run);
+        let rules = Rules { chains, listener: None };
+        let report = run_apart(rules, Arc::clone(&file.tools), &file.cases[0], limit, run);
         assert!(!report.passed);
         report.failures.into_iter().filter_map(|failure| failure.note).collect()
     }

@@ -1,0 +1,97 @@
+//! What all connections of a gateway share: the rules that decide, the servers behind it, and where it tells of trouble.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::Value;
+
+use super::link::Link;
+use super::server::ServerSpec;
+use crate::engine::Engine;
+
+/// The longest message that is taken, in bytes, unless another bound is set.
+pub const LONGEST_MESSAGE: usize = 64 << 20;
+
+/// What a gateway is made of.
+pub struct Gateway {
+    pub(super) engine: Engine,
+    pub(super) servers: Vec<Arc<ServerSpec>>,
+    /// What the operator vouches for of every call.
+    pub(super) context: Value,
+    /// The longest message, in bytes.
+    pub(super) longest_message: usize,
+    /// The state in which people answer questions that clients can't put to them.
+    pub(super) answered_in: Option<String>,
+    log: Box<dyn Fn(&str) + Send + Sync>,
+    links: Mutex<Vec<Weak<Link>>>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// A gateway before these servers.
+    pub fn new(engine: Engine, servers: impl IntoIterator<Item = ServerSpec>) -> Self {
+        Self {
+            engine,
+            servers: servers.into_iter().map(Arc::new).collect(),
+            context: Value::Null,
+            longest_message: LONGEST_MESSAGE,
+            answered_in: None,
+            log: Box::new(|_| {}),
+            links: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// What the operator vouches for of every call: principal, roles, anything.
+    #[must_use]
+    pub fn with_context(mut self, context: Value) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// The URL of the state in which people answer questions that clients can't put to them: it is named to whoever waits.
+    #[must_use]
+    pub fn answered_in(mut self, state: impl Into<String>) -> Self {
+        self.answered_in = Some(state.into());
+        self
+    }
+
+    /// Where trouble is told that no client can be told of: a line each, without its end.
+    #[must_use]
+    pub fn logging(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.log = Box::new(log);
+        self
+    }
+
+    /// Another bound on the length of messages, in bytes.
+    #[must_use]
+    pub fn with_longest_message(mut self, bytes: usize) -> Self {
+        self.longest_message = bytes;
+        self
+    }
+
+    /// Tells of trouble. What a server or a client says must not stand in it as it came.
+    pub(super) fn log(&self, message: &str) {
+        (self.log)(message);
+    }
+
+    pub(super) fn add_link(&self, link: &Arc<Link>) {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|link| link.strong_count() > 0);
+        links.push(Arc::downgrade(link));
+    }
+
+    /// Tells every client that the tools that it is shown may be others now.
+    pub async fn tools_changed(&self) {
+        let links: Vec<Arc<Link>> = {
+            let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+            links.iter().filter_map(Weak::upgrade).collect()
+        };
+        for link in links {
+            link.tell_tools_changed().await;
+        }
+    }
+}
