@@ -6,6 +6,10 @@ pub(super) const TOOLS_CALL: &str = "tools/call";
 pub(super) const TOOLS_LIST: &str = "tools/list";
 /// A client of the protocols before 2026-07-28 greets its server.
 pub(super) const INITIALIZE: &str = "initialize";
+/// It has read what the server answered.
+pub(super) const INITIALIZED: &str = "notifications/initialized";
+/// A client since 2026-07-28 asks what a server can do.
+pub(super) const DISCOVER: &str = "server/discover";
 /// A person is asked through the client.
 pub(super) const ELICIT: &str = "elicitation/create";
 /// The member of `_meta` in which a client says, with each request, what it can do.
