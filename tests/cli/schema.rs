@@ -40,7 +40,7 @@ fn read(yaml: &str) -> Value {
     serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap()
 }
 
-const RULES: [&str; 5] = [
+const RULES: [&str; 9] = [
     "policies: []",
     include_str!("../../policies/starter/rules.yaml"),
     include_str!("../../policies/email-calendar/sending.yaml"),
