@@ -13,6 +13,8 @@ mod broken_rules;
 #[cfg(test)]
 mod broken_yaml;
 #[cfg(test)]
+mod bundles;
+#[cfg(test)]
 mod caching;
 #[cfg(test)]
 mod cards;
