@@ -3,6 +3,7 @@
 mod answered;
 mod armed;
 mod desk;
+mod ending;
 mod fitting;
 mod hooking;
 mod judged;
@@ -12,11 +13,12 @@ mod rounds;
 mod run;
 mod skills;
 mod spending;
+mod streaming;
 mod told;
 
 pub use armed::{Armed, ArmedSession, Called};
+pub use ending::Afterwork;
 pub use resume::{ResumeError, Round};
-pub use run::Afterwork;
 pub use skills::SkillAmendment;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
