@@ -5,6 +5,7 @@ mod budgets;
 mod configuring;
 mod endings;
 mod running;
+mod shadows;
 mod showing;
 mod skills;
 mod streaming;

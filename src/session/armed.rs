@@ -98,12 +98,9 @@ impl<E: ToolExecutor> Armed<E> {
         let mut config = Config { tools: session.tools().to_vec(), ..Config::default() };
         let layers = session.layers();
         for at_init in [true, false] {
-            session.shared.kernel(&layers).configure(
-                &mut config,
-                &session.run.context,
-                &session.state,
-                at_init,
-            );
+            let (context, state) = (&session.run.context, &session.state);
+            // Nothing begins by this, so nothing of it is recorded.
+            let _ = session.shared.kernel(&layers).configure(&mut config, context, state, at_init);
         }
         config.tools
     }

@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::Session;
-use super::spending::{Spending, Taken, of_model};
-use crate::call::{Amount, Outcome, ToolCall};
+use super::spending::{Spending, Taken, UsedUp, of_model};
+use crate::call::{Amount, Outcome, RunShadow, ToolCall};
+use crate::kernel::stage;
 use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
 use crate::message::History;
-use crate::middleware::{AtBound, StreamFilter, Used};
+use crate::middleware::{AtBound, StreamFilter, StreamShadow, Used};
 
 /// Where a run is between its beginning and its end.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) struct Progress {
     pub(super) captured: bool,
     /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
     pub(super) filter: Option<StreamFilter>,
+    /// What policies in shadow would have changed of it.
+    pub(super) stream_shadows: Vec<(RunShadow, StreamShadow)>,
     /// Used by models, and not yet counted.
     unpaid: Vec<Usage>,
     /// What the last call of the model took of budgets.
@@ -83,6 +86,7 @@ impl Session {
         self.may_go_on()?;
         self.progress.stats.iterations += 1;
         self.progress.filter = None;
+        self.progress.stream_shadows = Vec::new();
         self.tell_rules(Phase::ModelStream);
         Ok(config)
     }
@@ -111,19 +115,27 @@ impl Session {
         }
         let Some(next) = next else { return Ok(()) };
         // Where only calls of tools are denied, the model may end by itself.
-        match spending.take(state, next, |at_bound| at_bound != AtBound::Deny).await {
+        let mut shadows = Vec::new();
+        let taken = spending.take(state, next, |at_bound| at_bound != AtBound::Deny, &mut shadows).await;
+        let ended = match taken {
             Ok(taken) => {
                 progress.last_turn = Some(taken);
                 Ok(())
             }
-            Err((AtBound::Finish, reason)) => {
+            Err(UsedUp { at_bound: AtBound::Finish, reason, .. }) => {
                 Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
             }
-            Err((_, reason)) => {
+            Err(UsedUp { reason, .. }) => {
                 state.halt(&reason.message);
                 Err(Ending::Aborted { reason: reason.message })
             }
-        }
+        };
+        let would = |shadow: UsedUp| {
+            let verdict = shadow.verdict();
+            Some(stage::shadow(shadow.policy.find(&layers)?, verdict, Some(shadow.reason)))
+        };
+        self.note_shadows(shadows.into_iter().filter_map(would).collect());
+        ended
     }
 
     /// The model asks for these calls. Where the run is aborted by now, none of them runs. Policies that halt it halt each call, with
@@ -176,7 +188,8 @@ impl Session {
         }
         let layers = self.layers();
         let kernel = self.shared.kernel(&layers);
-        kernel.configure(&mut config, &self.run.context, &self.state, at_init);
+        let shadows = kernel.configure(&mut config, &self.run.context, &self.state, at_init);
+        self.note_shadows(shadows);
         config
     }
 
@@ -200,12 +213,26 @@ impl Session {
             return Err(Ending::Aborted { reason });
         }
         let layers = self.layers();
-        match self.shared.kernel(&layers).halts_run(&self.run.context, &self.state) {
+        let (halted, shadows) = self.shared.kernel(&layers).halts_run(&self.run.context, &self.state);
+        self.note_shadows(shadows);
+        match halted {
             Some(reason) => {
                 self.state.halt(&reason.message);
                 Err(Ending::Aborted { reason: reason.message })
             }
             None => Ok(()),
+        }
+    }
+
+    /// Notes what policies in shadow would have done to the run, and tells who watches; of each the same only once.
+    pub(super) fn note_shadows(&mut self, shadows: Vec<RunShadow>) {
+        for shadow in shadows {
+            let same = |known: &RunShadow| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
+            if !self.progress.stats.shadows.iter().any(same) {
+                let run = &self.run.request_id;
+                self.shared.tell(|observer| observer.on_run_shadow(run, &shadow));
+                self.progress.stats.shadows.push(shadow);
+            }
         }
     }
 

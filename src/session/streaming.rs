@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Session;
 use crate::lifecycle::{Chunk, ChunkFate, Ending};
-use crate::middleware::StreamFilter;
+use crate::middleware::StreamShadow;
 
 impl Session {
     /// A chunk that the model streams: what is passed on now. Policies see it first, and then hooks. What policies hold back of a text
@@ -21,7 +21,12 @@ impl Session {
             self.used(usage);
         }
         let ends = matches!(chunk, Chunk::Finished { .. });
-        let chunks = self.stream_filter().push(chunk);
+        self.begin_stream();
+        self.watch(|shadow| shadow.would_change(&chunk));
+        let chunks = match &mut self.progress.filter {
+            Some(filter) => filter.push(chunk),
+            None => vec![chunk],
+        };
         if ends {
             self.progress.filter = None;
         }
@@ -30,16 +35,34 @@ impl Session {
 
     /// What is still held back where the model's turn ended without saying so. Errors: the run ends here.
     pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
+        self.watch(StreamShadow::would_change_rest);
+        self.progress.stream_shadows = Vec::new();
         match self.progress.filter.take() {
             Some(mut filter) => self.pass_on(filter.finish()),
             None => Ok(Vec::new()),
         }
     }
 
-    fn stream_filter(&mut self) -> &mut StreamFilter {
-        let layers = self.layers();
-        let Self { shared, state, run, progress, .. } = self;
-        progress.filter.get_or_insert_with(|| shared.kernel(&layers).stream_filter(&run.context, state))
+    fn begin_stream(&mut self) {
+        if self.progress.filter.is_none() {
+            let layers = self.layers();
+            let kernel = self.shared.kernel(&layers);
+            self.progress.filter = Some(kernel.stream_filter(&self.run.context, &self.state));
+            self.progress.stream_shadows = kernel.stream_shadows(&self.run.context, &self.state);
+        }
+    }
+
+    /// Notes which shadows would have changed what is streamed; those are not asked again. One that panics would have.
+    fn watch(&mut self, mut would: impl FnMut(&mut StreamShadow) -> bool) {
+        let mut found = Vec::new();
+        self.progress.stream_shadows.retain_mut(|(told, shadow)| {
+            let changes = catch_unwind(AssertUnwindSafe(|| would(shadow))).unwrap_or(true);
+            if changes {
+                found.push(told.clone());
+            }
+            !changes
+        });
+        self.note_shadows(found);
     }
 
     fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {

@@ -91,6 +91,7 @@ pub(super) fn complete(schema: Value, depth: usize) -> Value {
     }
 }
 
+/// The schemas that `$ref` names.
 pub(super) fn definitions(schema: &Value) -> Map<String, Value> {
     let of = |key: &str| schema.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut all = of("definitions");
