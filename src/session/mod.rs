@@ -272,7 +272,7 @@ impl Session {
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
         let turn = desk.prepare(call, occurrence, &seen).await;
-        let outcome = desk.put_through(&turn, false, started).await;
+        let outcome = desk.put_through(&turn, None, false, started).await;
         desk.report(name.as_deref(), outcome)
     }
 

@@ -66,11 +66,8 @@ impl Session {
             let (known, hooked) = turn;
             let outcome = match (known, decision) {
                 (Known::New(of), Some(decision)) => {
-                    let overtaken = changed && decision.effect() < Effect::Invalid;
-                    let decision = match decided(&kernel, turn, desk.state).filter(|_| overtaken) {
-                        Some(later) => strictest(decision, later),
-                        None => decision,
-                    };
+                    let decision =
+                        if changed { in_turn(&kernel, turn, decision, desk.state) } else { decision };
                     // A call that is stopped may count, and what counts may halt.
                     changed |= decision.is_permitted() || decision.pending().next().is_some();
                     let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
@@ -89,9 +86,21 @@ impl Session {
     }
 }
 
-/// Of two decisions on one call the stricter; of equal ones the later, which knows more.
-fn strictest<'c>(earlier: Decision<'c>, later: Decision<'c>) -> Decision<'c> {
-    if earlier.effect() > later.effect() { earlier } else { later }
+/// What a call that was decided with its round comes to now that its turn has come: what refused it stands. Otherwise the stricter of the
+/// two decisions counts; of equal ones the later, which knows more.
+fn in_turn<'c>(
+    kernel: &Kernel<'_>,
+    turn: &'c (Known, Hooked),
+    first: Decision<'c>,
+    state: &SessionState,
+) -> Decision<'c> {
+    if first.effect() >= Effect::Invalid {
+        return first;
+    }
+    match decided(kernel, turn, state) {
+        Some(later) if later.effect() >= first.effect() => later,
+        _ => first,
+    }
 }
 
 /// A call that waits for a person while another one of its round does, where they are asked one at a time.
@@ -121,16 +130,22 @@ impl<E: ToolExecutor> Desk<'_, E> {
         (known, hooked)
     }
 
-    /// Decides a call and brings it to its outcome. `waits`: another call of its round waits for a person.
-    pub(super) async fn put_through(
+    /// Decides a call and brings it to its outcome. `first`: what it was decided to be with its round, under the same layers. `waits`:
+    /// another call of its round waits for a person.
+    pub(super) async fn put_through<'c>(
         &mut self,
-        turn: &(Known, Hooked),
+        turn: &'c (Known, Hooked),
+        first: Option<Decision<'c>>,
         waits: bool,
         started: Instant,
     ) -> Outcome {
         let (known, hooked) = turn;
         let kernel = self.kernel();
-        match (known, decided(&kernel, turn, self.state)) {
+        let decision = match first {
+            Some(first) => Some(in_turn(&kernel, turn, first, self.state)),
+            None => decided(&kernel, turn, self.state),
+        };
+        match (known, decision) {
             (Known::New(of), Some(decision)) => {
                 let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
                 Box::pin(self.first(hooked, decision, of.clone(), started)).await
