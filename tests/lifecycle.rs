@@ -3,6 +3,7 @@
 mod arming;
 mod budgets;
 mod configuring;
+mod dropped;
 mod endings;
 mod running;
 mod shadows;

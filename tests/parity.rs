@@ -10,10 +10,10 @@ use callgate::message::{
     CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
-use callgate::state::MemoryStore;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 use serde_json::{Value, json};
 
+use crate::altered_stores::{Alteration, Altered};
 use crate::playback::{project, records, sessions};
 use crate::workshop::noon;
 
@@ -60,6 +60,15 @@ impl ToolExecutor for Played {
             Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(json!("done").into()),
         }
+    }
+}
+
+/// A store that processes share.
+struct Shared;
+
+impl Alteration for Shared {
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 
@@ -120,7 +129,7 @@ struct Stage {
     played: Played,
     seen: Seen,
     clock: callgate::host::ManualClock,
-    store: Arc<MemoryStore>,
+    store: Arc<Altered<Shared>>,
 }
 
 impl Stage {
@@ -178,7 +187,7 @@ fn run(case: &Case<'_>, way: Way) -> Came {
         context: calls[0].call.context.clone(),
         played: Played(Arc::new(played.collect())),
         seen: Seen::default(),
-        store: Arc::new(MemoryStore::default()),
+        store: Arc::new(Altered::by(Shared)),
         clock: clock.clone(),
     };
     let mut history = History::new(vec![Message::new(Role::User, vec![Part::text("help me")])]);
@@ -201,6 +210,15 @@ fn run(case: &Case<'_>, way: Way) -> Came {
             }
             if way.crash == Crash::BetweenRounds {
                 session = stage.session(way);
+                assert!(
+                    session
+                        .resume(&mut history, &stage.played)
+                        .await
+                        .unwrap()
+                        .outcomes
+                        .iter()
+                        .all(|outcome| outcome.replayed)
+                );
             }
             let answers: Vec<ResponsePart> =
                 history.find_approval_requests().into_iter().map(case.answer).collect();
@@ -396,7 +414,7 @@ fn without_being_told_of_a_round_only_what_follows_is_halted() {
     let plain = came.next().unwrap();
     assert_eq!(
         kinds(&plain),
-        ["a executed", "b executed", "c suspended", "d halted", "c halted", "e executed"]
+        ["a executed", "b executed", "c suspended", "d halted", "c halted", "e halted"]
     );
     assert!(came.all(|came| came == plain));
 }
@@ -417,7 +435,9 @@ fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_i
     ];
     let calls = records(&lines.join("\n"));
     let case = Case { name: "crashed", rules: &rules, calls: &calls, answer: yes };
-    let came = parity(&case, &ALL, &[Crash::Never, Crash::BeforeStored]);
+    let (live, came) = (parity(&case, &ALL, &[Crash::Never]), parity(&case, &ALL, &[Crash::BeforeStored]));
+    assert_eq!((&came.results, &came.seen), (&live.results, &live.seen));
+    assert_eq!(kinds(&came), kinds(&live));
     assert_eq!(
         kinds(&came),
         ["a executed", "b failed", "c denied", "d suspended", "d executed", "e executed"]

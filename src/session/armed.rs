@@ -10,11 +10,11 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::Session;
 use super::desk::Known;
 use super::hooking::Hooked;
-use super::resume::{Found, ResumeError, Round, of_history, put};
+use super::made::is_same;
+use super::resume::{ResumeError, Round, of_history};
 use super::rounds::decided;
-use crate::call::{Outcome, OutcomeKind, ToolCall};
+use crate::call::{Outcome, ToolCall};
 use crate::host::ToolExecutor;
-use crate::json;
 use crate::kernel::{Decision, Effect, Layers};
 use crate::lifecycle::{Config, RunContext};
 use crate::message::{CallPart, History, ResultPart};
@@ -49,8 +49,6 @@ struct Driven {
     session: Session,
     /// Calls that the SDK has told of and not yet made.
     told: Vec<Told>,
-    /// What came of the calls that it made: as it asked for them, and how they ended.
-    made: Vec<(ToolCall, Outcome)>,
 }
 
 /// A call of a round that an SDK has told of.
@@ -76,7 +74,7 @@ impl Session {
     /// Arms the session's tools for an SDK that drives the rounds. [`begin`](Self::begin) and [`resume`](Self::resume) come before.
     pub fn arm<E: ToolExecutor>(self, executor: E) -> Armed<E> {
         let run = self.run.clone();
-        let driven = Mutex::new(Driven { session: self, told: Vec::new(), made: Vec::new() });
+        let driven = Mutex::new(Driven { session: self, told: Vec::new() });
         Armed { inner: Arc::new(Inner { executor, run, driven }) }
     }
 }
@@ -132,9 +130,9 @@ impl<E: ToolExecutor> Armed<E> {
     /// whole round belong on the first call that is dangerous, not on a later one.
     pub async fn tell_round(&self, calls: &[CallPart]) {
         let mut driven = self.inner.driven.lock().await;
-        let Driven { session, told, made } = &mut *driven;
+        let Driven { session, told } = &mut *driven;
         told.clear();
-        made.clear();
+        session.made.clear();
         let calls: Vec<ToolCall> = calls
             .iter()
             .map(|part| {
@@ -179,27 +177,8 @@ impl<E: ToolExecutor> Armed<E> {
         let mut driven = self.inner.driven.lock().await;
         driven.session.see(history, true).await?;
         driven.make_rest(&self.inner.executor, history).await;
-        let Driven { session, told, made } = &mut *driven;
-        let mut outcomes = Vec::new();
-        let mut settled = Vec::new();
-        for found in session.new_calls(history) {
-            let Some(outcome) = outcome_of(session, &found, made) else { continue };
-            put(history, &found, &outcome, &session.telling, &mut settled)?;
-            outcomes.push(outcome);
-        }
-        history.append_results(settled)?;
-        told.clear();
-        made.clear();
-        if !outcomes.is_empty() {
-            session.tools_done(&outcomes);
-        }
-        if session.new_calls(history).is_empty() {
-            session.keep(history).await;
-        } else {
-            let rest = session.round(history, &self.inner.executor).await?;
-            outcomes.extend(rest.outcomes);
-        }
-        Ok(Round { outcomes, ignored: Vec::new() })
+        driven.told.clear();
+        driven.session.round(history, &self.inner.executor).await
     }
 }
 
@@ -235,7 +214,7 @@ impl Driven {
 
     /// Brings one call to its outcome: of a round that was told as its round was decided, otherwise by itself.
     async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
-        let Self { session, told, made } = self;
+        let Self { session, told } = self;
         session.halt_if_aborted();
         let place = told.iter().position(|told| is_same(&told.call, &asked));
         let known = place.map(|place| told.remove(place));
@@ -243,7 +222,6 @@ impl Driven {
             Some(_) => String::new(),
             None => session.state.name_occurrence(&asked.id),
         };
-        let waits = made.iter().any(|(_, outcome)| outcome.outcome == OutcomeKind::Suspended);
         let seen = session.see_recorded().await;
         let conversation = session.conversation();
         let layers = known.as_ref().map_or_else(|| session.layers(), |told| told.layers.clone());
@@ -253,9 +231,11 @@ impl Driven {
             Some(told) => (told.turn, told.first),
             None => (desk.prepare(asked.clone(), occurrence, &seen).await, None),
         };
+        let waits = desk.made.waits();
+        desk.made.begin(asked);
         let outcome = desk.put_through(&turn, first, waits, started).await;
         let outcome = desk.report(name.as_deref(), outcome);
-        made.push((asked, outcome.clone()));
+        desk.made.end(&outcome);
         outcome
     }
 
@@ -268,15 +248,4 @@ impl Driven {
             }
         }
     }
-}
-
-/// What came of a call of a history, if the SDK has made it.
-fn outcome_of(session: &Session, found: &Found, made: &mut Vec<(ToolCall, Outcome)>) -> Option<Outcome> {
-    let call = of_history(&session.calls, found);
-    let place = made.iter().position(|(asked, _)| is_same(asked, &call))?;
-    Some(made.remove(place).1)
-}
-
-fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
-    one.id == other.id && one.tool == other.tool && json::equal(&one.input, &other.input)
 }

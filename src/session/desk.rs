@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::hooking::{Hooked, Hooks};
 use super::judged::Said;
+use super::made::Made;
 use super::spending::Spending;
 use super::told::Telling;
 use crate::approval::{Entry, LedgerError, Name, Stage};
@@ -31,6 +32,8 @@ pub(super) struct Desk<'d, E> {
     pub(super) recorded: bool,
     /// How models are told of outcomes.
     pub(super) telling: &'d Telling,
+    /// What came of the calls of the present round.
+    pub(super) made: &'d mut Made,
 }
 
 /// What the ledger knows of a call.

@@ -8,6 +8,7 @@ mod fitting;
 mod hooking;
 mod judged;
 mod kept;
+mod made;
 mod resume;
 mod rounds;
 mod run;
@@ -37,6 +38,7 @@ use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
 use crate::tools::{ToolDescriptor, Tools};
 use desk::Desk;
+use made::Made;
 use run::Progress;
 use told::Telling;
 
@@ -95,6 +97,8 @@ pub struct Session {
     telling: Telling,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
+    /// What came of the present round, as long as no history has it.
+    made: Made,
 }
 
 /// How calls of a history become calls that policies see.
@@ -139,6 +143,7 @@ impl Session {
             tools: None,
             telling: Telling::default(),
             skill_tool: None,
+            made: Made::default(),
             unique_name,
             shared,
             name: None,
@@ -283,7 +288,7 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, .. } = self;
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, made, .. } = self;
         let tools = tools.as_ref().unwrap_or(&shared.tools).set();
         let execute = Execute {
             kernel: Kernel { tools, ..shared.kernel(layers) },
@@ -294,7 +299,7 @@ impl Session {
             run,
             observers: &shared.observers,
         };
-        Desk { shared, execute, state, conversation, recorded: *recorded, telling }
+        Desk { shared, execute, state, conversation, recorded: *recorded, telling, made }
     }
 
     fn layers(&self) -> Layers {

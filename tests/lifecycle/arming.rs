@@ -84,6 +84,43 @@ fn a_round_that_is_told_before_is_decided_as_a_whole() {
 }
 
 #[test]
+fn what_a_told_round_was_decided_to_be_stands_whatever_runs_before_it_is_made() {
+    let text = "policies:
+  - { id: unknown, match: { tool: pay, where: [ { not: { path: '$.session.labels[*]', eq: known } } ] }, approval: {} }
+  - { id: not-yet, match: { tool: drop, where: [ { not: { path: '$.session.labels[*]', eq: known } } ] }, deny: {} }
+  - { id: know, match: look, label: { add: [known] } }";
+    let parts = [part("c1", "look", json!({})), part("c2", "pay", json!({})), part("c3", "drop", json!({}))];
+    for (told, expected) in
+        [(true, ["executed", "suspended", "denied"]), (false, ["executed", "executed", "executed"])]
+    {
+        let (armed, _, clock) = armed(text);
+        if told {
+            clock.drive(armed.tell_round(&parts));
+        }
+        let kinds = parts.clone().map(|CallPart { id, name, input }| {
+            clock.drive(armed.call(&id, &name, input)).outcome.outcome.name()
+        });
+        assert_eq!(kinds, expected, "{told}");
+    }
+}
+
+/// The SDK stops at the first call of a told round; the others come to what they were decided to be.
+#[test]
+fn the_rest_of_a_told_round_is_made_when_the_sdk_stops() {
+    let (armed, counting, clock) = armed(RULES);
+    let mut history = user("look");
+    let calls = [part("c1", "look", json!({})), part("c2", "look", json!({ "q": "stop" }))];
+    let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
+    history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
+    clock.drive(armed.tell_round(&calls));
+    clock.drive(armed.call("c1", "look", json!({})));
+    let round = clock.drive(armed.suspend(&mut history)).unwrap();
+    let ends: Vec<_> = round.outcomes.iter().map(ended).collect();
+    assert_eq!(ends, [("halted", "session_halted"), ("halted", "halted")]);
+    assert_eq!(counting.count(), 0);
+}
+
+#[test]
 fn clones_are_one_session_and_calls_at_once_count_one_by_one() {
     let text = "policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]";
     let (armed, counting, clock) = armed(text);
