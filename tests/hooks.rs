@@ -83,6 +83,27 @@ fn each_hook_sees_the_arguments_as_the_one_before_left_them() {
     assert_eq!(tool.inputs(), [json!({ "n": 3 })]);
 }
 
+/// Of those that come before, the later one has the last word on the arguments, and the first word on what goes wrong.
+#[test]
+fn a_hook_of_one_tool_stands_beside_those_of_all_and_overrides_them_there() {
+    let clock = noon();
+    let failed = || (Duration::ZERO, Err(ToolError::new("down")));
+    let tool = Tool::scripted(&clock, [failed()]);
+    let hook = |name: &str, unit: &'static str| {
+        ToolHooks::new(name)
+            .before(move |_| Before::Edit(json!({ "unit": unit })))
+            .on_error(move |_, _| OnError::Recover(json!(unit)))
+    };
+    let engine = rules(NONE).clock(clock.clone());
+    let engine =
+        engine.middleware(hook("all", "celsius")).middleware(hook("one", "kelvin").for_tools(["lab"]));
+    let mut session = engine.build().session();
+    let outcomes = run(&clock, &mut session, &tool, &[call("lab", json!({})), call("weather", json!({}))]);
+    assert_eq!(tool.inputs(), [json!({ "unit": "kelvin" }), json!({ "unit": "celsius" })]);
+    let given: Vec<_> = outcomes.into_iter().map(|outcome| outcome.output.unwrap()).collect();
+    assert_eq!(given, [json!("kelvin"), json!("celsius")]);
+}
+
 #[test]
 fn metadata_reaches_rules_and_tool() {
     let tool = Tool::counting(&noon());

@@ -101,3 +101,23 @@ fn a_call_that_is_dropped_has_counted_and_holds_nothing() {
         .collect();
     assert_eq!(ends, ["executed", "executed", "denied"]);
 }
+
+/// Sessions, armed or not, can be held and driven by any thread.
+#[test]
+fn a_run_can_be_driven_from_any_thread() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    fn moved<T: Send>(_: &T) {}
+    let (clock, tool) = (noon(), Tool::counting(&noon()));
+    let engine = engine().clock(clock).build();
+    let (mut session, mut history) = (engine.session(), user("look"));
+    shared(&engine);
+    shared(&session);
+    moved(&session.execute(call("look", json!({})), &tool));
+    moved(&session.round(&mut history, &tool));
+    moved(&session.resume(&mut history, &tool));
+    let armed = session.arm(tool);
+    shared(&armed);
+    moved(&armed.call("c1", "look", json!({})));
+    moved(&armed.suspend(&mut history));
+    moved(&armed.clone().disarm());
+}
