@@ -20,7 +20,9 @@ use crate::lifecycle::{Config, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
 
-/// A session whose tools an SDK drives. Clones are the same session; calls that come at once wait for each other, for what ran before
+/// A session whose tools an SDK drives: for each round [`tell_round`](Self::tell_round) where the SDK knows all its calls before it makes
+/// them (otherwise each is decided by itself), [`call`](Self::call) for each call, and [`suspend`](Self::suspend) at its end. A call's
+/// future may be dropped; it is then `indeterminate` and not run again. Clones are the same session; calls that come at once wait for each other, for what ran before
 /// in a round counts for what comes after.
 pub struct Armed<E> {
     inner: Arc<Inner<E>>,

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use callgate::call::{Outcome, PolicyTrace, RunShadow, Verdict};
-use callgate::host::Observer;
+use callgate::host::{Observer, StoreError, StoreFuture};
 use callgate::lifecycle::{Chunk, Config, Usage};
 use callgate::{Engine, Session};
 use serde_json::json;
 
 use super::{finished, tool};
+use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, call, noon, rules};
 
 #[derive(Clone, Default)]
@@ -147,6 +148,27 @@ fn a_budget_in_shadow_is_one_over_all_runs_where_it_says_so() {
     turn(&mut second);
     let told = ["budget little Halt: budget_exceeded the budget `little` is used up: no tokens are left"];
     assert_eq!(watching.told(&second), told);
+}
+
+/// A store that does not answer.
+struct Down;
+
+impl Alteration for Down {
+    fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(std::future::ready(Err(StoreError("no answer".to_owned()))))
+    }
+}
+
+#[test]
+fn a_budget_in_shadow_of_which_nobody_knows_what_is_left_stops_nothing() {
+    let watching = Watching::default();
+    let text = "policies: [ { id: all, mode: shadow, budget: { iterations: 5, per: conversation } } ]";
+    let engine = rules(text).clock(noon()).observer(watching.clone());
+    let mut session = engine.store(Arc::new(Altered::by(Down))).build().session();
+    let base = session.begin(Config::default()).unwrap();
+    noon().drive(session.before_model(base)).unwrap();
+    let told = ["budget all Halt: store_unavailable what was used of `all` can't be known: no answer"];
+    assert_eq!(watching.told(&session), told);
 }
 
 #[test]
