@@ -255,7 +255,7 @@ impl Session {
             return Ok(());
         }
         let seen = self.shared.seen(&self.conversation(), history, before_round).await?;
-        self.state.unite(&seen);
+        self.state.go_on_from(&seen);
         self.has_seen = true;
         Ok(())
     }

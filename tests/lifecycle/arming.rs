@@ -109,15 +109,33 @@ fn what_a_told_round_was_decided_to_be_stands_whatever_runs_before_it_is_made() 
 fn the_rest_of_a_told_round_is_made_when_the_sdk_stops() {
     let (armed, counting, clock) = armed(RULES);
     let mut history = user("look");
-    let calls = [part("c1", "look", json!({})), part("c2", "look", json!({ "q": "stop" }))];
+    let calls = [
+        part("c1", "look", json!({})),
+        part("c2", "drop", json!({})),
+        part("c3", "look", json!({ "q": "stop" })),
+        part("c4", "look", json!({})),
+    ];
     let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
     history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
     clock.drive(armed.tell_round(&calls));
     clock.drive(armed.call("c1", "look", json!({})));
     let round = clock.drive(armed.suspend(&mut history)).unwrap();
     let ends: Vec<_> = round.outcomes.iter().map(ended).collect();
-    assert_eq!(ends, [("halted", "session_halted"), ("halted", "halted")]);
+    let halted = ("halted", "session_halted");
+    assert_eq!(ends, [halted, ("denied", "denied"), ("halted", "halted"), halted]);
     assert_eq!(counting.count(), 0);
+}
+
+/// A host that has nothing to resume: what was counted before its first history was seen stays counted.
+#[test]
+fn what_a_run_has_used_stays_used_when_its_history_is_seen_first() {
+    let (armed, counting, clock) = armed("policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]");
+    let mut history = user("look");
+    calling(&mut history, "c1", "look", json!({}));
+    clock.drive(armed.call("c1", "look", json!({})));
+    clock.drive(armed.suspend(&mut history)).unwrap();
+    let next = clock.drive(armed.call("c2", "look", json!({}))).outcome;
+    assert_eq!((ended(&next), counting.count()), (("denied", "budget_exceeded"), 1));
 }
 
 #[test]
