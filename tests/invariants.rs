@@ -3,6 +3,7 @@
 mod calls;
 mod composition;
 mod errors;
+mod examination;
 mod execution;
 mod limits;
 mod reloads;

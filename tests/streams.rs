@@ -184,7 +184,7 @@ fn filter_in(rules: &str, context: Value, session: &SessionState) -> StreamFilte
     let built = policy::build_texts([("rules.yaml", rules)]);
     let chains = built.chains.unwrap_or_else(|| panic!("{:?}", built.diagnostics));
     let layers: Layers = [Arc::new(chains)].into_iter().collect();
-    let kernel = Kernel { layers: &layers, tools: &ToolSet::default(), clock: &SystemClock };
+    let kernel = Kernel { layers: &layers, tools: &ToolSet::default(), clock: &SystemClock, listener: None };
     kernel.stream_filter(&context, session)
 }
 

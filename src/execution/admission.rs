@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use super::services::Services;
 use crate::call::{Reason, SessionState, Verdict, reason_code};
 use crate::host::{Allowance, StateStore, StoreError, Take, before, guarded};
-use crate::kernel::{Decision, Effect, Kernel, Layers, Pending, effect_of, is_used_up};
+use crate::kernel::{
+    Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, effect_of, is_used_up, tell,
+};
 use crate::middleware::{Counted, Limit, Measure, OnExceed, Rule};
 use crate::policy::{Mode, Policy};
 
@@ -167,8 +169,29 @@ impl Admission<'_> {
         }
     }
 
-    /// Takes of all these limits, or of none.
+    /// Takes of all these limits, or of none, and tells who listens.
     async fn take(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
+        let taken = self.take_unheard(claims).await;
+        let enough = |place: usize| match &taken {
+            Err(Problem::UsedUp(used_up)) => used_up.iter().all(|(used_up, _)| *used_up != place),
+            Ok(()) => true,
+            Err(Problem::Store(_)) => false,
+        };
+        for (place, claim) in claims.iter().enumerate() {
+            let Pending { policy: reference, measure } = &claim.pending;
+            let asked = LimitAsked {
+                policy: claim.policy,
+                layer: reference.layer(),
+                key: &measure.key,
+                cost: measure.cost,
+                enough: enough(place),
+            };
+            tell(self.kernel.listener, &Event::Limit(asked));
+        }
+        taken
+    }
+
+    async fn take_unheard(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
         // Asked once more: what was decided with a whole round has not seen what came before it in the round.
         let is_used_up = |claim: &Claim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
         let by_run: Vec<_> = (0..)

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use crate::approval::{Entry, LedgerError};
 use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{Observer, ToolExecutor, ToolStart};
-use crate::kernel::{Decision, Effect, Ended, Held, Kernel, PolicyRef};
+use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, PolicyRef, tell};
 use crate::lifecycle::{Middleware, RunContext};
 use admission::Taken;
 use nest::Nest;
@@ -77,6 +77,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
             self.claim(call, turn).await?;
         }
         if runs {
+            tell(self.kernel.listener, &Event::Executing(decision.call()));
             self.tell_start(&decision, state);
         }
         let mut outcome = match decision.effect() {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::hearing::{Said, Unasked};
 use super::settle::Settling;
 use super::shown::{Shown, WITHHELD, redaction};
 use super::trace::PolicyRef;
@@ -74,6 +75,9 @@ impl Settling<'_> {
             let mut entries = self.recorded(&shown, view);
             let (audited, by) = self.audit(&shown, view);
             entries.extend(audited);
+            if self.hearing.is_public() {
+                self.account_for_rest(view);
+            }
             (shown.input.clone().into_owned(), (code, message, error), approval, (entries, by))
         };
         for (reference, open) in audited {
@@ -99,6 +103,32 @@ impl Settling<'_> {
             revision: kernel.revision(),
             duration_us: micros_since(started),
         }
+    }
+
+    /// Tells who listens of the policies that had nothing to do in settle, and why.
+    fn account_for_rest(&self, view: CallView<'_>) {
+        use OutcomeKind::{Denied, Halted, Invalid, Recovered, Suspended};
+        let ran =
+            !matches!(self.kind, Denied | Invalid | Suspended) && (self.kind != Halted || self.attempts > 0);
+        for (reference, policy) in self.policies() {
+            // What may be shown of a call that does not run is decided by them all the same.
+            if let Kind::Redact(_) = policy.kind
+                && !self.hearing.has_heard(reference)
+            {
+                let truth = policy.matcher.eval(&view);
+                let verdict = (truth != Truth::No).then_some(Verdict::Rewrite);
+                self.hearing.asked((reference, policy), &view, Said::Truth(&truth), verdict);
+            }
+        }
+        let recovered = self.kind == Recovered;
+        self.hearing.rest(&self.subject, &view, |policy| {
+            Said::Unasked(match policy.kind {
+                _ if !ran => Unasked::NotRun,
+                Kind::Recover(_) if recovered => Unasked::RecoveredBefore,
+                Kind::Recover(_) => Unasked::NoError,
+                _ => Unasked::NoResult,
+            })
+        });
     }
 
     /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of its own.
@@ -180,6 +210,8 @@ impl Settling<'_> {
         for (reference, policy) in self.policies() {
             let Kind::Audit(audit) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&view);
+            let verdict = (truth != Truth::No).then_some(Verdict::Pass);
+            self.hearing.asked((reference, policy), &view, Said::Truth(&truth), verdict);
             if truth == Truth::No {
                 continue;
             }

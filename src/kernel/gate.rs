@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::Subject;
 use super::asked::Held;
 use super::decision::Effect;
+use super::hearing::{Said, Unasked};
 use super::limits::{self, Pending};
 use super::shown::Shown;
 use super::trace::{PolicyRef, Trace};
@@ -53,6 +54,7 @@ pub(super) fn run(
     trace: &mut Trace,
 ) -> Conclusion {
     let failed = failure.is_some();
+    let hearing = subject.hearing(Phase::Gate);
     let mut conclusion = Conclusion::start(failure);
     for (layer, (chains, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
@@ -62,47 +64,10 @@ pub(super) fn run(
                 continue;
             }
             let truth = policy.matcher.eval(&view);
-            // An `approval` that asks only for want of an answer stops the call, but vouches for nothing: it does not
-            // lift `unmatched`.
-            let certain = truth == Truth::Yes;
-            let why = match (truth, policy.kind.entry().polarity) {
-                (Truth::Yes, _) => None,
-                (Truth::Absent, Polarity::Restricting) => None,
-                (Truth::Undecided(why), Polarity::Restricting) => Some(why),
-                _ => continue,
-            };
             let reference = PolicyRef { layer, index };
-            if let Some(limit) = policy.kind.as_limit() {
-                let measured = limits::measure(reference, policy, limit, &view);
-                let holds = |measure: &Measure| {
-                    held.limits
-                        .iter()
-                        .any(|pending| pending.policy == reference && pending.measure == *measure)
-                };
-                if measured.as_ref().is_ok_and(holds) {
-                    trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
-                } else {
-                    conclusion.count(reference, policy, measured, view.session, trace, why.is_some());
-                }
-                continue;
-            }
-            if let Kind::Approval(_) = policy.kind
-                && policy.mode != Mode::Shadow
-                && held.has_yes(layer, Some(policy), view.input)
-            {
-                trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
-                conclusion.approved = true;
-                conclusion.permitted_by.get_or_insert(reference);
-                permitted |= certain;
-                continue;
-            }
-            let verdict = verdict(policy);
-            // What answers is found here, where it lifts `unmatched`, and acts in the tool's place.
-            let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
-            trace.note(reference, phase, verdict, why.is_some());
-            if policy.mode != Mode::Shadow {
-                permitted |= conclusion.hear(reference, policy, why) && certain;
-            }
+            let asked = conclusion.ask((reference, policy), &truth, &view, held, trace);
+            hearing.asked((reference, policy), &view, Said::Truth(&truth), asked.map(|(verdict, _)| verdict));
+            permitted |= asked.is_some_and(|(_, permits)| permits);
         }
         if !permitted && !failed {
             match chains.defaults().unmatched {
@@ -116,6 +81,10 @@ pub(super) fn run(
             }
         }
     }
+    hearing.rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
+        true => Said::Unasked(Unasked::InvalidArguments),
+        false => Said::LeftOut,
+    });
     conclusion
 }
 
@@ -157,7 +126,56 @@ impl Conclusion {
         }
     }
 
-    /// Takes in a limit. What it counts in the session is known; what it counts in the store is asked for later.
+    /// Takes in what a policy says whose matcher says this. Says so, too, and whether it lifts `defaults.unmatched`; nothing where
+    /// it takes no part.
+    fn ask(
+        &mut self,
+        (reference, policy): (PolicyRef, &Policy),
+        truth: &Truth,
+        view: &CallView<'_>,
+        held: Held<'_>,
+        trace: &mut Trace,
+    ) -> Option<(Verdict, bool)> {
+        // An `approval` that asks only for want of an answer stops the call, but vouches for nothing: it does not
+        // lift `unmatched`.
+        let certain = *truth == Truth::Yes;
+        let why = match (truth, policy.kind.entry().polarity) {
+            (Truth::Yes, _) => None,
+            (Truth::Absent, Polarity::Restricting) => None,
+            (Truth::Undecided(why), Polarity::Restricting) => Some(why.clone()),
+            _ => return None,
+        };
+        if let Some(limit) = policy.kind.as_limit() {
+            let measured = limits::measure(reference, policy, limit, view);
+            let holds = |measure: &Measure| {
+                held.limits.iter().any(|pending| pending.policy == reference && pending.measure == *measure)
+            };
+            if measured.as_ref().is_ok_and(holds) {
+                trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
+                return Some((Verdict::Pass, false));
+            }
+            let verdict = self.count(reference, policy, measured, view.session, trace, why.is_some())?;
+            return Some((verdict, false));
+        }
+        if let Kind::Approval(_) = policy.kind
+            && policy.mode != Mode::Shadow
+            && held.has_yes(reference.layer, Some(policy), view.input)
+        {
+            trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
+            self.approved = true;
+            self.permitted_by.get_or_insert(reference);
+            return Some((Verdict::Pass, certain));
+        }
+        let verdict = verdict(policy);
+        // What answers is found here, where it lifts `unmatched`, and acts in the tool's place.
+        let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
+        trace.note(reference, phase, verdict, why.is_some());
+        let enforced = policy.mode != Mode::Shadow;
+        let permits = enforced && self.hear(reference, policy, why) && certain;
+        Some((verdict, permits))
+    }
+
+    /// Takes in a limit, and says what it says. What it counts in the session is known; what it counts in the store is asked for later.
     fn count(
         &mut self,
         reference: PolicyRef,
@@ -166,8 +184,8 @@ impl Conclusion {
         session: &SessionState,
         trace: &mut Trace,
         open: bool,
-    ) {
-        let Some(limit) = policy.kind.as_limit() else { return };
+    ) -> Option<Verdict> {
+        let limit = policy.kind.as_limit()?;
         let enforced = policy.mode != Mode::Shadow;
         let (verdict, cause, measure) = match measured {
             Ok(measure) if limits::is_used_up(limit, &measure, session) => {
@@ -182,6 +200,7 @@ impl Conclusion {
             self.tighten(limits::effect(limit.on_exceed), cause);
         }
         self.limits.extend(measure.map(|measure| Pending { policy: reference, measure }));
+        Some(verdict)
     }
 
     /// It can't be decided whether a policy wraps the execution.

@@ -8,6 +8,7 @@ mod conclude;
 mod decision;
 mod ended;
 mod gate;
+mod hearing;
 mod limits;
 mod normalise;
 mod settle;
@@ -21,7 +22,10 @@ mod wrap;
 pub(crate) use asked::Held;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
+pub(crate) use hearing::tell;
+pub use hearing::{Asking, Change, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
+pub(crate) use stage::is_never_called;
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
 pub(crate) use wrap::Wrapper;
@@ -34,10 +38,11 @@ use std::time::Duration;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Outcome, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
+use hearing::Hearing;
 use shown::Shown;
 
 /// What decides calls: the layers, each of one revision, the known tools and the time.
@@ -49,6 +54,8 @@ pub struct Kernel<'k> {
     pub tools: &'k ToolSet,
     /// The time.
     pub clock: &'k dyn Clock,
+    /// Who hears of every asking, if anybody.
+    pub listener: Option<&'k dyn Listener>,
 }
 
 impl std::fmt::Debug for Kernel<'_> {
@@ -72,7 +79,9 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: Held<'_>,
     ) -> Decision<'c> {
-        guarded(call, || self.decide_unguarded(call, session, held))
+        let decision = guarded(call, || self.decide_unguarded(call, session, held));
+        tell(self.listener, &Event::Decided(&decision));
+        decision
     }
 
     fn decide_unguarded<'c>(
@@ -81,6 +90,7 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: Held<'_>,
     ) -> Decision<'c> {
+        tell(self.listener, &Event::Deciding(self.view(call, session)));
         if let Some(message) = session.halted() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }
@@ -91,10 +101,11 @@ impl<'k> Kernel<'k> {
         let view = CallView { input: &normalised.input, ..view };
         let mut conclusion = gate::run(&subject, view, normalised.failure, held, &mut trace);
         let mut wrappers = SmallVec::new();
+        let hearing = subject.hearing(Phase::Execute);
         let wraps = subject.chains.iter().any(|chain| !chain.execute.is_empty());
         if wraps && matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
             let mut wrapping = Trace::default();
-            let found = wrap::find(&subject, &view, &mut wrapping);
+            let found = wrap::find(&subject, &view, &mut wrapping, &hearing);
             if conclusion.effect == Effect::Run {
                 wrappers = found.inner;
                 trace.append(wrapping);
@@ -103,6 +114,7 @@ impl<'k> Kernel<'k> {
                 conclusion.undecided(reference, why);
             }
         }
+        hearing.rest(&subject, &view, |_| Said::Unasked(Unasked::NotRun));
         let reason = conclusion.reason(&subject, view);
         Decision {
             call: Cow::Borrowed(call),
@@ -182,7 +194,7 @@ impl<'k> Kernel<'k> {
     fn subject<'a>(&'a self, call: &'a ToolCall) -> Subject<'a> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
-        Subject { call, layers: self.layers, chains, tool: self.tools.get(call) }
+        Subject { call, layers: self.layers, chains, tool: self.tools.get(call), listener: self.listener }
     }
 
     /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
@@ -209,6 +221,16 @@ impl<'k> Kernel<'k> {
         }
     }
 
+    /// Hides in a value, as in the result of a call, all that policies hide.
+    pub(crate) fn hide_in(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
+        let reason = Self::failure();
+        let of = (call.id.as_str(), call.tool.as_str());
+        let mut outcome = Outcome::new(of, OutcomeKind::Executed, Value::Null, reason, String::new());
+        outcome.output = Some(value.take());
+        self.hide(call, &mut outcome, session);
+        *value = outcome.output.unwrap_or_default();
+    }
+
     /// The digest of the rules of all layers.
     pub fn revision(&self) -> String {
         self.layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+")
@@ -230,6 +252,7 @@ struct Subject<'a> {
     layers: &'a Layers,
     chains: SmallVec<[Arc<Chain>; 3]>,
     tool: Option<&'a Tool>,
+    listener: Option<&'a dyn Listener>,
 }
 
 impl<'a> Subject<'a> {
@@ -248,6 +271,11 @@ impl<'a> Subject<'a> {
                 .iter()
                 .filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))
         })
+    }
+
+    /// One phase, as it is told to who listens.
+    fn hearing(&self, phase: Phase) -> Hearing<'a> {
+        Hearing::of(self.listener, phase)
     }
 
     fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::Subject;
+use super::hearing::{Answer, Change, Said, Unasked};
 use super::trace::Trace;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::JsonType;
@@ -26,12 +27,14 @@ pub(super) fn run<'c>(
     view: CallView<'_>,
     trace: &mut Trace,
 ) -> Normalised<'c> {
+    let hearing = subject.hearing(Phase::Normalise);
     if !input.is_object() {
         let failure = Reason {
             policy: None,
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
             message: format!("arguments are a JSON object, these are {}", JsonType::of(input).with_article()),
         };
+        hearing.rest(subject, &view, |_| Said::Unasked(Unasked::NoObject));
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);
@@ -40,16 +43,23 @@ pub(super) fn run<'c>(
         let now = CallView { input: &input, ..view };
         let truth = policy.matcher.eval(&now);
         if truth == Truth::No {
+            hearing.asked((reference, policy), &now, Said::Truth(&truth), None);
             continue;
         }
         let open = matches!(truth, Truth::Undecided(_));
-        let (changed, problem) = act(subject, policy, truth, now);
+        let (changed, problem) = act(subject, policy, &truth, now);
         let verdict = match (&changed, &problem) {
             (_, Some(_)) => Verdict::Deny,
             (Some(_), None) => Verdict::Rewrite,
             (None, None) => Verdict::Pass,
         };
         trace.note(reference, Phase::Normalise, verdict, open);
+        let answer = Answer {
+            verdict: Some(verdict),
+            change: changed.as_ref().map(|after| Change { before: now.input, after }),
+            problem: problem.as_ref().map(|problem| problem.message.as_str()),
+        };
+        hearing.asked((reference, policy), &now, Said::Truth(&truth), answer);
         if policy.mode == Mode::Shadow {
             continue;
         }
@@ -58,6 +68,7 @@ pub(super) fn run<'c>(
         }
         failure = failure.or(problem);
     }
+    hearing.rest(subject, &CallView { input: &input, ..view }, |_| Said::LeftOut);
     Normalised { input, failure }
 }
 
@@ -66,7 +77,7 @@ pub(super) fn run<'c>(
 fn act(
     subject: &Subject<'_>,
     policy: &Policy,
-    truth: Truth,
+    truth: &Truth,
     view: CallView<'_>,
 ) -> (Option<Value>, Option<Reason>) {
     let fail = |code: &str, message: String| {

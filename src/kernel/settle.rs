@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::decision::{Decision, Effect};
 use super::ended::{Execution, Told};
+use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
 use super::shown::Shown;
 use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
@@ -15,7 +16,7 @@ use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
 use crate::matcher::Truth;
-use crate::middleware::{Kind, apply_steps};
+use crate::middleware::{Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 
 /// A call on its way to its outcome.
@@ -36,6 +37,7 @@ pub(super) struct Settling<'a> {
     pub(super) records: Vec<(PolicyRef, Map<String, Value>)>,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
+    pub(super) hearing: Hearing<'a>,
 }
 
 impl Kernel<'_> {
@@ -83,8 +85,11 @@ impl Kernel<'_> {
         if kind == OutcomeKind::Halted {
             session.halt(&reason.message);
         }
+        let call = decision.call.clone();
+        let subject = self.subject(&call);
         let settling = Settling {
-            subject: self.subject(&decision.call),
+            hearing: subject.hearing(Phase::Settle),
+            subject,
             trace: std::mem::take(&mut decision.trace),
             kind,
             output: None,
@@ -133,6 +138,7 @@ impl Kernel<'_> {
         let Told { kind, output, error, reason, dry, thrown } = ended.told(&subject, &decision);
         let failed = output.is_none() && kind != OutcomeKind::Halted;
         let mut settling = Settling {
+            hearing: subject.hearing(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
             kind,
@@ -174,11 +180,20 @@ impl<'a> Settling<'a> {
     fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
         for (reference, policy) in self.policies() {
             let Kind::Recover(recover) = &policy.kind else { continue };
-            if !recover.on.concern(error) || policy.matcher.eval(&self.view(input, session)) != Truth::Yes {
-                continue;
-            }
+            let asked = ErrorAsked { policy, layer: reference.layer, error };
+            tell(self.subject.listener, &Event::Error(asked));
             let invitations = session.invitations(&policy.id, &self.subject.call.tool);
-            if invitations >= recover.attempts {
+            let view = self.view(input, session);
+            let truth = recover.on.concern(error).then(|| policy.matcher.eval(&view));
+            let (said, acts) = match &truth {
+                None => (Said::Unasked(Unasked::OtherError), false),
+                Some(Truth::Yes) if invitations >= recover.attempts => {
+                    (Said::Unasked(Unasked::TriedEnough), false)
+                }
+                Some(truth) => (Said::Truth(truth), *truth == Truth::Yes),
+            };
+            self.hearing.asked((reference, policy), &view, said, acts.then_some(Verdict::Rewrite));
+            if !acts {
                 continue;
             }
             self.trace.note(reference, Phase::Settle, Verdict::Rewrite, false);
@@ -217,14 +232,22 @@ impl<'a> Settling<'a> {
             let view = self.view(input, session);
             let truth = policy.matcher.eval(&view);
             if matches!(truth, Truth::No | Truth::Absent) {
+                self.hearing.asked((reference, policy), &view, Said::Truth(&truth), None);
                 continue;
             }
             let open = matches!(truth, Truth::Undecided(_));
-            let changed = match truth {
+            let changed = match &truth {
                 Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
                 _ => apply_steps(&transform.output, &view, &mut output),
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
+            let before = view.output.filter(|_| changed == Ok(true));
+            let answer = Answer {
+                verdict: Some(verdict),
+                change: before.map(|before| Change { before, after: &output }),
+                problem: changed.as_ref().err().map(String::as_str),
+            };
+            self.hearing.asked((reference, policy), &view, Said::Truth(&truth), answer);
             self.trace.note(reference, Phase::Settle, verdict, open);
             match changed {
                 _ if policy.mode == Mode::Shadow => {}
@@ -240,6 +263,9 @@ impl<'a> Settling<'a> {
         for (reference, policy) in self.policies() {
             let Kind::Redact(redact) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&self.view(input, session));
+            if self.hearing.is_public() {
+                self.tell_redaction((reference, policy), redact, &truth, &self.view(input, session));
+            }
             if truth == Truth::No {
                 continue;
             }
@@ -259,6 +285,25 @@ impl<'a> Settling<'a> {
                 self.reason.code = redact.redactor.redact_text(&self.reason.code).into_owned();
             }
         }
+    }
+
+    /// Tells who listens of a redaction before it is made.
+    fn tell_redaction(
+        &self,
+        (reference, policy): (PolicyRef, &Policy),
+        redact: &Redact,
+        truth: &Truth,
+        view: &CallView<'_>,
+    ) {
+        let mut after = self.output.clone().filter(|_| redact.output && *truth != Truth::No);
+        let hidden = after.as_mut().is_some_and(|after| redact.redactor.redact_value(after).is_ok());
+        let change = self.output.as_ref().zip(after.as_ref()).filter(|_| hidden);
+        let answer = Answer {
+            verdict: (*truth != Truth::No).then_some(Verdict::Rewrite),
+            change: change.map(|(before, after)| Change { before, after }),
+            problem: None,
+        };
+        self.hearing.asked((reference, policy), view, Said::Truth(truth), answer);
     }
 
     /// The tool ran, but its result can't be given the form that a policy demands: it is not shown.
@@ -301,8 +346,16 @@ impl<'a> Settling<'a> {
             if !acts {
                 continue;
             }
-            let truth = policy.matcher.eval(&self.view(input, session));
-            if matches!(truth, Truth::No | Truth::Absent) {
+            let view = self.view(input, session);
+            let truth = policy.matcher.eval(&view);
+            let acts = !matches!(truth, Truth::No | Truth::Absent);
+            self.hearing.asked(
+                (reference, policy),
+                &view,
+                Said::Truth(&truth),
+                acts.then_some(Verdict::Pass),
+            );
+            if !acts {
                 continue;
             }
             let open = truth.is_open();

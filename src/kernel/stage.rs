@@ -23,8 +23,10 @@ impl<'k> Kernel<'k> {
                 let Some(policy) = chains.policy(*index) else { continue };
                 // A condition that panics is none that says no.
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                let reference = PolicyRef { layer, index: *index };
+                self.tell_of_run((reference, policy), view, says.as_ref().ok());
                 if says.map_or(true, |truth| truth != Truth::No) {
-                    concerned.push((PolicyRef { layer, index: *index }, policy));
+                    concerned.push((reference, policy));
                 }
             }
         }
@@ -126,7 +128,7 @@ fn run_as_call(context: &Value) -> ToolCall {
 }
 
 /// Whether every call of a tool is denied, whatever its arguments.
-fn is_never_called(chains: &Chains, server: &str, tool: &str) -> bool {
+pub(crate) fn is_never_called(chains: &Chains, server: &str, tool: &str) -> bool {
     let concerned = || {
         let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.concerns(server, tool))

@@ -11,7 +11,7 @@ use crate::policy::{Chains, Mode, Policy};
 pub type Layers = SmallVec<[Arc<Chains>; 3]>;
 
 /// A policy of one of the layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PolicyRef {
     pub(super) layer: u32,
     pub(super) index: u32,

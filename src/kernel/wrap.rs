@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Subject;
+use super::hearing::{Hearing, Said};
 use super::trace::{PolicyRef, Trace};
 use crate::authoring::Polarity;
 use crate::call::{CallView, Phase, Verdict};
@@ -27,29 +28,36 @@ pub(super) struct Wrappers {
 }
 
 /// Finds what wraps a call with these arguments.
-pub(super) fn find(subject: &Subject<'_>, view: &CallView<'_>, trace: &mut Trace) -> Wrappers {
+pub(super) fn find<'a>(
+    subject: &Subject<'a>,
+    view: &CallView<'a>,
+    trace: &mut Trace,
+    hearing: &Hearing<'_>,
+) -> Wrappers {
     let mut found = Wrappers { inner: SmallVec::new(), undecided: None };
     for (order, (reference, policy)) in (0u32..).zip(subject.policies(|chain| &chain.execute)) {
         let truth = policy.matcher.eval(view);
         let enforced = policy.mode != Mode::Shadow;
-        let (applies, open) = match (truth, policy.kind.entry().polarity) {
-            (Truth::Yes, _) | (Truth::Absent, Polarity::Restricting) => (true, false),
-            (Truth::Undecided(_), Polarity::Restricting) => (true, true),
-            (Truth::Undecided(why), Polarity::Forming) => {
-                trace.note(reference, Phase::Execute, Verdict::Deny, true);
-                if enforced {
-                    found.undecided.get_or_insert((reference, why));
-                }
-                continue;
+        let verdict = match (&truth, policy.kind.entry().polarity) {
+            (Truth::Yes, _) | (Truth::Absent | Truth::Undecided(_), Polarity::Restricting) => {
+                Some(Verdict::Pass)
             }
-            _ => (false, false),
+            (Truth::Undecided(_), Polarity::Forming) => Some(Verdict::Deny),
+            _ => None,
         };
-        if !applies {
-            continue;
-        }
-        trace.note(reference, Phase::Execute, Verdict::Pass, open);
-        if enforced {
-            found.inner.push(Wrapper { policy: reference, order });
+        hearing.asked((reference, policy), view, Said::Truth(&truth), verdict);
+        let Some(verdict) = verdict else { continue };
+        let why = match truth {
+            Truth::Undecided(why) => Some(why),
+            _ => None,
+        };
+        trace.note(reference, Phase::Execute, verdict, why.is_some());
+        match (enforced, verdict, why) {
+            (false, ..) => {}
+            (true, Verdict::Deny, Some(why)) => {
+                found.undecided.get_or_insert((reference, why));
+            }
+            _ => found.inner.push(Wrapper { policy: reference, order }),
         }
     }
     found

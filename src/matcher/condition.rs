@@ -4,13 +4,21 @@ use super::test::{self, Test};
 use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, ScriptProblem, Shape, head};
 use crate::call::CallView;
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
 use crate::script::Predicate;
 use crate::source::Node;
 
 /// A condition, compiled.
 #[derive(Debug)]
-pub enum Condition {
+pub struct Condition {
+    /// Where it stands.
+    pub(super) span: Span,
+    pub(super) form: Form,
+}
+
+/// What a condition is.
+#[derive(Debug)]
+pub(super) enum Form {
     /// All hold.
     All(Vec<Condition>),
     /// One holds.
@@ -20,7 +28,14 @@ pub enum Condition {
     /// One place passes its tests.
     Test(Box<Test>),
     /// A Rhai expression is true.
-    Expr(Box<Predicate>),
+    Expr(Box<Expr>),
+}
+
+/// An expression with its text.
+#[derive(Debug)]
+pub(super) struct Expr {
+    pub(super) text: String,
+    pub(super) predicate: Predicate,
 }
 
 /// The keys of one condition: a test of one place, or exactly one of `all`, `any`, `not`, `expr`.
@@ -69,7 +84,9 @@ impl Condition {
     /// Reads a list of conditions that must all hold, or a single one.
     pub fn read_all(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         match node.items() {
-            Some(_) => Self::read_list(node, reader).map(Self::All),
+            Some(_) => {
+                Self::read_list(node, reader).map(|all| Self { span: node.span, form: Form::All(all) })
+            }
             None => Self::read(node, reader),
         }
     }
@@ -124,46 +141,57 @@ impl Condition {
             );
             return None;
         }
-        match form.key.as_str() {
-            "all" => Self::read_list(&form.value, reader).map(Self::All),
-            "any" => Self::read_list(&form.value, reader).map(Self::Any),
-            "not" => Self::read(&form.value, reader).map(|inner| Self::Not(Box::new(inner))),
-            "expr" => read_predicate(&form.value, reader).map(|predicate| Self::Expr(Box::new(predicate))),
-            _ => Test::read(node, reader).map(|test| Self::Test(Box::new(test))),
-        }
+        let form = match form.key.as_str() {
+            "all" => Self::read_list(&form.value, reader).map(Form::All),
+            "any" => Self::read_list(&form.value, reader).map(Form::Any),
+            "not" => Self::read(&form.value, reader).map(|inner| Form::Not(Box::new(inner))),
+            "expr" => read_expr(&form.value, reader).map(|expr| Form::Expr(Box::new(expr))),
+            _ => Test::read(node, reader).map(|test| Form::Test(Box::new(test))),
+        };
+        Some(Self { span: node.span, form: form? })
     }
 
     /// What the condition says of a call.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
-        match self {
-            Self::All(conditions) => Truth::all(conditions.iter().map(|condition| condition.eval(view))),
-            Self::Any(conditions) => Truth::any(conditions.iter().map(|condition| condition.eval(view))),
-            Self::Not(condition) => !condition.eval(view),
-            Self::Test(test) => test.eval(view),
-            Self::Expr(predicate) => match predicate.eval(view) {
-                Ok(value) => value.into(),
-                Err(error) => Truth::Undecided(format!("`expr` failed: {}", error.message)),
-            },
+        match &self.form {
+            Form::All(conditions) => Truth::all(conditions.iter().map(|condition| condition.eval(view))),
+            Form::Any(conditions) => Truth::any(conditions.iter().map(|condition| condition.eval(view))),
+            Form::Not(condition) => !condition.eval(view),
+            Form::Test(test) => test.eval(view),
+            Form::Expr(expr) => expr.eval(view),
         }
     }
 
     /// The tests that must all hold for the condition to hold.
     pub fn required_tests(&self) -> impl Iterator<Item = &Test> {
-        let conditions = match self {
-            Self::All(conditions) => conditions.as_slice(),
-            single => std::slice::from_ref(single),
+        let conditions = match &self.form {
+            Form::All(conditions) => conditions.as_slice(),
+            _ => std::slice::from_ref(self),
         };
-        conditions.iter().filter_map(|condition| match condition {
-            Self::Test(test) => Some(&**test),
+        conditions.iter().filter_map(|condition| match &condition.form {
+            Form::Test(test) => Some(&**test),
             _ => None,
         })
     }
 }
 
-fn read_predicate(node: &Node, reader: &mut Reader<'_>) -> Option<Predicate> {
+impl Expr {
+    /// What the expression says of a call.
+    pub(super) fn eval(&self, view: &CallView<'_>) -> Truth {
+        match self.predicate.eval(view) {
+            Ok(value) => value.into(),
+            Err(error) => Truth::Undecided(format!("`expr` failed: {}", error.message)),
+        }
+    }
+}
+
+fn read_expr(node: &Node, reader: &mut Reader<'_>) -> Option<Expr> {
     let text = node.as_str()?;
     match Predicate::compile(text) {
-        Ok(predicate) => reader.check_roots(node, predicate.roots_read()).then_some(predicate),
+        Ok(predicate) => {
+            let fits = reader.check_roots(node, predicate.roots_read());
+            fits.then(|| Expr { text: text.to_owned(), predicate })
+        }
         Err(error) => {
             let example = "write something that is true or false of a call, as in `input.amount > 100 && tool != \"ping\"`";
             let ScriptProblem { range, message, help } =

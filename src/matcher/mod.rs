@@ -3,6 +3,8 @@
 mod compare;
 mod condition;
 mod domain;
+mod examine;
+mod examined;
 mod host;
 mod inside;
 mod name;
@@ -15,16 +17,20 @@ mod undecided;
 
 pub use condition::{CONDITION, Condition};
 pub use domain::{DomainPattern, address_domains, every_domain_matches};
+pub use examined::{
+    Asked, Compared, Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest, ExaminedValue,
+    Found,
+};
 pub use host::HostPattern;
 pub use inside::Directory;
 pub use pattern::NamePattern;
-pub use test::{ScalarKey, Test};
+pub use test::{Each, ScalarKey, Test};
 pub use truth::Truth;
 pub use undecided::Undecided;
 
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::CallView;
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};
 use crate::source::{Node, NodeValue};
 
 const PATTERN: Shape =
@@ -60,13 +66,16 @@ pub struct Matcher {
     pub servers: Vec<NamePattern>,
     /// What must hold, if anything.
     pub condition: Option<Condition>,
+    /// Where the patterns for tools, and those for servers, stand.
+    places: [Box<[Span]>; 2],
 }
 
 impl Matcher {
     /// Reads `match:`. Problems are reported to `reader`.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
         if !matches!(node.value, NodeValue::Mapping(_)) {
-            return Self { tools: NamePattern::read_many(node, reader), ..Self::default() };
+            let tools = NamePattern::read_many(node, reader);
+            return Self { tools, places: [pattern_places(Some(node)), Box::default()], ..Self::default() };
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
             reader.report(
@@ -78,7 +87,8 @@ impl Matcher {
             |key| node.get(key).map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
         let (tools, servers) = (patterns("tool"), patterns("server"));
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
-        Self { tools, servers, condition }
+        let places = ["tool", "server"].map(|key| pattern_places(node.get(key)));
+        Self { tools, servers, condition, places }
     }
 
     /// Reads the `match:` of a policy of this kind, which concerns a run and not its calls: it can only say `where`.
@@ -112,4 +122,10 @@ impl Matcher {
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         self.condition.as_ref().map_or(Truth::Yes, |condition| condition.eval(view))
     }
+}
+
+/// Where each of the patterns stands.
+fn pattern_places(node: Option<&Node>) -> Box<[Span]> {
+    let nodes = node.map(|node| node.items().unwrap_or(std::slice::from_ref(node)));
+    nodes.unwrap_or_default().iter().map(|node| node.span).collect()
 }

@@ -110,8 +110,8 @@ pub fn listed<'a>(
 /// Parsed patterns of one kind (directories, hosts, domains): from literals at load, from a path at each call.
 #[derive(Debug)]
 pub enum PatternSet<P> {
-    /// Written in the rules file.
-    Literals(Vec<P>),
+    /// Written in the rules file; with their texts.
+    Literals(Vec<P>, Vec<String>),
     /// Read from the call document.
     Path(Path),
 }
@@ -131,9 +131,11 @@ impl<P> PatternSet<P> {
         if !literal(node, reader) {
             return None;
         }
-        let mut patterns = Vec::new();
+        let (mut patterns, mut texts) = (Vec::new(), Vec::new());
         for item in node.items().unwrap_or(std::slice::from_ref(node)) {
-            match parse(item.as_str()?) {
+            let text = item.as_str()?;
+            texts.push(text.to_owned());
+            match parse(text) {
                 Ok(pattern) => patterns.push(pattern),
                 Err(problem) => reader.report(
                     Diagnostic::new(&INVALID_OPERAND, item.span, problem)
@@ -141,7 +143,7 @@ impl<P> PatternSet<P> {
                 ),
             }
         }
-        Some(Self::Literals(patterns))
+        Some(Self::Literals(patterns, texts))
     }
 
     /// Asks `test` of the patterns, or gives the truth of a test whose patterns are not there.
@@ -152,7 +154,7 @@ impl<P> PatternSet<P> {
         test: impl FnOnce(&[P]) -> Truth,
     ) -> Truth {
         let path = match self {
-            Self::Literals(patterns) => return test(patterns),
+            Self::Literals(patterns, _) => return test(patterns),
             Self::Path(path) => path,
         };
         let found = match nodes(path, view) {

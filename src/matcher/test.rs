@@ -7,7 +7,7 @@ use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
 use crate::authoring::{Field, Polarity, Reader, Shape, head};
 use crate::call::{CallView, Node, Root};
-use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER};
+use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{Decimal, JsonType};
 use crate::path::Path;
 use crate::source;
@@ -101,10 +101,33 @@ pub const ABSENT: Field = Field::optional(
 
 /// How the tests apply to several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Each {
+pub enum Each {
+    /// One of them passes.
     Any,
+    /// Every one passes.
     Every,
+    /// No one passes.
     None,
+}
+
+impl Each {
+    /// The word of the rules file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Every => "every",
+            Self::None => "none",
+        }
+    }
+
+    /// What the truths of the single values come to.
+    pub(super) fn of(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
+        match self {
+            Self::Any => Truth::any(truths),
+            Self::None => !Truth::any(truths),
+            Self::Every => Truth::all(truths),
+        }
+    }
 }
 
 /// The keys that ask something of the value.
@@ -143,11 +166,37 @@ enum Absence {
 /// A test, compiled. All operators must hold for a value.
 #[derive(Debug)]
 pub struct Test {
-    path: Path,
-    each: Each,
+    pub(super) path: Path,
+    pub(super) each: Each,
     absence: Absence,
-    exists: Option<bool>,
-    operators: Vec<Operator>,
+    pub(super) exists: Option<bool>,
+    pub(super) operators: Vec<Operator>,
+    pub(super) written: Box<Written>,
+}
+
+/// Where the parts of a test stand.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) path: Span,
+    pub(super) exists: Option<Span>,
+    /// For each operator its key, and where that and its operand stand.
+    pub(super) operators: Vec<(&'static str, Span)>,
+}
+
+impl Written {
+    fn of(test: &source::Node) -> Self {
+        let entries = || test.entries().unwrap_or_default().iter();
+        let whole = |entry: &source::Entry| Span { end: entry.value.span.end, ..entry.key_span };
+        let operators = entries().filter_map(|entry| {
+            let key = TESTS.iter().find(|test| test.name == entry.key && test.name != EXISTS.name)?;
+            Some((key.name, whole(entry)))
+        });
+        Self {
+            path: test.get(PATH.name).map_or(test.span, |path| path.span),
+            exists: entries().find(|entry| entry.key == EXISTS.name).map(whole),
+            operators: operators.collect(),
+        }
+    }
 }
 
 impl Test {
@@ -196,7 +245,8 @@ impl Test {
             (_, Some("match")) => Absence::Match,
             _ => Absence::NoMatch,
         };
-        Some(Self { path, each, absence, exists, operators: operators.into_iter().collect::<Option<_>>()? })
+        let operators = operators.into_iter().collect::<Option<_>>()?;
+        Some(Self { path, each, absence, exists, operators, written: Box::new(Written::of(node)) })
     }
 
     /// What the test says of a call.
@@ -217,16 +267,16 @@ impl Test {
                 (Absence::NoMatch, Each::Any | Each::Every) => Truth::No,
             };
         }
-        let truths = nodes.iter().map(|node| self.eval_node(*node, view));
-        match self.each {
-            Each::Any => Truth::any(truths),
-            Each::None => !Truth::any(truths),
-            Each::Every => Truth::all(truths),
-        }
+        self.each.of(nodes.iter().map(|node| self.eval_node(*node, view)))
     }
 
-    fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
-        Truth::all(self.operators.iter().map(|operator| match self.ask(operator, node, view) {
+    pub(super) fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        Truth::all(self.operators.iter().map(|operator| self.answer(operator, node, view)))
+    }
+
+    /// What one operator says of one value, for this test.
+    pub(super) fn answer(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        match self.ask(operator, node, view) {
             Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand is absence like that of the place itself.
             Truth::Absent => match self.absence {
@@ -235,7 +285,7 @@ impl Test {
                 Absence::NoMatch => Truth::No,
             },
             decided => decided,
-        }))
+        }
     }
 
     fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {

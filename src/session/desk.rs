@@ -14,7 +14,7 @@ use crate::call::{
 };
 use crate::execution::{Execute, Stopped, Turn};
 use crate::host::{StoreError, ToolExecutor, ToolSpan, guarded};
-use crate::kernel::{Decision, Effect, Ended, Kernel};
+use crate::kernel::{Decision, Effect, Ended, Event, Kernel, tell};
 use crate::middleware::{AtBound, Used};
 
 /// How long a call is waited for that someone else runs.
@@ -110,6 +110,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// Shows an outcome to the observers.
     pub(super) fn report(&self, session: Option<&str>, mut outcome: Outcome) -> Outcome {
         outcome.session = session.map(str::to_owned);
+        tell(self.execute.kernel.listener, &Event::Ended(&outcome));
         // What is only told again they have seen.
         if outcome.replayed || self.shared.observers.is_empty() {
             return outcome;

@@ -2,6 +2,7 @@
 
 mod answered;
 mod armed;
+mod concurrent;
 mod desk;
 mod ending;
 mod fitting;
@@ -18,6 +19,7 @@ mod streaming;
 mod told;
 
 pub use armed::{Armed, ArmedSession, Called};
+pub use concurrent::ConcurrentSession;
 pub use ending::Afterwork;
 pub use resume::{ResumeError, Round};
 pub use skills::SkillAmendment;
@@ -32,7 +34,7 @@ use serde_json::Value;
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{Execute, Services};
 use crate::host::{Clock, Observer, ToolExecutor};
-use crate::kernel::{Kernel, Layers};
+use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
@@ -56,7 +58,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        Kernel { layers, tools: self.tools.set(), clock: &*self.clock }
+        Kernel { layers, tools: self.tools.set(), clock: &*self.clock, listener: None }
     }
 
     /// Tells every observer. One that panics changes nothing.
@@ -92,13 +94,15 @@ pub struct Session {
     /// Where the run is between its beginning and its end.
     progress: Progress,
     /// The tools of the prompt and the call together with the engine's, where there are any.
-    tools: Option<Tools>,
+    tools: Option<Arc<Tools>>,
     /// How models are told of outcomes.
     telling: Telling,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
     /// What came of the present round, as long as no history has it.
     made: Made,
+    /// Who hears of every asking, if anybody.
+    listener: Option<Arc<dyn Listener>>,
 }
 
 /// How calls of a history become calls that policies see.
@@ -144,6 +148,7 @@ impl Session {
             telling: Telling::default(),
             skill_tool: None,
             made: Made::default(),
+            listener: None,
             unique_name,
             shared,
             name: None,
@@ -168,6 +173,13 @@ impl Session {
     #[must_use]
     pub fn with_layer(mut self, chains: Arc<Chains>) -> Self {
         self.lower_layers.push(chains);
+        self
+    }
+
+    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run.
+    #[must_use]
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
         self
     }
 
@@ -196,13 +208,13 @@ impl Session {
     }
 
     fn add_tools(&mut self, tools: impl IntoIterator<Item = ToolDescriptor>) {
-        let known = self.tools.as_ref().unwrap_or(&self.shared.tools);
-        self.tools = Some(known.with(tools));
+        let known = self.tools.as_deref().unwrap_or(&self.shared.tools);
+        self.tools = Some(Arc::new(known.with(tools)));
     }
 
     /// The engine's tools, the prompt's and the call's, merged.
     pub fn tools(&self) -> &[ToolDescriptor] {
-        self.tools.as_ref().unwrap_or(&self.shared.tools).descriptors()
+        self.tools.as_deref().unwrap_or(&self.shared.tools).descriptors()
     }
 
     /// Shapes results for the model: what it is given instead of the plain result, where the closure says something. Asked only about
@@ -288,10 +300,11 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, made, .. } = self;
-        let tools = tools.as_ref().unwrap_or(&shared.tools).set();
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, made, .. } =
+            self;
+        let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let execute = Execute {
-            kernel: Kernel { tools, ..shared.kernel(layers) },
+            kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
             services: &shared.services,
             executor,
             session: unique_name,
@@ -300,6 +313,11 @@ impl Session {
             observers: &shared.observers,
         };
         Desk { shared, execute, state, conversation, recorded: *recorded, telling, made }
+    }
+
+    /// What decides about the run.
+    fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
+        Kernel { listener: self.listener.as_deref(), ..self.shared.kernel(layers) }
     }
 
     fn layers(&self) -> Layers {

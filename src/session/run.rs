@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Session;
 use super::spending::{Spending, Taken, UsedUp, of_model};
 use crate::call::{Amount, Outcome, RunShadow, ToolCall};
-use crate::kernel::stage;
+use crate::kernel::{Kernel, stage};
 use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
 use crate::message::History;
 use crate::middleware::{AtBound, StreamFilter, StreamShadow, Used};
@@ -108,8 +108,9 @@ impl Session {
     pub(super) async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
-        let Self { shared, state, run, progress, .. } = self;
-        let spending = Spending { shared, kernel: shared.kernel(&layers), run, conversation: &conversation };
+        let Self { shared, state, run, progress, listener, .. } = self;
+        let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&layers) };
+        let spending = Spending { shared, kernel, run, conversation: &conversation };
         for usage in unpaid {
             spending.spend(state, of_model(&usage)).await;
         }
@@ -187,7 +188,7 @@ impl Session {
             }
         }
         let layers = self.layers();
-        let kernel = self.shared.kernel(&layers);
+        let kernel = self.kernel(&layers);
         let shadows = kernel.configure(&mut config, &self.run.context, &self.state, at_init);
         self.note_shadows(shadows);
         config
@@ -213,7 +214,7 @@ impl Session {
             return Err(Ending::Aborted { reason });
         }
         let layers = self.layers();
-        let (halted, shadows) = self.shared.kernel(&layers).halts_run(&self.run.context, &self.state);
+        let (halted, shadows) = self.kernel(&layers).halts_run(&self.run.context, &self.state);
         self.note_shadows(shadows);
         match halted {
             Some(reason) => {

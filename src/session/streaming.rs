@@ -46,9 +46,8 @@ impl Session {
     fn begin_stream(&mut self) {
         if self.progress.filter.is_none() {
             let layers = self.layers();
-            let kernel = self.shared.kernel(&layers);
-            self.progress.filter = Some(kernel.stream_filter(&self.run.context, &self.state));
-            self.progress.stream_shadows = kernel.stream_shadows(&self.run.context, &self.state);
+            let filters = self.kernel(&layers).stream_filters(&self.run.context, &self.state);
+            (self.progress.filter, self.progress.stream_shadows) = (Some(filters.0), filters.1);
         }
     }
 

@@ -1,0 +1,194 @@
+//! Examination: the full account of what a matcher says of a call, and why. It is for people who ask, not for deciding: it looks at
+//! every part, also where the answer is known already, and costs accordingly.
+
+use super::Matcher;
+use super::condition::{Condition, Form};
+use super::examined::{
+    Asked, Compared, Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest, ExaminedValue,
+    Found,
+};
+use super::operand::{self, Operand, OperandSet, PatternSet};
+use super::operator::Operator;
+use super::pattern::NamePattern;
+use super::test::{EXISTS, Each, Test};
+use super::truth::Truth;
+use crate::call::{CallView, Node};
+use crate::diagnostic::Span;
+use crate::path::{Nodes, Path};
+
+/// So many values of one place are kept, and the one that decided.
+const KEPT_VALUES: usize = 16;
+
+impl Matcher {
+    /// What each part of the matcher says of a call.
+    pub fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedMatcher<'a> {
+        let [tools, servers] = &self.places;
+        let server = view.call.server.as_deref().unwrap_or("");
+        ExaminedMatcher {
+            tools: patterns(&self.tools, tools, &view.call.tool),
+            servers: patterns(&self.servers, servers, server),
+            condition: self.condition.as_ref().map(|condition| condition.examine(view)),
+        }
+    }
+}
+
+fn patterns<'a>(patterns: &'a [NamePattern], places: &[Span], name: &str) -> Vec<ExaminedPattern<'a>> {
+    let places = places.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let examined = patterns.iter().zip(places).map(|(pattern, span)| ExaminedPattern {
+        text: pattern.text(),
+        span,
+        fits: pattern.matches(name),
+    });
+    examined.collect()
+}
+
+impl Condition {
+    /// What the condition and each part of it says of a call. Its truth is what [`eval`](Self::eval) says.
+    pub fn examine<'a>(&'a self, view: &CallView<'a>) -> Examined<'a> {
+        self.examine_where(view, true)
+    }
+
+    fn examine_where<'a>(&'a self, view: &CallView<'a>, reached: bool) -> Examined<'a> {
+        let (truth, form) = match &self.form {
+            Form::All(conditions) => {
+                let parts = examine_parts(conditions, view, reached, &Truth::No);
+                (Truth::all(truths(&parts)), ExaminedForm::All(parts))
+            }
+            Form::Any(conditions) => {
+                let parts = examine_parts(conditions, view, reached, &Truth::Yes);
+                (Truth::any(truths(&parts)), ExaminedForm::Any(parts))
+            }
+            Form::Not(condition) => {
+                let part = condition.examine_where(view, reached);
+                (!part.truth.clone(), ExaminedForm::Not(Box::new(part)))
+            }
+            Form::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
+            Form::Expr(expr) => (expr.eval(view), ExaminedForm::Expr(&expr.text)),
+        };
+        Examined { span: self.span, truth, reached, form }
+    }
+}
+
+/// Examines conditions of which one that says `decides` makes the rest irrelevant.
+fn examine_parts<'a>(
+    conditions: &'a [Condition],
+    view: &CallView<'a>,
+    mut reached: bool,
+    decides: &Truth,
+) -> Vec<Examined<'a>> {
+    let mut parts = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let part = condition.examine_where(view, reached);
+        reached &= part.truth != *decides;
+        parts.push(part);
+    }
+    parts
+}
+
+fn truths<'p>(parts: &'p [Examined<'_>]) -> impl Iterator<Item = Truth> + 'p {
+    parts.iter().map(|part| part.truth.clone())
+}
+
+impl Test {
+    /// What the place of the test holds, and what each operator says of it.
+    fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedTest<'a> {
+        let nodes = operand::nodes(&self.path, view);
+        let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
+        let exists = self.exists.map(|wanted| Asked {
+            key: EXISTS.name,
+            span: self.written.exists.unwrap_or(self.written.path),
+            operand: Compared::Bool(wanted),
+            operand_path: None,
+            truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
+        });
+        let asked = self.operators.iter().zip(&self.written.operators).map(|(operator, (key, span))| {
+            let (operand, path) = operator.compared(view);
+            let answers = || found.iter().map(|node| self.answer(operator, *node, view));
+            Asked {
+                key,
+                span: *span,
+                operand,
+                operand_path: path.map(|path| (path.text(), path.root())),
+                truth: (!found.is_empty()).then(|| self.each.of(answers())),
+            }
+        });
+        ExaminedTest {
+            path: self.path.text(),
+            root: self.path.root(),
+            path_span: self.written.path,
+            each: self.each,
+            operators: exists.into_iter().chain(asked).collect(),
+            found: match &nodes {
+                Err(Truth::Undecided(why)) => Found::Misfit(why.clone()),
+                Err(_) => Found::Absent,
+                Ok(nodes) if nodes.is_empty() => Found::Absent,
+                Ok(nodes) => Found::Values { first: self.first_values(nodes, view), count: nodes.len() },
+            },
+        }
+    }
+
+    fn first_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
+        let decides = if self.each == Each::Every { Truth::No } else { Truth::Yes };
+        let (mut kept, mut decided) = (Vec::new(), false);
+        for node in nodes {
+            let truth = self.eval_node(*node, view);
+            let is_first = kept.len() < KEPT_VALUES;
+            let deciding = !decided && truth == decides;
+            decided |= deciding;
+            if is_first || deciding {
+                let answers = self.operators.iter().map(|operator| self.answer(operator, *node, view));
+                kept.push(ExaminedValue { value: *node, truth, answers: answers.collect() });
+            }
+        }
+        kept
+    }
+}
+
+impl Operator {
+    /// What it compares with, and the path that this is read from.
+    fn compared<'a>(&'a self, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+        match self {
+            Self::Compare(_, operand) | Self::Contains(operand) => match operand {
+                Operand::Literal(value) => (Compared::One(Node::Json(value)), None),
+                Operand::Path(path) => (one(path, view), Some(path)),
+            },
+            Self::In { set: OperandSet::Literals(values), .. } => (Compared::Literals(values), None),
+            Self::In { set: OperandSet::Path { path, .. }, .. } => (several(path, view), Some(path)),
+            Self::StartsWith(texts) | Self::EndsWith(texts) => patterns_of(texts, view),
+            Self::Matches(regex) => (Compared::Text(regex.as_str()), None),
+            Self::Type(words) => (Compared::Texts(words), None),
+            Self::Length(bounds) => {
+                let bounds = bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
+                (Compared::Bounds(bounds.collect()), None)
+            }
+            Self::Inside { directories, .. } => patterns_of(directories, view),
+            Self::Host(patterns) => patterns_of(patterns, view),
+            Self::Domain(patterns) => patterns_of(patterns, view),
+        }
+    }
+}
+
+fn patterns_of<'a, P>(set: &'a PatternSet<P>, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+    match set {
+        PatternSet::Literals(_, texts) => (Compared::Texts(texts), None),
+        PatternSet::Path(path) => (several(path, view), Some(path)),
+    }
+}
+
+fn one<'a>(path: &Path, view: &CallView<'a>) -> Compared<'a> {
+    match operand::nodes(path, view) {
+        Ok(nodes) => nodes.first().map_or(Compared::Open(Truth::Absent), |node| Compared::One(*node)),
+        Err(open) => Compared::Open(open),
+    }
+}
+
+fn several<'a>(path: &Path, view: &CallView<'a>) -> Compared<'a> {
+    match operand::nodes(path, view) {
+        Ok(nodes) if nodes.is_empty() => Compared::Open(Truth::Absent),
+        Ok(nodes) if path.is_singular() => {
+            nodes.first().map_or(Compared::Open(Truth::Absent), |node| Compared::One(*node))
+        }
+        Ok(nodes) => Compared::Several(nodes),
+        Err(open) => Compared::Open(open),
+    }
+}

@@ -1,0 +1,191 @@
+//! Examination says what evaluation says; and who listens to a call hears of every policy, and changes nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use callgate::call::{CallView, Phase};
+use callgate::kernel::{Asking, Event, Listener, Said};
+use callgate::matcher::{Examined, ExaminedForm, Found, Truth};
+use callgate::policy::Chains;
+use callgate::{SessionState, ToolCall, engine};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use super::vocabulary::{EVERYTHING, call, engine as engine_of, policies, rules, unmatched};
+use super::{Witness, essence, execute};
+
+const FIELDS: [&str; 8] = ["amount", "to", "file", "url", "flag", "tags", "nested", "other"];
+
+/// A call of which fields may be missing, or of another type.
+fn any_call() -> impl Strategy<Value = ToolCall> {
+    let other = select(vec![json!(null), json!("3"), json!(3), json!([["b"], "b"]), json!({ "level": "x" })]);
+    let changes = vec((select(&FIELDS[..]), prop::option::of(other)), 0..4);
+    (call(), changes, any::<bool>()).prop_map(|(mut call, changes, anonymous)| {
+        let input = call.input.as_object_mut().unwrap();
+        for (field, value) in changes {
+            match value {
+                Some(value) => input.insert(field.to_owned(), value),
+                None => input.remove(field),
+            };
+        }
+        if anonymous {
+            call.context = Value::Null;
+        }
+        call
+    })
+}
+
+/// What is wrong with an examination by itself.
+fn contradictions(examined: &Examined<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    examined.each(&mut |part| {
+        let whole = match &part.form {
+            ExaminedForm::All(parts) => Truth::all(parts.iter().map(|part| part.truth.clone())),
+            ExaminedForm::Any(parts) => Truth::any(parts.iter().map(|part| part.truth.clone())),
+            ExaminedForm::Not(inner) => !inner.truth.clone(),
+            ExaminedForm::Test(test) => {
+                let kept = match &test.found {
+                    Found::Values { first, count } if first.len() == *count => first,
+                    Found::Values { .. } => return,
+                    Found::Absent | Found::Misfit(_) => return,
+                };
+                // `exists` alone has nothing to ask of a value.
+                if test.operators.iter().all(|asked| asked.key == "exists") {
+                    return;
+                }
+                let truths = || kept.iter().map(|value| value.truth.clone());
+                match test.each.name() {
+                    "any" => Truth::any(truths()),
+                    "every" => Truth::all(truths()),
+                    _ => !Truth::any(truths()),
+                }
+            }
+            ExaminedForm::Expr(_) => return,
+        };
+        if whole != part.truth {
+            found.push(format!("{part:?}"));
+        }
+    });
+    found
+}
+
+/// Counts who was heard of, and notes what does not fit.
+#[derive(Default)]
+struct Roll {
+    /// How often each policy was heard of, by decision, phase and place.
+    heard: Mutex<BTreeMap<(usize, &'static str, u32), usize>>,
+    decisions: Mutex<usize>,
+    ended: Mutex<Vec<String>>,
+    wrong: Mutex<Vec<String>>,
+}
+
+fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Normalise => "normalise",
+        Phase::Gate => "gate",
+        Phase::Execute => "execute",
+        Phase::Settle => "settle",
+    }
+}
+
+impl Roll {
+    fn note(&self, asking: &Asking<'_>) {
+        let decision = *self.decisions.lock().unwrap();
+        let phase = name(asking.phase.unwrap());
+        *self.heard.lock().unwrap().entry((decision, phase, asking.place)).or_default() += 1;
+        let examined = asking.examine();
+        let truth = examined.truth();
+        let fits = match asking.said {
+            Said::Truth(said) => *said == truth,
+            Said::LeftOut | Said::Elsewhere => truth == Truth::No,
+            Said::Unasked(_) => true,
+        };
+        let elsewhere = matches!(asking.said, Said::Elsewhere);
+        if !fits || elsewhere == (examined.fits_tool() && examined.fits_server()) {
+            self.wrong
+                .lock()
+                .unwrap()
+                .push(format!("{} {phase} {:?}: {truth:?}", asking.policy.id, asking.said));
+        }
+        if asking.verdict.is_some() && !asking.matches() {
+            self.wrong.lock().unwrap().push(format!("{} acts, and does not match", asking.policy.id));
+        }
+    }
+}
+
+impl Listener for Roll {
+    fn hear(&self, event: &Event<'_>) {
+        match event {
+            Event::Deciding(_) => *self.decisions.lock().unwrap() += 1,
+            Event::Asking(asking) => self.note(asking),
+            Event::Ended(outcome) => self.ended.lock().unwrap().push(outcome.id.clone()),
+            _ => {}
+        }
+    }
+}
+
+struct Panics;
+
+impl Listener for Panics {
+    fn hear(&self, _: &Event<'_>) {
+        std::panic::resume_unwind(Box::new("a listener's own mistake"));
+    }
+}
+
+fn acting(chains: &Chains, phase: Phase) -> usize {
+    chains.policies().iter().filter(|policy| policy.kind.acts_in(phase)).count()
+}
+
+proptest! {
+    #[test]
+    fn examination_says_what_evaluation_says(
+        absent in select(&["match", "no_match"][..]),
+        policies in policies(EVERYTHING),
+        calls in vec(any_call(), 1..6),
+    ) {
+        let chains = engine::load_text(&rules("allow", absent, &policies)).unwrap();
+        let session = SessionState::default();
+        for (policy, call) in chains.policies().iter().flat_map(|policy| calls.iter().map(move |call| (policy, call))) {
+            let view = CallView::new(call, &session);
+            let Some(condition) = &policy.matcher.condition else { continue };
+            let examined = condition.examine(&view);
+            prop_assert_eq!(&examined.truth, &condition.eval(&view));
+            prop_assert_eq!(contradictions(&examined), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn who_listens_hears_of_every_policy_and_changes_nothing(
+        unmatched in unmatched(),
+        policies in policies(EVERYTHING),
+        calls in vec(any_call(), 1..4),
+    ) {
+        let text = rules(unmatched, "no_match", &policies);
+        let chains = engine::load_text(&text).unwrap();
+        let roll = Arc::new(Roll::default());
+        let mut unheard = engine_of(&text).session();
+        let mut heard = engine_of(&text).session().heard_by(roll.clone());
+        let mut panicking = engine_of(&text).session().heard_by(Arc::new(Panics));
+        for call in &calls {
+            let outcome = execute(&mut unheard, call.clone(), &Witness::default());
+            let same = execute(&mut heard, call.clone(), &Witness::default());
+            prop_assert_eq!(essence(&outcome), essence(&same));
+            prop_assert_eq!(&outcome.policies, &same.policies);
+            prop_assert_eq!(essence(&outcome), essence(&execute(&mut panicking, call.clone(), &Witness::default())));
+        }
+        prop_assert_eq!(roll.wrong.lock().unwrap().clone(), Vec::<String>::new());
+        prop_assert_eq!(roll.ended.lock().unwrap().len(), calls.len());
+        let heard = roll.heard.lock().unwrap();
+        prop_assert!(heard.values().all(|times| *times == 1), "{heard:?}");
+        // A halted session asks nobody. Settle comes once a call, to the last decision on it.
+        let first: Vec<_> = heard.keys().filter(|(decision, ..)| *decision == 1).collect();
+        for phase in [Phase::Normalise, Phase::Gate, Phase::Execute] {
+            let of_phase = first.iter().filter(|(_, of, _)| *of == name(phase)).count();
+            prop_assert_eq!(of_phase, acting(&chains, phase), "{}", name(phase));
+        }
+        let settled = heard.keys().filter(|(_, of, _)| *of == "settle").count();
+        prop_assert_eq!(settled, calls.len() * acting(&chains, Phase::Settle));
+    }
+}
