@@ -1,6 +1,8 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
 #[cfg(test)]
+mod adapters;
+#[cfg(test)]
 mod altered_stores;
 #[cfg(test)]
 mod approvals;
