@@ -15,6 +15,8 @@ mod broken_rules;
 #[cfg(test)]
 mod broken_yaml;
 #[cfg(test)]
+mod bundles;
+#[cfg(test)]
 mod caching;
 #[cfg(test)]
 mod cards;
@@ -32,6 +34,8 @@ mod detect;
 mod dialects;
 #[cfg(test)]
 mod drawn_files;
+#[cfg(test)]
+mod editors;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
@@ -60,6 +64,10 @@ mod limits;
 mod lint_claims;
 #[cfg(test)]
 mod lints;
+#[cfg(test)]
+mod mutants;
+#[cfg(test)]
+mod packages;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
