@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use crate::call::{SessionState, ToolCall};
 use crate::execution::{AcceptsAnswer, Services};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
-use crate::kernel::{Decision, Layers};
+use crate::kernel::{Decision, Layers, Listener};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
@@ -114,6 +114,7 @@ impl Engine {
             keys: None,
             accepts_answer: None,
             hooks: Vec::new(),
+            listener: None,
         }
     }
 
@@ -145,6 +146,7 @@ pub struct EngineBuilder {
     keys: Option<Keys>,
     accepts_answer: Option<Box<AcceptsAnswer>>,
     hooks: Vec<Arc<dyn Middleware>>,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -216,14 +218,21 @@ impl EngineBuilder {
         self
     }
 
+    /// Lets someone hear of every asking of a policy, in all sessions.
+    #[must_use]
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks } = self;
+        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
-        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks };
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks, listener };
         Engine { shared: Arc::new(shared), story }
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) services: Services,
     /// The host's own code for every session.
     pub(crate) hooks: Vec<Arc<dyn Middleware>>,
+    /// Who hears of every asking in every session, if anybody.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
 impl Shared {
@@ -139,7 +141,7 @@ impl Session {
             tools: None,
             telling: Telling::default(),
             skill_tool: None,
-            listener: None,
+            listener: shared.listener.clone(),
             unique_name,
             shared,
             name: None,
@@ -167,7 +169,7 @@ impl Session {
         self
     }
 
-    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run.
+    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run, instead of who hears the engine's.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
