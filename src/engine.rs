@@ -11,9 +11,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::call::{SessionState, ToolCall};
+use crate::diagnostic::SourceMap;
 use crate::execution::{AcceptsAnswer, Services};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
-use crate::kernel::{Decision, Layers, Listener};
+use crate::explain::{Explainer, Explanation};
+use crate::kernel::{Decision, Kernel, Layers, Listener};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
@@ -127,6 +129,21 @@ impl Engine {
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let layers = Layers::from_iter([self.shared.bundle.load_full()]);
         self.shared.kernel(&layers).decide(call, session)
+    }
+
+    /// What is to become of a call, as [`decide`](Self::decide) says, and why in full: every policy, whether it matched and by which test.
+    /// `sources`: the files of the bundle, so that places can be named. Nothing only if Callgate itself fails on it.
+    pub fn explain(
+        &self,
+        call: &ToolCall,
+        session: &SessionState,
+        sources: &SourceMap,
+    ) -> Option<Explanation> {
+        let layers = Layers::from_iter([self.shared.bundle.load_full()]);
+        let explainer = Explainer::new(sources);
+        let kernel = Kernel { listener: Some(&explainer), ..self.shared.kernel(&layers) };
+        kernel.decide(call, session);
+        explainer.decided()
     }
 
     /// The digest of the rules that decide now.

@@ -5,6 +5,7 @@
 mod approvals;
 mod check;
 mod exit;
+mod explain;
 mod files;
 mod init;
 mod mend;
@@ -45,6 +46,7 @@ enum Command {
     Check(check::Check),
     Test(test::Test),
     Run(run::Run),
+    Explain(explain::Explain),
     Approvals(approvals::Approvals),
     Schema(schema::Schema),
     Init(init::Init),
@@ -75,6 +77,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::check(&arguments, &mut output),
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
+        Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),

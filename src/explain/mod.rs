@@ -13,7 +13,7 @@
 //! )]);
 //! let engine = Engine::new(built.chains.take().expect("the rules are valid").into());
 //! let call = ToolCall::new("c1", "refund", json!({ "amount": 50 }));
-//! let explanation = engine.explain(&call, &SessionState::default(), &built.sources);
+//! let explanation = engine.explain(&call, &SessionState::default(), &built.sources).expect("it was decided");
 //! let why_not = explanation.why_not("large").expect("there is such a policy");
 //! assert_eq!(why_not.words, "`$.input.amount` is 50, not `gt: 100`");
 //! ```

@@ -74,6 +74,12 @@ fn saying(test: &Test, truth: TruthWord) -> String {
 
 fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthWord) -> String {
     let value = value(&found.value);
+    let absent = |operator: &&Operator| operator.operand_path.is_some() && operator.operand.is_null();
+    if let Some(Operator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
+        && truth == TruthWord::No
+    {
+        return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
+    }
     // `each: none` turns what the operators say.
     let holds = (truth == TruthWord::Yes) != (test.each == "none");
     match holds {
@@ -190,7 +196,7 @@ fn did(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>, attempts: Op
             "permits, and would have answered".to_owned()
         }
         ("respond", _) => "answers in the tool's place".to_owned(),
-        ("rate_limit" | "concurrency", verdict) => of_limit(step, verdict),
+        ("rate_limit" | "concurrency", verdict) => of_limit(step, verdict, outcome),
         ("cache", Verdict::Answer) => "answers with what it keeps".to_owned(),
         ("cache", _) if outcome.is_some() && runs => "had nothing for this call".to_owned(),
         ("cache", _) => "would be looked into".to_owned(),
@@ -218,14 +224,15 @@ fn did(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>, attempts: Op
     }
 }
 
-fn of_limit(step: &Step, verdict: Verdict) -> String {
+fn of_limit(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>) -> String {
     let Some(limit) = &step.limit else {
         return match verdict {
-            Verdict::Pass => "takes nothing: the call is stopped anyway, or was only decided".to_owned(),
+            Verdict::Pass if outcome.is_none() => "would be asked for what is left".to_owned(),
+            Verdict::Pass => "takes nothing, for the call does not run".to_owned(),
             _ => "refuses: too little is left, or it can't be known for whom to count".to_owned(),
         };
     };
-    let left = limit.left.as_ref().map(|left| format!(", {left} left")).unwrap_or_default();
+    let left = limit.left.as_ref().map(|left| format!(", {} left", in_short(left))).unwrap_or_default();
     match limit.enough {
         true => format!("takes {} of `{}`{left}", limit.cost, limit.limit),
         false => {
@@ -233,6 +240,18 @@ fn of_limit(step: &Step, verdict: Verdict) -> String {
             let again = again.map(|after| format!("; again in {after}")).unwrap_or_default();
             format!("refuses: {} is wanted of `{}`{left}{again}", limit.cost, limit.limit)
         }
+    }
+}
+
+/// What flows back with time has more digits than anyone reads; it is never more than there is.
+fn in_short(left: &Value) -> String {
+    let text = left.to_string();
+    match text.split_once('.') {
+        Some((whole, rest)) => match rest.get(..2) {
+            Some("00") | None => whole.to_owned(),
+            Some(rest) => format!("{whole}.{rest}"),
+        },
+        None => text,
     }
 }
 

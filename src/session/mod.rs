@@ -27,7 +27,9 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use crate::call::{Outcome, SessionState, ToolCall};
+use crate::diagnostic::SourceMap;
 use crate::execution::{Execute, Services};
+use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
@@ -284,6 +286,21 @@ impl Session {
         let turn = desk.prepare(call, occurrence, &seen).await;
         let outcome = desk.put_through(&turn, false, started).await;
         desk.report(name.as_deref(), outcome)
+    }
+
+    /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the bundle, so that places can
+    /// be named. Whoever else hears the session does not hear of this call. No explanation only if Callgate itself fails on it.
+    pub async fn explain(
+        &mut self,
+        call: ToolCall,
+        executor: &impl ToolExecutor,
+        sources: &SourceMap,
+    ) -> (Outcome, Option<Explanation>) {
+        let explainer = Arc::new(Explainer::new(sources));
+        let before = self.listener.replace(explainer.clone());
+        let outcome = self.execute(call, executor).await;
+        self.listener = before;
+        (outcome, explainer.take().pop())
     }
 
     /// What brings calls to their outcomes.
