@@ -2,6 +2,7 @@
 
 mod approvals;
 mod check;
+mod explain;
 mod run;
 mod schema;
 mod state;

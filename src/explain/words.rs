@@ -201,6 +201,7 @@ fn did(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>, attempts: Op
         ("cache", _) if outcome.is_some() && runs => "had nothing for this call".to_owned(),
         ("cache", _) => "would be looked into".to_owned(),
         ("around", Verdict::Deny) => "stops the call".to_owned(),
+        ("around", _) if !runs => "its script would wrap the execution".to_owned(),
         ("around", _) => "its script wraps the execution".to_owned(),
         ("retry", _) => match attempts {
             Some(attempts) => format!("the tool was called {attempts} times"),
@@ -208,7 +209,7 @@ fn did(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>, attempts: Op
         },
         ("timeout", Verdict::Deny) => "gave the tool up".to_owned(),
         ("timeout", _) if outcome.is_some() && runs => "the tool came back in time".to_owned(),
-        ("timeout", _) => "bounds the time of the tool".to_owned(),
+        ("timeout", _) => "would bound the time of the tool".to_owned(),
         ("recover", _) => "turns the error into a message for the model".to_owned(),
         ("redact", _) if step.changes.is_empty() => "hides what it finds".to_owned(),
         ("redact", _) => format!("hides something in {places}"),

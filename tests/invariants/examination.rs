@@ -147,7 +147,7 @@ fn acting(chains: &Chains, phase: Phase) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn examination_says_what_evaluation_says(
