@@ -13,8 +13,8 @@ use arc_swap::ArcSwap;
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
 use crate::execution::{AcceptsAnswer, Services};
-use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::explain::{Explainer, Explanation};
+use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Kernel, Layers, Listener};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
@@ -244,12 +244,14 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } = self;
+        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } =
+            self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
-        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks, listener };
+        let shared =
+            Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks, listener };
         Engine { shared: Arc::new(shared), story }
     }
 }

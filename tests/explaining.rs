@@ -8,7 +8,9 @@ use callgate::call::{CallRecord, Recorded};
 use callgate::diagnostic::SourceMap;
 use callgate::explain::{Because, Explanation, Heard, render};
 use callgate::host::ManualClock;
-use callgate::{Engine, Outcome, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, policy};
+use callgate::{
+    Engine, Outcome, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, policy,
+};
 use serde_json::{Value, json};
 
 use crate::playback::project;
@@ -91,7 +93,9 @@ fn each_case_is_told_as_it_is() {
             }
             insta::assert_snapshot!(name, told);
             let document = render::json(&explanation).unwrap();
-            found.borrow_mut().extend(misfits(&document).into_iter().map(|misfit| format!("{name}: {misfit}")));
+            found
+                .borrow_mut()
+                .extend(misfits(&document).into_iter().map(|misfit| format!("{name}: {misfit}")));
             if file.get("json").is_some() {
                 insta::assert_snapshot!(format!("{name}.json"), document);
             }
@@ -105,7 +109,8 @@ fn each_case_is_told_as_it_is() {
 
 #[test]
 fn the_schema_refuses_what_no_explanation_is() {
-    let Explained { explanation, .. } = explain("policies: [{ id: a, match: t, deny: {} }]", &[json!({ "tool": "t", "input": {} })]);
+    let Explained { explanation, .. } =
+        explain("policies: [{ id: a, match: t, deny: {} }]", &[json!({ "tool": "t", "input": {} })]);
     let whole = serde_json::to_value(&explanation).unwrap();
     assert_eq!(misfits(&whole.to_string()), Vec::<String>::new());
     for (member, value) in
@@ -187,4 +192,21 @@ fn the_page_shows_what_is_printed() {
         }
     }
     assert!(commands >= 3, "the commands of the page were not found");
+}
+
+#[cfg(feature = "file-store")]
+#[test]
+fn a_store_that_does_not_say_what_is_left_is_told_of_without_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = callgate::state::FileStore::open(&directory.path().join("state.db")).unwrap();
+    let chains = engine::load_text("policies: [{ id: few, match: pay, rate_limit: { limit: 2, per: 1h } }]").unwrap();
+    let engine = Engine::builder(chains).store(Arc::new(store)).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let call = ToolCall::new("c1", "pay", json!({}));
+    let mut session = engine.session();
+    let (_, explanation) = runtime.block_on(session.explain(call, &Recording(None), &SourceMap::default()));
+    let explanation = explanation.unwrap();
+    let step = explanation.steps_of("few").next().unwrap();
+    assert_eq!(step.words, "takes 1 of `2 per 1h`");
+    assert!(step.limit.as_ref().unwrap().left.is_none());
 }

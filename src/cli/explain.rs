@@ -136,7 +136,9 @@ fn read_calls(path: &Path, context: &Map<String, Value>) -> Result<Vec<CallRecor
         }
         Some(Ok(_)) => {
             let record = record(whole.unwrap_or_default(), 1, context);
-            return record.map(|record| vec![record]).map_err(|problem| Stop::trouble(format!("{name}: {problem}")));
+            return record
+                .map(|record| vec![record])
+                .map_err(|problem| Stop::trouble(format!("{name}: {problem}")));
         }
         Some(Err(_)) | None => {}
     }
@@ -150,7 +152,12 @@ fn read_calls(path: &Path, context: &Map<String, Value>) -> Result<Vec<CallRecor
                 // A document over several lines is wrong where it is wrong as a whole.
                 return Err(Stop::trouble(match (&document, records.is_empty()) {
                     (Some(Err(error)), true) if error.line() > line_of_first(&bytes) => {
-                        format!("{name}:{}:{}: not JSON: {}", error.line(), error.column(), json_problem(error))
+                        format!(
+                            "{name}:{}:{}: not JSON: {}",
+                            error.line(),
+                            error.column(),
+                            json_problem(error)
+                        )
                     }
                     _ => format!("{name}:{number}: {problem}"),
                 }));
@@ -165,7 +172,8 @@ fn read_calls(path: &Path, context: &Map<String, Value>) -> Result<Vec<CallRecor
 
 /// The first line that is not blank.
 fn line_of_first(bytes: &[u8]) -> usize {
-    let blank = bytes.split(|byte| *byte == b'\n').take_while(|line| line.iter().all(u8::is_ascii_whitespace));
+    let blank =
+        bytes.split(|byte| *byte == b'\n').take_while(|line| line.iter().all(u8::is_ascii_whitespace));
     blank.count() + 1
 }
 
@@ -196,10 +204,9 @@ fn up_to(
     };
     let mut end = place + 1;
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
-        let of_session = records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
-        let same = |record: &CallRecord| {
-            matches!((&record.round, &target.round), (Some(round), Some(other)) if json::equal(round, other))
-        };
+        let of_session =
+            records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
+        let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if json::equal(round, other));
         let round = of_session.take_while(|(_, record)| same(record));
         end = round.last().map_or(end, |(last, _)| last + 1);
     }

@@ -5,11 +5,11 @@ use serde_json::{Number, Value};
 use super::explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
 use super::step::{Heard, LimitTaken, Step};
 use super::veil::{self, Veil};
-use super::words;
+use super::words::{self, Ended};
 use crate::call::{Amount, Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, Verdict, reason_code};
 use crate::diagnostic::SourceMap;
 use crate::kernel::{Asking, Deciding, Decision, Effect, Layers, LimitAsked, Unasked};
-use crate::middleware::{Kind, Redact};
+use crate::middleware::{Counted, Kind, Redact};
 use crate::policy::{Mode, Unmatched};
 
 /// A call on its way.
@@ -26,9 +26,21 @@ pub(super) struct Draft {
     again: usize,
     /// What was asked in settle, and of the run.
     later: Vec<Step>,
-    limits: Vec<(usize, u32, String, LimitTaken)>,
+    limits: Vec<Asked>,
     /// The redactions that were made in the end.
     redactions: Vec<(u32, u32)>,
+}
+
+/// What was asked of a limit.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// By which decision on the call.
+    decision: usize,
+    layer: u32,
+    policy: String,
+    /// It is taken of together with others, or not at all.
+    binds: bool,
+    taken: LimitTaken,
 }
 
 /// One decision.
@@ -129,11 +141,19 @@ impl Draft {
             limit: limit.words.clone(),
             cost: number(asked.cost),
             enough: asked.enough,
+            taken: asked.enough,
             left: asked.left.map(number),
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
         };
         let decision = self.decisions.len().saturating_sub(1);
-        self.limits.push((decision, asked.layer, asked.policy.id.clone(), taken));
+        let asked = Asked {
+            decision,
+            layer: asked.layer,
+            policy: asked.policy.id.clone(),
+            binds: limit.counted == Counted::Executions && asked.policy.mode != Mode::Shadow,
+            taken,
+        };
+        self.limits.push(asked);
     }
 
     /// The explanation. Without an outcome, of what was decided.
@@ -146,14 +166,8 @@ impl Draft {
             return None;
         }
         let redactions = self.redactions.clone();
-        for (decision, layer, policy, taken) in std::mem::take(&mut self.limits) {
-            // A call of a round waits to take of limits until its turn, after others were decided.
-            let decided = self.decisions.get_mut(decision);
-            let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
-            if let Some(step) = steps.find(|step| step.layer == layer && step.policy == policy) {
-                step.limit = Some(taken);
-            }
-        }
+        self.apply_limits();
+        let executed = self.again != usize::MAX;
         let again = self.decisions.split_off(self.again.min(self.decisions.len()));
         let main = strictest(self.decisions)?;
         let kind = outcome.map(|outcome| outcome.outcome);
@@ -186,8 +200,21 @@ impl Draft {
         }
         explanation.mark_decisive();
         explanation.hide(&redactions, &self.layers);
-        explanation.tell();
+        explanation.tell(executed);
         Some(explanation)
+    }
+
+    fn apply_limits(&mut self) {
+        let limits = std::mem::take(&mut self.limits);
+        for Asked { decision, layer, policy, binds, mut taken } in limits.iter().map(Asked::clone) {
+            let refused = |other: &Asked| other.decision == decision && other.binds && !other.taken.enough;
+            taken.taken &= !(binds && limits.iter().any(refused));
+            let decided = self.decisions.get_mut(decision);
+            let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
+            if let Some(step) = steps.find(|step| step.layer == layer && step.policy == policy) {
+                step.limit = Some(taken);
+            }
+        }
     }
 }
 
@@ -223,7 +250,8 @@ impl Explanation {
     fn amend(&mut self, outcome: &Outcome) {
         for step in self.steps.iter_mut().filter(|step| step.verdict.is_some()) {
             let phase = if step.kind == "respond" { Some(Phase::Execute) } else { step.phase };
-            let known = outcome.policies.iter().find(|known| known.id == step.policy && Some(known.phase) == phase);
+            let known =
+                outcome.policies.iter().find(|known| known.id == step.policy && Some(known.phase) == phase);
             if let Some(known) = known {
                 step.verdict = Some(known.verdict);
             }
@@ -235,8 +263,13 @@ impl Explanation {
         let Some(policy) = &self.reason.policy else { return };
         let of_policy = |step: &Step| step.policy == *policy && !step.shadow;
         let says = |step: &Step| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
-        let place = self.steps.iter().position(says).or_else(|| self.steps.iter().position(of_policy));
-        if let Some(step) = place.and_then(|place| self.steps.get_mut(place)) {
+        let acts = |step: &Step| of_policy(step) && step.verdict.is_some();
+        let kinds: [&dyn Fn(&Step) -> bool; 3] = [&says, &acts, &of_policy];
+        // A script may have made the call that was stopped.
+        let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
+        let mut steps: Vec<&mut Step> = self.steps.iter_mut().chain(again).collect();
+        let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
+        if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
             step.decisive = true;
             self.at.clone_from(&step.at);
         }
@@ -297,13 +330,13 @@ impl Explanation {
     }
 
     /// Puts everything into words.
-    fn tell(&mut self) {
-        let (outcome, attempts) = (self.outcome, self.attempts);
+    fn tell(&mut self, executed: bool) {
+        let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
         for step in &mut self.steps {
-            step.words = words::of_step(step, outcome, attempts);
+            step.words = words::of_step(step, ended);
         }
         for step in self.again.iter_mut().flat_map(|again| &mut again.steps) {
-            step.words = words::of_step(step, None, None);
+            step.words = words::of_step(step, None);
         }
         self.why = words::of_conclusion(self);
     }
@@ -311,7 +344,8 @@ impl Explanation {
 
 /// Of several decisions on one call the stricter counted; of equal ones the later.
 fn strictest(decisions: Vec<Decided>) -> Option<Decided> {
-    let stricter = |earlier: Decided, later: Decided| if earlier.effect > later.effect { earlier } else { later };
+    let stricter =
+        |earlier: Decided, later: Decided| if earlier.effect > later.effect { earlier } else { later };
     decisions.into_iter().reduce(stricter)
 }
 

@@ -83,6 +83,12 @@ pub struct Again {
 }
 
 impl Explanation {
+    /// The step that gave the reason, also where it is one of a call that a script made of this one.
+    pub fn decisive(&self) -> Option<&Step> {
+        let again = self.again.iter().flat_map(|again| &again.steps);
+        self.steps.iter().chain(again).find(|step| step.decisive)
+    }
+
     /// The steps of a policy.
     pub fn steps_of<'e>(&'e self, policy: &'e str) -> impl Iterator<Item = &'e Step> {
         self.steps.iter().filter(move |step| step.policy == policy)

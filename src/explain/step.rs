@@ -120,6 +120,8 @@ pub struct LimitTaken {
     pub cost: Value,
     /// Whether there was enough.
     pub enough: bool,
+    /// Whether it was taken: where one of several has not enough, of those that count executions none is taken of.
+    pub taken: bool,
     /// How much is left after that, where that can be said.
     pub left: Option<Value>,
     /// In how many milliseconds there may be enough, where there is not and that is known.
@@ -213,7 +215,9 @@ fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
     let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
     let shown = |document: &Value, hidden: &Value, value: Option<&Value>| {
         let Some(value) = value else { return Value::Null };
-        bounded(counterpart(document, hidden, value, json::MAX_DEPTH).cloned().unwrap_or_else(|| WITHHELD.into()))
+        bounded(
+            counterpart(document, hidden, value, json::MAX_DEPTH).cloned().unwrap_or_else(|| WITHHELD.into()),
+        )
     };
     let place = format!("$.{}", root.name());
     let found = json::differences(&place, before, after, LISTED_CHANGES).into_iter();

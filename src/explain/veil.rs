@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::call::{CallView, Node, Root};
 use crate::json;
+use crate::kernel::Layers;
 use crate::matcher::{Examined, ExaminedForm, Truth};
 use crate::middleware::{Kind, Redact};
-use crate::kernel::Layers;
 use crate::policy::{Mode, Policy};
 
 /// Stands for a value that can't be redacted and so is not shown.
@@ -76,7 +76,8 @@ impl<'v> Veil<'v> {
     }
 
     fn hide_text(&self, root: Root, text: &str) -> String {
-        self.of_root(root).fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
+        self.of_root(root)
+            .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
     }
 
     fn of_root(&self, root: Root) -> impl Iterator<Item = &'v Redact> {
@@ -101,7 +102,12 @@ impl<'v> Veil<'v> {
 }
 
 /// What stands in a hidden document where `wanted` itself, not one like it, stands in the document that it was made of.
-pub(super) fn counterpart<'h>(document: &Value, hidden: &'h Value, wanted: &Value, depth: usize) -> Option<&'h Value> {
+pub(super) fn counterpart<'h>(
+    document: &Value,
+    hidden: &'h Value,
+    wanted: &Value,
+    depth: usize,
+) -> Option<&'h Value> {
     if std::ptr::eq(document, wanted) {
         return Some(hidden);
     }

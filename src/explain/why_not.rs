@@ -7,6 +7,7 @@ use super::step::{Heard, Step};
 use super::words::{because, layer_name};
 use crate::call::{Verdict, reason_code};
 use crate::diagnostic::Location;
+use crate::kernel::Unasked;
 
 /// What kept a policy from acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -62,7 +63,8 @@ impl Explanation {
             Because::NotAsked => 4,
             _ => 3,
         };
-        let Some(step) = self.steps_of(policy).min_by_key(rank) else {
+        let decisive = self.decisive().filter(|step| step.policy == policy);
+        let Some(step) = decisive.or_else(|| self.steps_of(policy).min_by_key(rank)) else {
             self.off.iter().find(|off| *off == policy)?;
             return Some(WhyNot {
                 policy: policy.to_owned(),
@@ -90,7 +92,8 @@ impl Explanation {
             }
             (Heard::OtherServer, _) => {
                 let server = self.call.server.as_deref();
-                let server = server.map_or("there is no server".to_owned(), |name| format!("the server is `{name}`"));
+                let server =
+                    server.map_or("there is no server".to_owned(), |name| format!("the server is `{name}`"));
                 (Because::OtherServer, format!("{server}, and it is {words}"))
             }
             (Heard::NotAsked, _) if step.phase.is_none() => {
@@ -99,28 +102,39 @@ impl Explanation {
             (Heard::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => {
                 (Because::NotAsked, "the session was halted before, so no policy was asked".to_owned())
             }
-            (Heard::NotAsked, _) => (Because::NotAsked, words),
+            (Heard::NotAsked, _) => {
+                let stopped = matches!(step.unasked, Some(Unasked::InvalidArguments | Unasked::NotRun));
+                let why = if stopped { format!(": {}", self.why) } else { String::new() };
+                (Because::NotAsked, format!("{words}{why}"))
+            }
             (Heard::NoMatch, _) => (Because::NoMatch, words),
             (Heard::Undecided, None) => (Because::Undecided, words),
             (_, None) => (Because::NoMatch, words),
             (_, Some(verdict)) if step.shadow => (Because::Shadow, shadowed(verdict, step)),
-            (_, Some(Verdict::Deny | Verdict::Halt | Verdict::Suspend)) => {
-                (Because::Stricter, format!("it matched, but {}", self.decided_by()))
+            // Every `approval` that matches is part of the one request.
+            (_, Some(Verdict::Suspend)) if self.decision == "suspend" => {
+                (Because::ItActed, format!("it did act: it {words}"))
             }
-            (_, Some(Verdict::Answer)) if self.decision != "answer" && step.kind == "respond" => {
-                (Because::Stricter, format!("it matched, but {}", self.decided_by()))
+            (_, Some(verdict @ (Verdict::Deny | Verdict::Halt | Verdict::Suspend))) => {
+                (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
             }
-            (_, Some(Verdict::Pass)) if step.kind == "allow" && self.decision != "run" => {
-                (Because::Stricter, format!("it permits the call, but {}", self.decided_by()))
+            (_, Some(verdict @ Verdict::Answer)) if self.decision != "answer" && step.kind == "respond" => {
+                (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
+            }
+            (_, Some(verdict @ Verdict::Pass)) if step.kind == "allow" && self.decision != "run" => {
+                (Because::Stricter, format!("it permits the call, but {}", self.decided_by(verdict)))
             }
             (_, Some(_)) => (Because::ItActed, format!("it did act: it {words}")),
         }
     }
 
-    /// Who decided instead.
-    fn decided_by(&self) -> String {
-        match &self.reason.policy {
-            Some(policy) => format!("`{policy}` is stricter, or as strict and before it: {}", self.why),
+    /// Who decided instead of a policy that said this.
+    fn decided_by(&self, said: Verdict) -> String {
+        match self.decisive() {
+            Some(step) if step.verdict == Some(said) => {
+                format!("`{}` is as strict and comes before it: it {}", step.policy, step.words)
+            }
+            Some(step) => format!("`{}` is stricter: it {}", step.policy, step.words),
             None => self.why.clone(),
         }
     }

@@ -39,7 +39,8 @@ fn because_of(leaf: &Condition, whole: TruthWord) -> String {
         }
         (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| of_test(test, truth)),
     };
-    let turned = matches!((whole, leaf.truth), (TruthWord::Yes, TruthWord::No) | (TruthWord::No, TruthWord::Yes));
+    let turned =
+        matches!((whole, leaf.truth), (TruthWord::Yes, TruthWord::No) | (TruthWord::No, TruthWord::Yes));
     if turned { format!("{words} (under `not`)") } else { words }
 }
 
@@ -90,7 +91,8 @@ fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthWord) -> St
 
 fn of_several(test: &Test, truth: TruthWord, found: &[FoundValue]) -> String {
     let path = &test.path;
-    let one = |truth: TruthWord| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
+    let one =
+        |truth: TruthWord| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
     let asked = saying(test, truth);
     let mut listed: Vec<String> = found.iter().take(TOLD_VALUES).map(|found| value(&found.value)).collect();
     if test.count > listed.len() {
@@ -128,23 +130,33 @@ fn line(text: &str) -> String {
     text::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
+/// How the call ended.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) outcome: OutcomeKind,
+    /// Its execution began.
+    pub(super) executed: bool,
+    pub(super) attempts: Option<u32>,
+}
+
 /// What a policy did, or why it did nothing.
-pub(super) fn of_step(step: &Step, outcome: Option<OutcomeKind>, attempts: Option<u32>) -> String {
+pub(super) fn of_step(step: &Step, ended: Option<Ended>) -> String {
     let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
     let words = match (step.heard, step.verdict) {
         (Heard::NotAsked, _) => of_unasked(step.unasked).to_owned(),
         (Heard::OtherTool | Heard::OtherServer, _) => {
-            let patterns: Vec<String> = step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
+            let patterns: Vec<String> =
+                step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
             let of = if step.heard == Heard::OtherTool { "for" } else { "for the server" };
             format!("{of} {}", patterns.join(", "))
         }
         (Heard::NoMatch, _) => why.unwrap_or_default(),
         (Heard::Matched | Heard::Absent, Some(verdict)) => {
-            let did = did(step, verdict, outcome, attempts);
+            let did = did(step, verdict, ended);
             why.map_or(did.clone(), |why| format!("{did}: {why}"))
         }
         (Heard::Undecided, Some(verdict)) => {
-            let did = did(step, verdict, outcome, attempts);
+            let did = did(step, verdict, ended);
             format!("{did}, for it can't be decided whether it matches: {}", why.unwrap_or_default())
         }
         (Heard::Undecided, None) => format!(
@@ -161,7 +173,9 @@ fn of_unasked(why: Option<Unasked>) -> &'static str {
     match why {
         None => "it was not asked",
         Some(Unasked::NoObject) => "not asked: the arguments are no JSON object",
-        Some(Unasked::InvalidArguments) => "not asked: the arguments do not fit, and it is no stricter than that",
+        Some(Unasked::InvalidArguments) => {
+            "not asked: the arguments do not fit, and it is no stricter than that"
+        }
         Some(Unasked::NotRun) => "not asked: the call did not come so far",
         Some(Unasked::NoError) => "not asked: there was no error",
         Some(Unasked::OtherError) => "not asked: it recovers other errors",
@@ -172,71 +186,90 @@ fn of_unasked(why: Option<Unasked>) -> &'static str {
     }
 }
 
-fn did(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>, attempts: Option<u32>) -> String {
+/// What a policy that takes part does, said of it.
+fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
+    let undecided = step.heard == Heard::Undecided;
+    let problem = || step.problem.as_deref().filter(|_| !undecided);
+    let because = |text: &str| match problem() {
+        Some(problem) => format!("{text}: {problem}"),
+        None => text.to_owned(),
+    };
     let places = match step.changes.len() {
         1 => "1 place".to_owned(),
         many => format!("{many} places"),
     };
-    let runs = outcome.is_none_or(|kind| {
-        !matches!(kind, OutcomeKind::Denied | OutcomeKind::Suspended | OutcomeKind::Invalid | OutcomeKind::Halted)
-    });
-    let problem = || step.problem.clone().unwrap_or_else(|| "it can't be applied".to_owned());
     let text = match (step.kind, verdict) {
-        ("transform", Verdict::Rewrite) if step.problem.is_none() => format!("changes {places}"),
-        ("transform", Verdict::Pass) => "changes nothing".to_owned(),
-        ("transform", _) => problem(),
-        ("validate", Verdict::Pass) => "the arguments fit".to_owned(),
-        ("validate", _) => format!("the arguments do not fit: {}", problem()),
-        ("deny", _) => "denies".to_owned(),
-        ("halt", _) => "halts the run".to_owned(),
-        ("approval", Verdict::Pass) => "a person has said yes".to_owned(),
-        ("approval", _) => "asks a person".to_owned(),
-        ("allow", _) => "permits".to_owned(),
-        ("respond", _) if outcome.is_some_and(|kind| kind != OutcomeKind::Answered) => {
-            "permits, and would have answered".to_owned()
+        ("transform", Verdict::Deny) if undecided => "stops the call",
+        ("transform", Verdict::Deny) => return because("can't be applied"),
+        ("transform", Verdict::Rewrite) if step.problem.is_some() => return because("withholds the result"),
+        ("transform", Verdict::Rewrite) => return format!("changes {places}"),
+        ("transform", _) => "changes nothing",
+        ("validate", Verdict::Pass) => "finds that the arguments fit",
+        ("validate", _) => return because("finds that the arguments do not fit"),
+        ("deny", _) => "denies",
+        ("halt", _) => "halts the run",
+        ("approval", Verdict::Pass) => "has a person's yes",
+        ("approval", _) => "asks a person",
+        ("allow", _) => "permits",
+        ("respond", _) if ended.is_some_and(|ended| ended.outcome != OutcomeKind::Answered) => {
+            "permits, and would have answered"
         }
-        ("respond", _) => "answers in the tool's place".to_owned(),
-        ("rate_limit" | "concurrency", verdict) => of_limit(step, verdict, outcome),
-        ("cache", Verdict::Answer) => "answers with what it keeps".to_owned(),
-        ("cache", _) if outcome.is_some() && runs => "had nothing for this call".to_owned(),
-        ("cache", _) => "would be looked into".to_owned(),
-        ("around", Verdict::Deny) => "stops the call".to_owned(),
-        ("around", _) if !runs => "its script would wrap the execution".to_owned(),
-        ("around", _) => "its script wraps the execution".to_owned(),
-        ("retry", _) => match attempts {
-            Some(attempts) => format!("the tool was called {attempts} times"),
-            None => "would repeat the call where it fails".to_owned(),
-        },
-        ("timeout", Verdict::Deny) => "gave the tool up".to_owned(),
-        ("timeout", _) if outcome.is_some() && runs => "the tool came back in time".to_owned(),
-        ("timeout", _) => "would bound the time of the tool".to_owned(),
-        ("recover", _) => "turns the error into a message for the model".to_owned(),
-        ("redact", _) if step.changes.is_empty() => "hides what it finds".to_owned(),
-        ("redact", _) => format!("hides something in {places}"),
-        ("label", _) => "marks the session".to_owned(),
-        ("fact", _) => "keeps a fact of the result".to_owned(),
-        ("audit", _) => "records the call".to_owned(),
-        ("budget", _) => "bounds the run".to_owned(),
-        _ => "acts on the run".to_owned(),
+        ("respond", _) => "answers in the tool's place",
+        ("rate_limit" | "concurrency", verdict) => return of_limit(step, verdict, ended),
+        ("cache" | "around" | "retry" | "timeout", verdict) => return around_tool(step.kind, verdict, ended),
+        ("recover", _) => "turns the error into a message for the model",
+        ("redact", _) if step.changes.is_empty() => "hides what it finds",
+        ("redact", _) => return format!("hides something in {places}"),
+        ("label", _) if undecided => "leaves its labels unsettled",
+        ("label", _) => "marks the session",
+        ("fact", _) if undecided => "leaves its fact unsettled",
+        ("fact", _) => "keeps a fact of the result",
+        ("audit", _) => "records the call",
+        ("budget", _) => "bounds the run",
+        _ => "acts on the run",
     };
-    match step.heard {
-        Heard::Undecided if matches!(step.kind, "label" | "fact") => format!("{text} as unsettled"),
-        _ => text,
-    }
+    text.to_owned()
 }
 
-fn of_limit(step: &Step, verdict: Verdict, outcome: Option<OutcomeKind>) -> String {
+/// What a policy around the execution does.
+fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
+    let executed = ended.filter(|ended| ended.executed);
+    let text = match (kind, verdict, executed) {
+        (_, Verdict::Deny, None) => "stops the call",
+        ("cache", Verdict::Answer, _) => "answers with what it keeps",
+        ("cache", _, Some(_)) => "has nothing for this call",
+        ("cache", _, None) => "would be looked into",
+        // A cache lies outside of these at the same priority.
+        ("retry" | "timeout", Verdict::Pass, Some(Ended { outcome: OutcomeKind::Cached, .. })) => {
+            "is not needed, for a cache answers"
+        }
+        ("retry", _, Some(Ended { attempts: Some(attempts), .. })) => {
+            return format!("repeats: the tool was called {attempts} times");
+        }
+        ("retry", _, Some(_)) => "leaves it at one call",
+        ("retry", _, None) => "would repeat the call where it fails",
+        ("timeout", Verdict::Deny, Some(_)) => "gives the tool up",
+        ("timeout", _, Some(_)) => "sees the tool come back in time",
+        ("timeout", _, None) => "would bound the time of the tool",
+        (_, _, Some(_)) => "wraps the execution in its script",
+        (_, _, None) => "would wrap the execution in its script",
+    };
+    text.to_owned()
+}
+
+fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
     let Some(limit) = &step.limit else {
         return match verdict {
-            Verdict::Pass if outcome.is_none() => "would be asked for what is left".to_owned(),
+            Verdict::Pass if ended.is_none() => "would be asked for what is left".to_owned(),
             Verdict::Pass => "takes nothing, for the call does not run".to_owned(),
             _ => "refuses: too little is left, or it can't be known for whom to count".to_owned(),
         };
     };
     let left = limit.left.as_ref().map(|left| format!(", {} left", in_short(left))).unwrap_or_default();
-    match limit.enough {
-        true => format!("takes {} of `{}`{left}", limit.cost, limit.limit),
-        false => {
+    match (limit.enough, limit.taken) {
+        (true, true) => format!("takes {} of `{}`{left}", limit.cost, limit.limit),
+        (true, false) => format!("would have had {} of `{}`{left}", limit.cost, limit.limit),
+        (false, _) => {
             let again = limit.retry_after_ms.map(|after| in_words(Duration::from_millis(after)));
             let again = again.map(|after| format!("; again in {after}")).unwrap_or_default();
             format!("refuses: {} is wanted of `{}`{left}{again}", limit.cost, limit.limit)
@@ -259,7 +292,7 @@ fn in_short(left: &Value) -> String {
 /// Why the call ended as it did, in the words of the rules.
 pub(super) fn of_conclusion(explanation: &Explanation) -> String {
     let reason = &explanation.reason;
-    if let Some(step) = explanation.steps.iter().find(|step| step.decisive) {
+    if let Some(step) = explanation.decisive() {
         return format!("`{}` {}", step.policy, step.words);
     }
     match (reason.code.as_str(), explanation.unmatched.first()) {

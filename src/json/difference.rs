@@ -16,7 +16,12 @@ pub struct Difference<'a> {
 }
 
 /// Where two values differ, each place once, as paths from `root`; at most so many. Nothing where they are equal.
-pub fn differences<'a>(root: &str, before: &'a Value, after: &'a Value, at_most: usize) -> Vec<Difference<'a>> {
+pub fn differences<'a>(
+    root: &str,
+    before: &'a Value,
+    after: &'a Value,
+    at_most: usize,
+) -> Vec<Difference<'a>> {
     let mut found = Found { list: Vec::new(), at_most };
     found.compare(root, Some(before), Some(after), MAX_DEPTH);
     found.list

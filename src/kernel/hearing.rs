@@ -2,8 +2,8 @@
 //! nothing is paid.
 
 use std::cell::RefCell;
-use std::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde_json::Value;
 

@@ -11,8 +11,8 @@ use super::limits::since_epoch;
 use super::records::Records;
 use super::tracked::Limits;
 use crate::host::{
-    Amount, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
-    Take, Write,
+    Amount, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreFuture, Take, Write,
 };
 
 /// The state of policies in memory, for one process. It is empty when made, and every engine that is given it shares it.

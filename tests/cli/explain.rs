@@ -107,7 +107,7 @@ fn of_several_calls_the_last_is_told_or_the_one_that_is_named() {
     assert_eq!(told(&["session.jsonl"]), (json!("later"), json!(null), json!("denied")));
     assert_eq!(told(&["--call", "line_7", "session.jsonl"]), (json!("line_7"), json!(4), json!("denied")));
     // Of several of one id the last; what comes after it in its round is decided with it.
-    assert_eq!(told(&["--call", "b", "session.jsonl"]), (json!("b"), json!(300), json!("suspended")));
+    assert_eq!(told(&["--call", "b", "session.jsonl"]), (json!("b"), json!(300), json!("denied")));
     assert_eq!(told(&["--call", "c", "session.jsonl"]), (json!("c"), json!(3), json!("denied")));
     assert_eq!(told(&["--call", "other", "session.jsonl"]), (json!("other"), json!(1), json!("executed")));
     let ended = desk.run_with_input(&["explain", "--format", "json", "--policies", "rules.yaml", "-"], CALL);

@@ -210,8 +210,7 @@ proptest! {
             prop_assert_eq!(explanation.decision == "invalid", outcome.outcome == OutcomeKind::Invalid);
             prop_assert_eq!(explanation.decision == "suspend", outcome.outcome == OutcomeKind::Suspended);
             let reason = outcome.reason.policy.as_deref();
-            let decisive = explanation.steps.iter().find(|step| step.decisive);
-            prop_assert_eq!(decisive.map(|step| step.policy.as_str()), reason);
+            prop_assert_eq!(explanation.decisive().map(|step| step.policy.as_str()), reason);
             for named in &outcome.policies {
                 let acted = explanation.steps_of(&named.id).chain(explanation.again.iter().flat_map(|again| &again.steps))
                     .any(|step| step.policy == named.id && step.verdict.is_some());

@@ -116,7 +116,12 @@ impl Sessions {
 
     /// Takes a call in, and shows the outcomes that it leads to: those of the round that it completes, and its own unless
     /// it waits for its own round. `bytes`: what the call takes of memory.
-    pub(in crate::cli) fn take(&mut self, record: CallRecord, bytes: usize, show: Show<'_>) -> Result<(), Stop> {
+    pub(in crate::cli) fn take(
+        &mut self,
+        record: CallRecord,
+        bytes: usize,
+        show: Show<'_>,
+    ) -> Result<(), Stop> {
         let name = record.session.clone();
         let mut open = self.bring_up(&name, show)?;
         if !open.waits_for(record.round.as_ref()) {

@@ -10,7 +10,8 @@ const LONGEST_LINE: usize = 400;
 pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&SourceMap>) {
     let place = page.paint(DIM, &place(at));
     page.line(indent, &place);
-    let source = sources.and_then(|sources| sources.iter().map(|(_, source)| source).find(|source| source.name() == at.file));
+    let source = sources
+        .and_then(|sources| sources.iter().map(|(_, source)| source).find(|source| source.name() == at.file));
     let line = source.and_then(|source| source.text().lines().nth(at.line.checked_sub(1)?));
     let Some(line) = line.filter(|line| line.len() <= LONGEST_LINE) else { return };
     let characters: Vec<char> = line.chars().collect();

@@ -65,7 +65,8 @@ fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>)
     let (word, mark, style) = ending(explanation);
     let call = &explanation.call;
     let server = call.server.as_deref().map(|server| format!(" of {}", visible(server))).unwrap_or_default();
-    let (ending, tool) = (page.paint(style, &format!("{mark} {word}")), page.paint(BOLD, &visible(&call.tool)));
+    let (ending, tool) =
+        (page.paint(style, &format!("{mark} {word}")), page.paint(BOLD, &visible(&call.tool)));
     let id = page.paint(DIM, &visible(&call.id));
     page.line(0, &format!("{ending}  {tool}{server}  {id}"));
     page.line(2, &visible(&explanation.why));
@@ -75,8 +76,7 @@ fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>)
         let message = format!("told: {} [{}]", visible(&reason.message), visible(&reason.code));
         page.line(2, &page.paint(DIM, &message));
     }
-    let decisive = explanation.steps.iter().find(|step| step.decisive);
-    if let Some(at) = decisive.and_then(|step| step.deciding_place().or(step.at.as_ref())) {
+    if let Some(at) = explanation.decisive().and_then(|step| step.deciding_place().or(step.at.as_ref())) {
         page.line(0, "");
         snippet(page, 2, at, sources);
     }
@@ -211,9 +211,13 @@ fn write_folded(page: &mut Page, explanation: &Explanation, all: bool) {
         count => format!("{count} policies {many}"),
     };
     if !all && !elsewhere.is_empty() {
-        told.push(amount(elsewhere.len(), "is for other tools", "are for other tools"));
+        let servers = explanation.steps.iter().any(|step| step.heard == Heard::OtherServer);
+        let or_servers = if servers { " or servers" } else { "" };
+        let one = format!("is for other tools{or_servers}");
+        told.push(amount(elsewhere.len(), &one, &one.replacen("is", "are", 1)));
     }
-    let of_run = explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == Heard::NotAsked);
+    let of_run =
+        explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == Heard::NotAsked);
     let of_run = of_run.count();
     if !all && of_run > 0 {
         told.push(amount(of_run, "acts on the run around the calls", "act on the run around the calls"));
