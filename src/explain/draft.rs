@@ -1,12 +1,12 @@
 //! The explanation of a call that is not over.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
-use super::step::{Heard, LimitTaken, Step};
+use super::step::{Heard, LimitTaken, Step, number};
 use super::veil::{self, Veil};
 use super::words::{self, Ended};
-use crate::call::{Amount, Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, Verdict, reason_code};
+use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, Verdict, reason_code};
 use crate::diagnostic::SourceMap;
 use crate::kernel::{Asking, Deciding, Decision, Effect, Layers, LimitAsked, Unasked};
 use crate::middleware::{Counted, Kind, Redact};
@@ -396,14 +396,4 @@ fn phase_order(phase: Option<Phase>) -> u8 {
 
 fn address(call: &ToolCall) -> usize {
     std::ptr::from_ref(call).addr()
-}
-
-/// An amount as it is written.
-fn number(amount: Amount) -> Value {
-    let (whole, rest) = (amount.millionths() / 1_000_000, amount.millionths() % 1_000_000);
-    if rest == 0 {
-        return whole.into();
-    }
-    let text = format!("{whole}.{rest:06}");
-    text.trim_end_matches('0').parse::<Number>().map_or(Value::Null, Value::Number)
 }

@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::condition::{Condition, Telling};
 use super::veil::{Veil, WITHHELD, bounded, counterpart};
-use crate::call::{Phase, Root, Verdict};
+use crate::call::{Amount, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json;
-use crate::kernel::{Asking, Change, Layers, Said, Unasked};
+use crate::kernel::{Asking, Change, Layers, Said, Unasked, measure};
 use crate::matcher::{ExaminedPattern, Truth};
-use crate::middleware::Kind;
+use crate::middleware::{Kind, Measure, Rule};
 use crate::policy::{Mode, Policy};
 
 /// More places of one change are not listed.
@@ -196,12 +196,48 @@ impl Step {
         };
         step.condition = examined.condition.as_ref().map(|condition| telling.condition(condition));
         step.problem = asking.problem.map(|problem| veil.text(problem));
+        step.refused_by_gate(asking, &veil);
         if let Some(change) = asking.change {
             let root = if asking.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
             step.changes = changes(change, root, &veil);
         }
         step
     }
+}
+
+impl Step {
+    /// What a limit that gate itself refuses has against the call: what counts by run is known there, and a key or a cost may be missing.
+    fn refused_by_gate(&mut self, asking: &Asking<'_>, veil: &Veil<'_>) {
+        let Asking { policy, layer, view, .. } = *asking;
+        let Some(limit) = policy.kind.as_limit() else { return };
+        if !matches!(asking.verdict, Some(Verdict::Deny | Verdict::Halt)) {
+            return;
+        }
+        match (measure(layer, policy, limit, &view), limit.rule) {
+            (Err(why), _) => self.problem = Some(veil.text(&why)),
+            (Ok(Measure { key, cost }), Rule::Run(allowed)) => {
+                self.limit = Some(LimitTaken {
+                    limit: limit.words.clone(),
+                    cost: number(cost),
+                    enough: false,
+                    taken: false,
+                    left: Some(number(allowed.minus(view.session.taken(&key)))),
+                    retry_after_ms: None,
+                });
+            }
+            (Ok(_), Rule::Store(_) | Rule::Conversation(_)) => {}
+        }
+    }
+}
+
+/// An amount as it is written.
+pub(super) fn number(amount: Amount) -> Value {
+    let (whole, rest) = (amount.millionths() / 1_000_000, amount.millionths() % 1_000_000);
+    if rest == 0 {
+        return whole.into();
+    }
+    let text = format!("{whole}.{rest:06}");
+    text.trim_end_matches('0').parse::<Number>().map_or(Value::Null, Value::Number)
 }
 
 fn told_pattern(of: &'static str, pattern: &ExaminedPattern<'_>, telling: &Telling<'_>) -> Pattern {

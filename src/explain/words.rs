@@ -233,6 +233,7 @@ fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
 
 /// What a policy around the execution does.
 fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
+    use OutcomeKind::{Denied, Halted, Invalid, Suspended};
     let executed = ended.filter(|ended| ended.executed);
     let text = match (kind, verdict, executed) {
         (_, Verdict::Deny, None) => "stops the call",
@@ -243,6 +244,11 @@ fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
         ("retry" | "timeout", Verdict::Pass, Some(Ended { outcome: OutcomeKind::Cached, .. })) => {
             "is not needed, for a cache answers"
         }
+        (
+            "retry" | "timeout",
+            Verdict::Pass,
+            Some(Ended { outcome: Denied | Suspended | Halted | Invalid, .. }),
+        ) => "has nothing to do, for the tool is not called",
         ("retry", _, Some(Ended { attempts: Some(attempts), .. })) => {
             return format!("repeats: the tool was called {attempts} times");
         }
@@ -262,7 +268,10 @@ fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
         return match verdict {
             Verdict::Pass if ended.is_none() => "would be asked for what is left".to_owned(),
             Verdict::Pass => "takes nothing, for the call does not run".to_owned(),
-            _ => "refuses: too little is left, or it can't be known for whom to count".to_owned(),
+            _ => match &step.problem {
+                Some(problem) => format!("refuses: {problem}"),
+                None => "refuses".to_owned(),
+            },
         };
     };
     let left = limit.left.as_ref().map(|left| format!(", {} left", in_short(left))).unwrap_or_default();

@@ -24,7 +24,7 @@ pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use hearing::tell;
 pub use hearing::{Asking, Change, Deciding, Event, LimitAsked, Listener, Said, Unasked};
-pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
+pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
 pub(crate) use wrap::Wrapper;
