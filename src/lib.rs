@@ -50,6 +50,10 @@ pub mod lint;
 // Changing: rules taken in anew.
 pub mod reload;
 
+// The door for MCP clients.
+#[cfg(feature = "mcp")]
+pub mod mcp;
+
 // The command line.
 #[cfg(feature = "cli")]
 pub mod cli;

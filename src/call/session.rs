@@ -1,5 +1,6 @@
 //! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
 
+mod absorbed;
 mod kept;
 
 use std::collections::HashMap;

@@ -10,12 +10,16 @@ mod files;
 mod init;
 mod mend;
 mod output;
+mod pins;
 mod progress;
+mod proxy;
 mod rule;
 mod run;
 mod schema;
+mod servers;
 mod state;
 mod test;
+mod watching;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -48,6 +52,8 @@ enum Command {
     Run(run::Run),
     Explain(explain::Explain),
     Approvals(approvals::Approvals),
+    Proxy(proxy::Proxy),
+    Pins(pins::Pins),
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
@@ -79,6 +85,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
+        Command::Proxy(arguments) => proxy::proxy(&arguments),
+        Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),

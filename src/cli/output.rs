@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Effects, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::exit::Stop;
-use crate::diagnostic::render;
+use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::engine::Refusal;
 use crate::policy::Built;
 use crate::text::is_hidden;
@@ -23,7 +23,7 @@ pub(super) const DIM: Style = Style::new().effects(Effects::DIMMED);
 
 /// Stdout, buffered until someone may be waiting for it.
 pub(super) struct Output {
-    writer: BufWriter<StdoutLock<'static>>,
+    writer: BufWriter<io::Stdout>,
     /// Whether escapes for colours may be written: on a terminal, and as `NO_COLOR` and `CLICOLOR` say.
     pub(super) colour: bool,
     /// The width of the terminal in columns; `None` where it is no terminal.
@@ -38,7 +38,7 @@ impl Output {
             size.map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns).max(40))
         });
         let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
-        Self { writer: BufWriter::new(stdout.lock()), colour, width }
+        Self { writer: BufWriter::new(stdout), colour, width }
     }
 
     /// The text in this style, where colours are shown.
@@ -85,10 +85,15 @@ fn say(style: Style, word: &str, message: impl Display) {
 
 /// Shows on stderr what is wrong with rules that can't be loaded.
 pub(super) fn complain_of_rules(built: &Built) {
-    let text = render::text(&built.diagnostics, &built.sources, true);
+    complain_of(&built.diagnostics, &built.sources);
+}
+
+/// Shows on stderr what is wrong with files, and how much.
+pub(super) fn complain_of(diagnostics: &Diagnostics, sources: &SourceMap) {
+    let text = render::text(diagnostics, sources, true);
     // The stream itself takes the colours out where they are not to be.
     let _ = writeln!(anstream::stderr(), "{text}");
-    complain(render::summary(&built.diagnostics, &built.sources));
+    complain(render::summary(diagnostics, sources));
 }
 
 /// Shows on stderr what came of policy tests that keep rules from being taken in, and in one line why.

@@ -36,6 +36,17 @@ impl State {
         Self::open(url, path, runtime, true)
     }
 
+    /// Opens the state of a gateway, which makes it, and a key, where there is none: clients hold sealed questions also of a state that
+    /// ends with the process.
+    pub(super) fn of_gateway(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
+        let state = Self::of_run(url, runtime)?;
+        let keys = match state.keys {
+            Some(keys) => keys,
+            None => Keys::random().map_err(|error| Stop::trouble(error.to_string()))?,
+        };
+        Ok(Self { keys: Some(keys), ..state })
+    }
+
     /// Opens a state that a run has left.
     pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;

@@ -25,6 +25,7 @@ pub(crate) use ended::{Ended, Execution};
 pub(crate) use hearing::tell;
 pub use hearing::{Asking, Change, Deciding, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
+pub(crate) use stage::is_never_called;
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
 pub(crate) use wrap::Wrapper;
@@ -37,7 +38,7 @@ use std::time::Duration;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Outcome, Phase, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
@@ -219,6 +220,16 @@ impl<'k> Kernel<'k> {
                 outcome.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
             outcome.reason.message = redact.redactor.redact_text(&outcome.reason.message).into_owned();
         }
+    }
+
+    /// Hides in a value, as in the result of a call, all that policies hide.
+    pub(crate) fn hide_in(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
+        let reason = Self::failure();
+        let of = (call.id.as_str(), call.tool.as_str());
+        let mut outcome = Outcome::new(of, OutcomeKind::Executed, Value::Null, reason, String::new());
+        outcome.output = Some(value.take());
+        self.hide(call, &mut outcome, session);
+        *value = outcome.output.unwrap_or_default();
     }
 
     /// The digest of the rules of all layers.

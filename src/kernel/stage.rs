@@ -100,7 +100,7 @@ fn run_as_call(context: &Value) -> ToolCall {
 }
 
 /// Whether every call of a tool is denied, whatever its arguments.
-fn is_never_called(chains: &Chains, server: &str, tool: &str) -> bool {
+pub(crate) fn is_never_called(chains: &Chains, server: &str, tool: &str) -> bool {
     let concerned = || {
         let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.concerns(server, tool))

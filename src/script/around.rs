@@ -156,6 +156,11 @@ impl Around {
         self.digest
     }
 
+    /// Whether it reads what the session has seen.
+    pub fn reads_session(&self) -> bool {
+        self.reads.roots.contains(&Root::Session)
+    }
+
     /// What the replays of one call read: the call with its final input, `annotations` (what the tool's server says of it),
     /// and of the session what the script reads. Only the last is copied. Errors: an input that is no object, and a part of
     /// the session that could not be decided.

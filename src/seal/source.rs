@@ -52,6 +52,11 @@ impl Keys {
         Self::new(secrets.into_iter().flatten()).ok_or(KeyError::None)
     }
 
+    /// A key that ends with the process: what it seals counts for nothing in another one.
+    pub fn random() -> Result<Self, KeyError> {
+        Self::parse(&random_hex::<MIN_KEY_BYTES>()?)
+    }
+
     /// The keys of the environment variable [`KEYS_VARIABLE`]; nothing where it is not set.
     pub fn from_environment() -> Result<Option<Self>, KeyError> {
         match std::env::var(KEYS_VARIABLE) {

@@ -2,6 +2,7 @@
 
 mod answered;
 mod armed;
+mod concurrent;
 mod desk;
 mod fitting;
 mod hooking;
@@ -15,6 +16,7 @@ mod spending;
 mod told;
 
 pub use armed::{Armed, ArmedSession, Called};
+pub use concurrent::ConcurrentSession;
 pub use resume::{ResumeError, Round};
 pub use run::Afterwork;
 pub use skills::SkillAmendment;
@@ -92,7 +94,7 @@ pub struct Session {
     /// Where the run is between its beginning and its end.
     progress: Progress,
     /// The tools of the prompt and the call together with the engine's, where there are any.
-    tools: Option<Tools>,
+    tools: Option<Arc<Tools>>,
     /// How models are told of outcomes.
     telling: Telling,
     /// The tool by which a model loads skills.
@@ -203,13 +205,13 @@ impl Session {
     }
 
     fn add_tools(&mut self, tools: impl IntoIterator<Item = ToolDescriptor>) {
-        let known = self.tools.as_ref().unwrap_or(&self.shared.tools);
-        self.tools = Some(known.with(tools));
+        let known = self.tools.as_deref().unwrap_or(&self.shared.tools);
+        self.tools = Some(Arc::new(known.with(tools)));
     }
 
     /// The engine's tools, the prompt's and the call's, merged.
     pub fn tools(&self) -> &[ToolDescriptor] {
-        self.tools.as_ref().unwrap_or(&self.shared.tools).descriptors()
+        self.tools.as_deref().unwrap_or(&self.shared.tools).descriptors()
     }
 
     /// Shapes results for the model: what it is given instead of the plain result, where the closure says something. Asked only about
@@ -311,7 +313,7 @@ impl Session {
         executor: &'d E,
     ) -> Desk<'d, E> {
         let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, .. } = self;
-        let tools = tools.as_ref().unwrap_or(&shared.tools).set();
+        let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let execute = Execute {
             kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
             services: &shared.services,

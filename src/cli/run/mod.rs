@@ -6,7 +6,6 @@ mod report;
 mod row;
 pub(super) mod sessions;
 mod summary;
-mod watching;
 
 use std::path::{Path, PathBuf};
 
@@ -150,7 +149,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
         engine = keys.into_iter().fold(engine.store(store), EngineBuilder::keys);
     }
     let engine = engine.build();
-    let _watch = if arguments.watch { Some(watching::begin(&engine, policies)?) } else { None };
+    let _watch = if arguments.watch { Some(super::watching::begin(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
         Format::Json => Report::json(),
         Format::Text => Report::text(&chains, arguments.state.clone()),

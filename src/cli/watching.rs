@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::cli::exit::Stop;
-use crate::cli::output::{amount, complain_of_rules, complain_of_tests, note, warn};
+use super::exit::Stop;
+use super::output::{amount, complain_of_rules, complain_of_tests, note, warn};
 use crate::engine::{Change, Engine, Refusal};
 use crate::reload::{Reloader, Watch, WatchOptions};
 

@@ -1,0 +1,133 @@
+//! `callgate proxy`: the MCP gateway.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::check;
+use super::exit::{Exit, Stop};
+use super::files::read_context;
+use super::output::{complain_of_rules, warn};
+use super::servers::{Said, Servers, over};
+use super::state::State;
+use super::watching;
+use crate::engine::{self, Change, Engine};
+use crate::mcp::{Gateway, ServerSpec};
+use crate::policy::Chains;
+
+/// Stand between an MCP client and its servers, and put every tool call through the policies.
+///
+/// A client that starts its servers as processes starts this in their place: `callgate proxy --policies my-rules -- SERVER COMMAND`. All
+/// that the client and the server say passes as it is, but for tool calls: each is judged, and one that policies are against never
+/// reaches the server. Changed rules are taken in while it runs.
+///
+/// Exit status: 0 the client is gone, 1 the rules hold errors, 2 wrong usage, or the server can't be started.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callgate proxy --policies policies/filesystem -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
+    callgate proxy --policies my-rules --context context.json --state file:state.db -- my-server --flag")]
+pub(super) struct Proxy {
+    /// Rules files, and directories to search for them. Without any, every call passes
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// A JSON object that is the context of every call: who the client acts for, and whatever else the rules ask for
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// Keep questions to people, limits and what is remembered in a state: `file:PATH`, made if it is not there, or `memory:`
+    /// [default: memory:]
+    #[arg(long, value_name = "URL")]
+    state: Option<String>,
+    /// Show and run only tools that are as this lock file has them: see `callgate pins`
+    #[arg(long, value_name = "FILE")]
+    pins: Option<PathBuf>,
+    #[command(flatten)]
+    servers: Servers,
+}
+
+pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
+    let Said::Config(config) = arguments.servers.read()? else { return Ok(Exit::Fails) };
+    let given = arguments.context.as_deref().map(read_context).transpose()?;
+    let context = over(given, config.context);
+    let policies = [arguments.policies.clone(), config.policies].concat();
+    let rules = match load(&policies) {
+        Ok(rules) => rules,
+        Err(exit) => return Ok(exit),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;
+    let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
+    let state = State::of_gateway(&url, &runtime)?;
+    let mut builder = Engine::builder(rules).store(state.store);
+    if let Some(keys) = state.keys {
+        builder = builder.keys(keys);
+    }
+    let engine = builder.build();
+    let mut watched = vec![(engine.clone(), policies)];
+    let mut servers = Vec::new();
+    for server in config.servers {
+        let rules = match server.policies.is_empty() {
+            true => None,
+            false => {
+                let engine = match load(&server.policies) {
+                    Ok(rules) => Engine::new(rules),
+                    Err(exit) => return Ok(exit),
+                };
+                watched.push((engine.clone(), server.policies));
+                Some(engine)
+            }
+        };
+        servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach: server.reach, rules });
+    }
+    let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
+    if let Some(file) = arguments.pins.clone().or(config.pins) {
+        gateway = gateway.pinned_by(file).map_err(|error| Stop::trouble(error.to_string()))?;
+    }
+    if let Some(state) = answered_in(&url) {
+        gateway = gateway.answered_in(state);
+    }
+    let gateway = Arc::new(gateway);
+    let mut watches = Vec::new();
+    for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
+        watches.push(watching::begin(engine, policies)?);
+        tell_of_changes(engine, &gateway, runtime.handle());
+    }
+    let served = runtime.block_on(async {
+        tokio::select! {
+            served = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout()) => served,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    });
+    // Whoever reads stdin may never come back.
+    runtime.shutdown_background();
+    served.map(|()| Exit::Done).map_err(Stop::Trouble)
+}
+
+/// Rules, or how the command ends where they hold errors, which are told. No paths: no rules, so every call passes.
+fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
+    let loaded = match policies {
+        [] => engine::load_text("policies: []"),
+        paths => engine::load(paths),
+    };
+    loaded.map_err(|error| {
+        complain_of_rules(error.built());
+        check::exit(&error.built().diagnostics)
+    })
+}
+
+/// Where people can answer: the state by a name that holds in every directory.
+fn answered_in(state: &str) -> Option<String> {
+    let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
+    Some(format!("file:{}", path.display()))
+}
+
+/// Clients hear of rules that were taken in, for they may be shown other tools by them.
+fn tell_of_changes(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
+    let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
+    engine.on_change(move |change| {
+        if let (Change::TakenIn { .. }, Some(gateway)) = (change, gateway.upgrade()) {
+            runtime.spawn(async move { gateway.tools_changed().await });
+        }
+    });
+}

@@ -1,0 +1,57 @@
+//! Images, sounds and files in results, which policies do not look into: what is searched for secrets would find some in them by
+//! chance, and break them.
+
+use data_encoding::BASE64;
+use serde_json::Value;
+
+/// Shorter content is looked into all the same: a number of a card is base64, too.
+const SHORTEST: usize = 256;
+
+/// Content that was set aside.
+#[derive(Debug, Default)]
+pub(super) struct SetAside {
+    taken: Vec<(String, String)>,
+}
+
+impl SetAside {
+    /// Takes the long binary content out of a result; a mark that nobody can guess stands in its place.
+    pub(super) fn take_from(&mut self, result: &mut Value) {
+        let Some(Value::Array(content)) = result.get_mut("content") else { return };
+        for part in content {
+            let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+            let data = match kind {
+                "image" | "audio" => part.get_mut("data"),
+                "resource" => part.get_mut("resource").and_then(|resource| resource.get_mut("blob")),
+                _ => None,
+            };
+            if let Some(Value::String(data)) = data
+                && data.len() >= SHORTEST
+                && BASE64.decode_len(data.len()).is_ok()
+                && BASE64.decode(data.as_bytes()).is_ok()
+            {
+                let mark = format!("binary-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+                self.taken.push((mark.clone(), std::mem::replace(data, mark)));
+            }
+        }
+    }
+
+    /// Puts it back wherever its mark still stands.
+    pub(super) fn put_back(mut self, result: &mut Value) {
+        if !self.taken.is_empty() {
+            self.put_back_in(result);
+        }
+    }
+
+    fn put_back_in(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(place) = self.taken.iter().position(|(mark, _)| mark == text) {
+                    *text = self.taken.swap_remove(place).1;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.put_back_in(item)),
+            Value::Object(members) => members.values_mut().for_each(|item| self.put_back_in(item)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `tools/call`: the call that policies judge, its way to the server, and the answer.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use super::answer;
+use super::asking::{self, Returned, Waiting, Way};
+use super::binary::SetAside;
+use super::frame::{Frame, Id, code};
+use super::link::{LATE_ANSWERS, Link};
+use super::listing;
+use super::outlet::Outlet;
+use super::pins::Standing;
+use super::server::Gone;
+use crate::call::{Outcome, OutcomeKind, ToolCall};
+use crate::host::{ToolAnswer, ToolError, ToolExecutor};
+use crate::json;
+use crate::message::RequestPart;
+use crate::text::inert;
+
+/// Questions about one call that are put to its client while it is open.
+const QUESTIONS: usize = 8;
+
+/// Puts a call through the policies; gives the answer to it, unless nobody wants one any more.
+pub(super) async fn call(
+    link: &Link,
+    mut frame: Frame,
+    id: &Id,
+    outlet: &Outlet,
+    cancelled: watch::Receiver<bool>,
+) -> Option<Frame> {
+    let returned = asking::returned(&mut frame);
+    let refused = |message: &str| Some(Frame::error(Some(id), code::INVALID_PARAMS, message, None));
+    let Some(name) = frame.param("name").and_then(Value::as_str) else {
+        return refused("`name` is to be the name of a tool");
+    };
+    let Some((index, tool)) = link.server_of(name) else {
+        return refused(&format!("there is no tool `{}`", inert(name)));
+    };
+    let Some(server) = link.server(index) else { return refused("there is no such server") };
+    listing::know(link, index, &frame).await;
+    // A server that is lenient with names would run a tool that policies have not seen called.
+    if !server.tools.has(tool)
+        && let Some(meant) = server.tools.like(tool)
+    {
+        return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
+    }
+    if let Some(refusal) = quarantined(link, index, tool) {
+        return Some(Frame::result(id, refusal));
+    }
+    let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
+    call.context.clone_from(&link.context);
+    let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
+    let answer = runner.run(call, returned).await;
+    // Nobody waits for what the server did not answer any more.
+    (!runner.kept().is_given_up).then_some(answer)
+}
+
+/// What is said of a call of a tool that someone has to review first.
+fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
+    link.gateway.pins.as_ref()?;
+    let server = link.server(index)?;
+    let described = server.tools.get(tool).unwrap_or_default();
+    let why = match link.gateway.standing(&server.spec.name, tool, &described) {
+        Standing::Accepted => return None,
+        Standing::New => "was not reviewed",
+        Standing::Changed => "is not as it was reviewed",
+    };
+    let message =
+        format!("the tool `{}` {why}; a person looks at it with `callgate pins review`", inert(tool));
+    Some(answer::of_quarantine(&message))
+}
+
+/// What policies see as the arguments. Servers take none for an empty object.
+fn arguments(frame: &Frame) -> Value {
+    match frame.param("arguments") {
+        None | Some(Value::Null) => Value::Object(Map::new()),
+        Some(arguments) => arguments.clone(),
+    }
+}
+
+/// Runs one call on its server.
+pub(super) struct Runner<'c> {
+    pub(super) link: &'c Link,
+    index: usize,
+    /// The call as the client sent it.
+    pub(super) frame: &'c Frame,
+    id: &'c Id,
+    /// The tool's own name.
+    tool: &'c str,
+    /// Where what belongs to the call goes.
+    pub(super) outlet: &'c Outlet,
+    cancelled: watch::Receiver<bool>,
+    kept: Mutex<Kept>,
+}
+
+/// What is kept of the server's answers beside what policies see.
+#[derive(Default)]
+struct Kept {
+    /// The last failure: what policies were told, and the answer itself.
+    failure: Option<(String, Failure)>,
+    set_aside: SetAside,
+    /// The client did not want it any more, and the server did not answer.
+    is_given_up: bool,
+}
+
+/// How a server says that a tool failed.
+#[derive(Clone)]
+enum Failure {
+    /// A result with `isError`.
+    Result(Value),
+    /// A JSON-RPC error.
+    Error(Value),
+}
+
+impl ToolExecutor for Runner<'_> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let mut cancelled = self.cancelled.clone();
+        if *cancelled.borrow() {
+            self.kept().is_given_up = true;
+            return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
+        }
+        let asked = self.link.ask_for_client(self.index, self.forwarded(call), self.id);
+        let given_up = async {
+            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(LATE_ANSWERS).await;
+        };
+        let mut answer = tokio::select! {
+            answer = asked => match answer {
+                Ok(answer) => answer,
+                Err(Gone(why)) => {
+                    let why = format!("{why}; the tool may have taken effect");
+                    return Err(ToolError::new(why).of_kind("unavailable"));
+                }
+            },
+            () = given_up => {
+                self.kept().is_given_up = true;
+                return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
+            }
+        };
+        if let Some(error) = answer.error_value() {
+            let message =
+                error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
+            let kind = error.get("code").map(|code| format!("rpc{code}"));
+            self.kept().failure = Some((message.clone(), Failure::Error(error.clone())));
+            return Err(ToolError { message, kind });
+        }
+        let mut result = answer.result_mut().map(Value::take).unwrap_or_default();
+        if result.get("isError") == Some(&Value::Bool(true)) {
+            let message = answer::text_of(&result);
+            self.kept().failure = Some((message.clone(), Failure::Result(result)));
+            return Err(ToolError::new(message).of_kind("tool_error"));
+        }
+        self.kept().set_aside.take_from(&mut result);
+        Ok(result.into())
+    }
+}
+
+impl Runner<'_> {
+    /// Brings the call to its answer, and people to theirs.
+    async fn run(&self, call: ToolCall, returned: Returned) -> Frame {
+        let session = &self.link.session;
+        let waiting = match returned.question {
+            Some(question) => {
+                let call = ToolCall { id: question.tool_call_id.clone(), ..call.clone() };
+                Some(Waiting { call, question })
+            }
+            None => self.link.waiting(&call),
+        };
+        let (mut call, mut outcome) = match waiting {
+            Some(Waiting { call, question }) => {
+                let outcome = session.take_up(call.clone(), &question, &returned.answers, self).await;
+                (call, outcome)
+            }
+            None => (call.clone(), session.execute(call, self).await),
+        };
+        for _ in 0..QUESTIONS {
+            let Some(request) =
+                outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
+            else {
+                break;
+            };
+            let question = RequestPart::from(&request);
+            let way = match session.anyone_may_answer(&question) {
+                true => Way::of(self.frame, &self.link.client),
+                false => Way::None,
+            };
+            call.id.clone_from(&request.tool_call_id);
+            match way {
+                Way::Result => return Frame::result(self.id, self.asking_result(&question)),
+                Way::Meanwhile => {
+                    let Some(answer) = self.ask_meanwhile(&question).await else {
+                        self.link.wait(Waiting { call: call.clone(), question });
+                        break;
+                    };
+                    outcome = session.take_up(call.clone(), &question, &[answer], self).await;
+                }
+                Way::None => {
+                    self.link.wait(Waiting { call: call.clone(), question });
+                    break;
+                }
+            }
+        }
+        if outcome.outcome != OutcomeKind::Suspended {
+            self.link.waits_no_more(&call);
+        }
+        self.answer(&call, outcome)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call as the server gets it: as the client sent it, but for what policies changed.
+    fn forwarded(&self, call: &ToolCall) -> Frame {
+        let mut frame = self.frame.clone();
+        if self.frame.param("name").and_then(Value::as_str) != Some(self.tool) {
+            frame.set_param("name", self.tool.into());
+        }
+        if !json::equal(&arguments(self.frame), &call.input) {
+            frame.set_param("arguments", call.input.clone());
+        }
+        frame
+    }
+
+    /// The answer to the client.
+    fn answer(&self, call: &ToolCall, mut outcome: Outcome) -> Frame {
+        if let Some(request) = &outcome.approval {
+            let state = self.link.gateway.answered_in.as_deref();
+            outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
+        }
+        let (failure, set_aside) = {
+            let mut kept = self.kept();
+            (kept.failure.take(), std::mem::take(&mut kept.set_aside))
+        };
+        match outcome.outcome {
+            OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
+                let mut result = answer::of_output(outcome.output.unwrap_or_default());
+                set_aside.put_back(&mut result);
+                Frame::result(self.id, result)
+            }
+            // The server's own words, where nothing was made of them.
+            OutcomeKind::Failed => match failure {
+                Some((message, failure))
+                    if outcome.error.as_deref() == Some(&*self.hidden(call, &message)) =>
+                {
+                    match failure {
+                        Failure::Result(mut result) => {
+                            self.link.session.hide(call, &mut result);
+                            Frame::result(self.id, result)
+                        }
+                        Failure::Error(mut error) => {
+                            self.link.session.hide(call, &mut error);
+                            Frame::failed(self.id, error)
+                        }
+                    }
+                }
+                _ => Frame::result(self.id, answer::of_refusal(&outcome)),
+            },
+            _ => Frame::result(self.id, answer::of_refusal(&outcome)),
+        }
+    }
+
+    fn hidden(&self, call: &ToolCall, text: &str) -> String {
+        let mut value = Value::from(text);
+        self.link.session.hide(call, &mut value);
+        value.as_str().unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,95 @@
+//! Lines of bounded length from a peer.
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// What was read.
+pub(super) enum Line {
+    /// One line, without its end. Empty lines are passed over.
+    Text(String),
+    /// A line that is no text; it is passed over.
+    Unreadable(String),
+    /// A line that is too long; it is passed over.
+    TooLong(String),
+    /// The peer says nothing more.
+    End,
+}
+
+/// Reads lines.
+pub(super) struct Lines<R> {
+    from: R,
+    /// The longest line, in bytes.
+    limit: usize,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    pub(super) fn new(from: R, limit: usize) -> Self {
+        Self { from, limit }
+    }
+
+    pub(super) async fn next(&mut self) -> Line {
+        let mut line = Vec::new();
+        let mut too_long = false;
+        loop {
+            let Ok(chunk) = self.from.fill_buf().await else { return Line::End };
+            if chunk.is_empty() {
+                // A message that is whole without the end of its line is one; half of one can't be read.
+                return match line.iter().all(u8::is_ascii_whitespace) {
+                    true => Line::End,
+                    false => text(line),
+                };
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = end.map_or(chunk, |end| chunk.get(..end).unwrap_or(chunk));
+            if line.len() + part.len() > self.limit {
+                too_long = true;
+                line.clear();
+            } else if !too_long {
+                line.extend_from_slice(part);
+            }
+            let used = end.map_or(chunk.len(), |end| end + 1);
+            self.from.consume(used);
+            if end.is_none() {
+                continue;
+            }
+            if too_long {
+                return Line::TooLong(format!("a message is longer than {} bytes", self.limit));
+            }
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            if line.iter().all(u8::is_ascii_whitespace) {
+                line.clear();
+                continue;
+            }
+            return text(line);
+        }
+    }
+}
+
+fn text(line: Vec<u8>) -> Line {
+    String::from_utf8(line).map_or_else(|_| Line::Unreadable("a message is no UTF-8".to_owned()), Line::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(text: &[u8]) -> Vec<String> {
+        let mut lines = Lines::new(text, 8);
+        let mut read = Vec::new();
+        loop {
+            match lines.next().await {
+                Line::Text(text) => read.push(text),
+                Line::Unreadable(why) | Line::TooLong(why) => read.push(format!("! {why}")),
+                Line::End => return read,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_line_is_passed_over_and_told() {
+        let read = read(b"one\r\n\n  \n123456789\n\xff\ntwo\nthree").await;
+        let said = ["one", "! a message is longer than 8 bytes", "! a message is no UTF-8", "two", "three"];
+        assert_eq!(read, said);
+    }
+}

@@ -1,0 +1,176 @@
+//! `tools/list`: which tools a server has, and which of them a client is shown.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use super::frame::Frame;
+use super::link::Link;
+use super::method;
+use super::pins::Standing;
+use crate::tools::ToolDescriptor;
+
+/// Pages of one list that are asked for.
+const PAGES: usize = 100;
+
+/// The tools of a server, as far as it has listed them.
+#[derive(Debug, Default)]
+pub(super) struct KnownTools {
+    known: Mutex<Known>,
+    /// Held by whoever asks for them.
+    asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    tools: HashMap<String, Value>,
+    /// All of them are known, and none has changed since.
+    complete: bool,
+}
+
+impl KnownTools {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server says that they are others now.
+    pub(super) fn forget(&self) {
+        self.known().complete = false;
+    }
+
+    /// Whether there is a tool of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.known().tools.contains_key(name)
+    }
+
+    /// A tool whose name a lenient server may read in this one.
+    pub(super) fn like(&self, name: &str) -> Option<String> {
+        let known = self.known();
+        let alike = |other: &&String| method::plain(other).eq(method::plain(name));
+        known.tools.keys().find(alike).cloned()
+    }
+
+    /// A tool as its server describes it.
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
+        self.known().tools.get(name).cloned()
+    }
+
+    /// All of them, in the order of their names.
+    pub(super) fn all(&self) -> Vec<(String, Value)> {
+        let known = self.known();
+        let mut all: Vec<_> = known.tools.iter().map(|(name, tool)| (name.clone(), tool.clone())).collect();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+
+    fn add(&self, tools: &[Value]) {
+        let mut known = self.known();
+        for tool in tools {
+            if let Some(name) = tool.get("name").and_then(Value::as_str) {
+                known.tools.insert(name.to_owned(), tool.clone());
+            }
+        }
+    }
+}
+
+/// A list of tools as the client is shown it: without those that are denied whatever their arguments, and those that nobody has
+/// reviewed where someone is to.
+pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
+    let Some(server) = link.server(index) else { return frame };
+    let Some(result) = frame.result_mut() else { return frame };
+    let Some(Value::Array(tools)) = result.get_mut("tools") else { return frame };
+    server.tools.add(tools);
+    teach(link, index);
+    let before = tools.len();
+    let mut quarantined = Vec::new();
+    tools.retain(|tool| {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+        let standing = link.gateway.standing(&server.spec.name, name, tool);
+        if standing != Standing::Accepted {
+            quarantined.push(name.to_owned());
+        }
+        standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
+    });
+    link.gateway.tell_of_quarantine(&server.spec.name, &quarantined);
+    let hides = tools.len() < before;
+    link.prefix_names(index, tools);
+    // What policies hide may be another thing for another client, and another one after a reload.
+    if hides && let Some(result) = result.as_object_mut() {
+        if result.contains_key("cacheScope") {
+            result.insert("cacheScope".to_owned(), "private".into());
+        }
+        if result.contains_key("ttlMs") {
+            result.insert("ttlMs".to_owned(), json!(0));
+        }
+    }
+    frame
+}
+
+/// Makes the session know the tools of all servers, for their schemas and hints.
+fn teach(link: &Link, index: usize) {
+    let Some(server) = link.server(index) else { return };
+    let known = server.tools.known();
+    link.session.add_tools(known.tools.values().filter_map(|tool| descriptor(tool, &server.spec.name)));
+}
+
+fn descriptor(tool: &Value, server: &str) -> Option<ToolDescriptor> {
+    Some(ToolDescriptor {
+        name: tool.get("name")?.as_str()?.to_owned(),
+        description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
+        input_schema: tool.get("inputSchema").cloned(),
+        annotations: tool.get("annotations").cloned(),
+        server: Some(server.to_owned()),
+        once: false,
+        idempotent: false,
+    })
+}
+
+/// Makes sure that the tools of a server are known before one of them is called. A server that does not list them has none that are
+/// known. Says whether they are all known.
+pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
+    let Some(server) = link.server(index) else { return false };
+    if server.tools.known().complete {
+        return true;
+    }
+    let _asking = server.tools.asking.lock().await;
+    if server.tools.known().complete {
+        return true;
+    }
+    server.tools.known().tools.clear();
+    let (mut cursor, mut listed) = (None, false);
+    for _ in 0..PAGES {
+        let Ok(page) = link.ask_server(index, method::TOOLS_LIST, list_params(call, cursor)).await else {
+            return false;
+        };
+        let Some(tools) = page.result_value().and_then(|result| result.get("tools")?.as_array()) else {
+            break;
+        };
+        listed = true;
+        server.tools.add(tools);
+        cursor = page.result_value().and_then(|result| result.get("nextCursor")).cloned();
+        if cursor.is_none() {
+            break;
+        }
+    }
+    // A server that lists none is not asked again with each call; it says so when it has some.
+    server.tools.known().complete = true;
+    teach(link, index);
+    listed
+}
+
+/// Parameters of a `tools/list` in the same protocol as a call.
+fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
+    let mut params = Map::new();
+    if let Some(Value::Object(meta)) = call.param("_meta") {
+        let of_protocol = meta.iter().filter(|(key, _)| key.starts_with("io.modelcontextprotocol/"));
+        let meta: Map<String, Value> = of_protocol.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !meta.is_empty() {
+            params.insert("_meta".to_owned(), Value::Object(meta));
+        }
+    }
+    if let Some(cursor) = cursor {
+        params.insert("cursor".to_owned(), cursor);
+    }
+    Value::Object(params)
+}

@@ -1,0 +1,36 @@
+//! The gateway between MCP clients and servers: whatever a client sends reaches its server as it is, but for tool calls, which go
+//! through the policies.
+//!
+//! A [`Gateway`] has the rules and knows the servers. Each client gets a connection of its own to each of them; what it says is
+//! read strictly ([`frame`]), tool calls are judged in a session of its own, lists of tools are shown without those that never run.
+
+mod answer;
+mod asking;
+mod binary;
+mod calls;
+mod child;
+mod client;
+mod config;
+mod flags;
+pub mod frame;
+mod gateway;
+mod inspect;
+mod lines;
+mod link;
+mod listing;
+mod many;
+mod method;
+mod outlet;
+mod pins;
+mod server;
+mod stdio;
+
+pub use answer::{OUTCOME, QUARANTINED};
+pub use child::ChildSpec;
+pub use config::{Config, ConfigError, ConfiguredServer, config_record};
+pub use flags::{Flag, flags};
+pub use gateway::{Gateway, LONGEST_MESSAGE};
+pub use inspect::Inspected;
+pub use link::Who;
+pub use pins::{LockError, LockFile, PinnedServer, PinnedTool, Standing};
+pub use server::{Reach, ServerSpec};

@@ -1,0 +1,70 @@
+//! The door for one client on stdin and stdout.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+
+use super::frame::Frame;
+use super::gateway::Gateway;
+use super::lines::{Line, Lines};
+use super::link::{Link, Who};
+use super::outlet::Outlet;
+use super::server::Gone;
+
+/// How long requests are waited for whose client says nothing more.
+const LAST_ANSWERS: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+impl Gateway {
+    /// Serves one client until it says nothing more; its servers have ended then. Errors: a server that can't be started.
+    pub async fn serve_lines(
+        self: Arc<Self>,
+        from: impl AsyncRead + Unpin,
+        to: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<(), String> {
+        let (outlet, outgoing) = Outlet::new();
+        let writer = tokio::spawn(write(to, outgoing));
+        let who = Who { context: self.context.clone(), session: None };
+        let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
+        loop {
+            match lines.next().await {
+                Line::Text(text) => match Frame::parse(&text) {
+                    Ok(frame) => link.from_client(frame, &outlet).await,
+                    Err(why) => outlet.send(why.answer()).await,
+                },
+                Line::Unreadable(why) | Line::TooLong(why) => {
+                    let answer = Frame::error(None, super::frame::code::PARSE_ERROR, &why, None);
+                    outlet.send(answer).await;
+                }
+                Line::End => break,
+            }
+            if outlet.is_closed() {
+                break;
+            }
+        }
+        // What was asked before the end is still answered, as a server without a gateway would.
+        let answered = async {
+            while link.is_busy() && !outlet.is_closed() {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+        link.close().await;
+        drop((link, outlet));
+        let _ = writer.await;
+        Ok(())
+    }
+}
+
+async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Frame>) {
+    while let Some(frame) = outgoing.recv().await {
+        let mut line = frame.to_string();
+        line.push('\n');
+        if to.write_all(line.as_bytes()).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+}

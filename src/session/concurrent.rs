@@ -1,0 +1,296 @@
+//! A session whose calls come at any time and run side by side, as those of a gateway's client do.
+//!
+//! A call that what the session has seen can make a difference to waits for the calls that came before it; every other runs at
+//! once. So no policy that reads the session is passed by calls that come together, and no slow call holds up those that have
+//! nothing to do with it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::Session;
+use super::judged::Said;
+use crate::approval::{Asker, Name, Question};
+use crate::call::{Outcome, SessionState, ToolCall};
+use crate::host::ToolExecutor;
+use crate::kernel::{Decision, Kernel, Layers, is_never_called};
+use crate::message::{RequestPart, ResponsePart};
+use crate::middleware::Kind;
+use crate::policy::Chains;
+use crate::tools::ToolDescriptor;
+
+/// How long a call waits for those before it. Then what the session has seen counts as unknown, which is stricter than any answer: a
+/// call whose tool itself waits for this one must not stop both for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A session whose calls may run at once. Clones are the same session.
+#[derive(Clone)]
+pub struct ConcurrentSession {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for ConcurrentSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConcurrentSession").finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    line: Mutex<Line>,
+    /// The rules for the calls of one server alone.
+    rules_of: Box<RulesOf>,
+    /// Changes whenever a call leaves.
+    left: watch::Sender<u64>,
+}
+
+/// Gives the rules for the calls of one server alone, where there are any.
+type RulesOf = dyn Fn(&str) -> Option<Arc<Chains>> + Send + Sync;
+
+/// The session, and the calls that are on their way.
+struct Line {
+    session: Session,
+    next: u64,
+    under_way: BTreeSet<u64>,
+}
+
+impl Session {
+    /// Lets the calls of the session run side by side. What calls of a round share is not for them: each is decided when it comes.
+    /// What a [`recorded`](Self::recorded) session keeps with each call is not kept either.
+    pub fn concurrent(self) -> ConcurrentSession {
+        self.concurrent_with(|_| None)
+    }
+
+    /// The same with rules for the calls of one server alone, as the last layer: they tighten those of all.
+    pub fn concurrent_with(
+        mut self,
+        rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
+    ) -> ConcurrentSession {
+        self.recorded = false;
+        let line = Mutex::new(Line { session: self, next: 0, under_way: BTreeSet::new() });
+        let inner = Inner { line, rules_of: Box::new(rules_of), left: watch::Sender::new(0) };
+        ConcurrentSession { inner: Arc::new(inner) }
+    }
+
+    /// The same session for one call, which sees what was seen so far. `layer`: the call's own rules.
+    fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            name: self.name.clone(),
+            state: self.state.clone(),
+            lower_layers: self.lower_layers.iter().cloned().chain(layer).collect(),
+            unnamed_calls: self.unnamed_calls,
+            unique_name: self.unique_name.clone(),
+            calls: super::Calls::default(),
+            recorded: false,
+            has_seen: self.has_seen,
+            hooks: self.hooks.clone(),
+            run: self.run.clone(),
+            progress: super::Progress::default(),
+            tools: self.tools.clone(),
+            telling: self.telling.clone(),
+            skill_tool: None,
+            listener: self.listener.clone(),
+        }
+    }
+}
+
+/// One call on its way. When it leaves, also because it was given up, what it changed is taken in.
+struct Turn<'s> {
+    inner: &'s Inner,
+    number: u64,
+    /// What the session had seen when the call began.
+    before: SessionState,
+    session: Session,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut line = self.inner.line();
+        line.session.state.absorb(&self.before, &self.session.state);
+        line.under_way.remove(&self.number);
+        drop(line);
+        self.inner.left.send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+}
+
+impl Inner {
+    /// A panic elsewhere leaves a whole state: it is changed in single steps.
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_first(&self, number: u64) -> bool {
+        self.line().under_way.first().is_none_or(|first| *first >= number)
+    }
+
+    /// Waits until every call that came before this one is over. Says whether they are.
+    async fn others(&self, number: u64) -> bool {
+        let mut left = self.left.subscribe();
+        let wait = async {
+            while !self.is_first(number) {
+                if left.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.is_ok()
+    }
+
+    /// Begins a call: waits for its turn where it must.
+    async fn begin(&self, call: ToolCall, is_new: bool) -> (Turn<'_>, ToolCall, String) {
+        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
+        let (number, call, occurrence, waits) = {
+            let mut line = self.line();
+            let call = line.session.name_call(call);
+            line.session.halt_if_aborted();
+            let occurrence =
+                if is_new { line.session.state.name_occurrence(&call.id) } else { call.id.clone() };
+            let number = line.next;
+            line.next += 1;
+            let waits = !line.under_way.is_empty() && line.session.reads_session(&call, layer.as_ref());
+            line.under_way.insert(number);
+            (number, call, occurrence, waits)
+        };
+        // From here on the call leaves the line whatever happens to it.
+        let mut turn = {
+            let session = self.line().session.for_one_call(layer.clone());
+            Turn { inner: self, number, before: session.state.clone(), session }
+        };
+        if waits {
+            let is_known = self.others(number).await;
+            let session = self.line().session.for_one_call(layer);
+            turn.before = session.state.clone();
+            turn.session = session;
+            if !is_known {
+                turn.session.state.distrust();
+                turn.before = turn.session.state.clone();
+            }
+        }
+        (turn, call, occurrence)
+    }
+}
+
+impl Session {
+    fn kernel_over<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
+        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
+        Kernel { tools, ..self.shared.kernel(layers) }
+    }
+
+    /// Whether what the session has seen can make a difference to a call: it is decided otherwise where that is unknown, or a script
+    /// around it reads it.
+    fn reads_session(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> bool {
+        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
+        let kernel = self.kernel_over(&layers);
+        let mut unknown = self.state.clone();
+        unknown.distrust();
+        let (known, unknown) = (kernel.decide(call, &self.state), kernel.decide(call, &unknown));
+        let says = |decision: &Decision<'_>| (decision.effect(), decision.policies());
+        let scripted = layers.iter().any(|chains| {
+            let concerning = chains.concerning(call.server.as_deref().unwrap_or_default(), &call.tool);
+            concerning
+                .iter()
+                .filter_map(|index| chains.policy(*index))
+                .any(|policy| matches!(&policy.kind, Kind::Around(around) if around.script.reads_session()))
+        });
+        scripted
+            || says(&known) != says(&unknown)
+            || known.pending().any(|limit| !unknown.pending().any(|other| other == limit))
+    }
+}
+
+impl ConcurrentSession {
+    /// Puts one call through its whole life.
+    ///
+    /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
+    pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
+        let started = Instant::now();
+        let (mut turn, call, occurrence) = self.inner.begin(call, true).await;
+        let session = &mut turn.session;
+        let (layers, conversation) = (session.layers(), session.conversation());
+        let name = session.name.clone();
+        let mut desk = session.desk(&layers, &conversation, executor);
+        let prepared = desk.prepare(call, occurrence, &Ok(())).await;
+        let outcome = desk.put_through(&prepared, false, started).await;
+        let outcome = desk.report(name.as_deref(), outcome);
+        drop(turn);
+        self.keep().await;
+        outcome
+    }
+
+    /// Takes up a call that waits for people: the question that was put, as it was given out, and what they answered, beside what the
+    /// store knows. It runs if they said yes, and goes on waiting while they say nothing.
+    pub async fn take_up(
+        &self,
+        call: ToolCall,
+        question: &RequestPart,
+        answers: &[ResponsePart],
+        executor: &impl ToolExecutor,
+    ) -> Outcome {
+        let started = Instant::now();
+        let (mut turn, call, _) = self.inner.begin(call, false).await;
+        let session = &mut turn.session;
+        let (layers, conversation) = (session.layers(), session.conversation());
+        let label = session.name.clone();
+        let occurrence = question.approval_id.strip_prefix("approval_").unwrap_or(&call.id).to_owned();
+        let name = Name { conversation: conversation.clone(), occurrence };
+        let mut desk = session.desk(&layers, &conversation, executor);
+        let said = Said { request: Some(question), answers };
+        let taken_up = desk.take_up(&call, &name, said, started).await;
+        let outcome = desk.report(label.as_deref(), taken_up.outcome);
+        drop(turn);
+        self.keep().await;
+        outcome
+    }
+
+    /// Adds tools to those that are known; of two of one name and server the later one stands.
+    pub fn add_tools(&self, tools: impl IntoIterator<Item = ToolDescriptor>) {
+        self.inner.line().session.add_tools(tools);
+    }
+
+    /// Whether every call of a tool is denied, whatever its arguments.
+    pub fn never_runs(&self, server: &str, tool: &str) -> bool {
+        let layers = self.inner.line().session.layers();
+        let own = (self.inner.rules_of)(server);
+        layers.iter().chain(own.as_ref()).any(|chains| is_never_called(chains, server, tool))
+    }
+
+    /// Whether an answer without a name counts for a question of ours.
+    pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
+        let shared = Arc::clone(&self.inner.line().session.shared);
+        Question::open(question, shared.services.keys.as_ref())
+            .is_ok_and(|question| !question.askers.iter().any(Asker::needs_name))
+    }
+
+    /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.
+    pub fn hide(&self, call: &ToolCall, value: &mut Value) {
+        let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
+        let session = self.inner.line().session.for_one_call(layer);
+        let layers = session.layers();
+        let kernel = session.kernel_over(&layers);
+        kernel.hide_in(call, value, &session.state);
+    }
+
+    /// What the session has seen.
+    pub fn state(&self) -> SessionState {
+        self.inner.line().session.state.clone()
+    }
+
+    /// Whether calls are on their way.
+    pub fn is_idle(&self) -> bool {
+        self.inner.line().under_way.is_empty()
+    }
+
+    /// Keeps what the session has seen in a store that others share. Where that does not answer, the next call keeps it.
+    async fn keep(&self) {
+        let (shared, conversation, state) = {
+            let line = self.inner.line();
+            let session = &line.session;
+            // Without which calls came: in another process the same ids are other calls.
+            (Arc::clone(&session.shared), session.conversation(), session.state.clone().without_occurrences())
+        };
+        let _ = shared.keep_in_store(&conversation, &state).await;
+    }
+}
