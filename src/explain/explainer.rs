@@ -71,6 +71,8 @@ impl Listener for Explainer {
                     draft.executes();
                 }
             }
+            // Of errors it is told by what becomes of them.
+            Event::Error(_) => {}
             Event::Ended(outcome) => {
                 let explanation = heard.end(outcome, self.sources.as_ref());
                 heard.done.extend(explanation);
