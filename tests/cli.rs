@@ -3,6 +3,7 @@
 mod approvals;
 mod check;
 mod completions;
+mod explain;
 mod run;
 mod schema;
 mod state;

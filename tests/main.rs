@@ -41,6 +41,8 @@ mod embedding;
 #[cfg(test)]
 mod execution;
 #[cfg(test)]
+mod explaining;
+#[cfg(test)]
 mod expressions;
 #[cfg(test)]
 mod failing_hosts;

@@ -6,6 +6,7 @@ mod approvals;
 mod check;
 mod completions;
 mod exit;
+mod explain;
 mod files;
 mod init;
 mod mend;
@@ -51,6 +52,7 @@ enum Command {
     Check(check::Check),
     Test(test::Test),
     Run(run::Run),
+    Explain(explain::Explain),
     Approvals(approvals::Approvals),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
@@ -84,6 +86,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::check(&arguments, &mut output),
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
+        Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),

@@ -32,7 +32,9 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use crate::call::{Outcome, SessionState, ToolCall};
+use crate::diagnostic::SourceMap;
 use crate::execution::{Execute, Services};
+use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
@@ -53,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) services: Services,
     /// The host's own code for every session.
     pub(crate) hooks: Vec<Arc<dyn Middleware>>,
+    /// Who hears of every asking in every session, if anybody.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
 impl Shared {
@@ -148,7 +152,7 @@ impl Session {
             telling: Telling::default(),
             skill_tool: None,
             made: Made::default(),
-            listener: None,
+            listener: shared.listener.clone(),
             unique_name,
             shared,
             name: None,
@@ -176,7 +180,7 @@ impl Session {
         self
     }
 
-    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run.
+    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run, instead of who hears the engine's.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
@@ -291,6 +295,21 @@ impl Session {
         let turn = desk.prepare(call, occurrence, &seen).await;
         let outcome = desk.put_through(&turn, None, false, started).await;
         desk.report(name.as_deref(), outcome)
+    }
+
+    /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the bundle, so that places can
+    /// be named. Whoever else hears the session does not hear of this call. No explanation only if Callgate itself fails on it.
+    pub async fn explain(
+        &mut self,
+        call: ToolCall,
+        executor: &impl ToolExecutor,
+        sources: &SourceMap,
+    ) -> (Outcome, Option<Explanation>) {
+        let explainer = Arc::new(Explainer::new(sources));
+        let before = self.listener.replace(explainer.clone());
+        let outcome = self.execute(call, executor).await;
+        self.listener = before;
+        (outcome, explainer.take().pop())
     }
 
     /// What brings calls to their outcomes.
