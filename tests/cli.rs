@@ -2,6 +2,8 @@
 
 mod approvals;
 mod check;
+mod completions;
+mod explain;
 mod install;
 mod run;
 mod schema;

@@ -4,11 +4,14 @@
 
 mod approvals;
 mod check;
+mod completions;
 mod exit;
+mod explain;
 mod files;
 mod init;
 mod install;
 mod mend;
+mod mutate;
 mod output;
 mod pins;
 mod progress;
@@ -50,6 +53,7 @@ enum Command {
     Check(check::Check),
     Test(test::Test),
     Run(run::Run),
+    Explain(explain::Explain),
     Approvals(approvals::Approvals),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
@@ -58,6 +62,7 @@ enum Command {
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
+    Completions(completions::Completions),
 }
 
 /// Who reads the result.
@@ -84,6 +89,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::check(&arguments, &mut output),
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
+        Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
@@ -92,6 +98,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),
+        Command::Completions(arguments) => completions::completions(&arguments, &mut output),
     };
     // What was written before the trouble is part of the result.
     let ended = output.end().and(ended);
