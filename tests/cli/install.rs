@@ -113,6 +113,18 @@ fn changes_of_others_stay() {
 }
 
 #[test]
+fn a_server_that_was_changed_too_much_is_left_and_named() {
+    let original = r#"{ "mcpServers": { "r": { "url": "https://r.example/mcp" } } }"#;
+    let desk = desk("mcp.json", original.as_bytes());
+    desk.install("cursor", "mcp.json", &[]);
+    let edited = desk.text("mcp.json").replace(r#", "args""#, r#", "env": {}, "args""#);
+    fs::write(desk.0.path().join("mcp.json"), &edited).unwrap();
+    let undone = desk.uninstall("cursor", "mcp.json");
+    assert_eq!((undone.code, desk.text("mcp.json")), (Some(1), edited));
+    assert!(undone.stdout.contains("write `url`: `https://r.example/mcp`"), "{}", undone.shown());
+}
+
+#[test]
 fn a_file_that_its_client_wrote_anew_is_taken_out_by_what_it_says() {
     let original = r#"{"mcpServers":{"a":{"command":"x","args":["1"]},"b":{"command":"y"},"c":{"type":"http","url":"https://c.example/mcp"}}}"#;
     let desk = desk("mcp.json", original.as_bytes());

@@ -178,10 +178,11 @@ proptest! {
 
     #[test]
     fn no_text_is_too_broken_to_be_read(text in ".{0,60}", cut in 0..400_usize, style in style(), server in server()) {
-        for (syntax, whole) in [(Client::Cursor, json(&style, &[server.clone()])), (Client::Codex, toml(&style, &[server]))] {
+        let servers = [server];
+        for (client, whole) in [(Client::Cursor, json(&style, &servers)), (Client::Codex, toml(&style, &servers))] {
             let part: String = whole.chars().take(cut).collect();
-            let _ = read(&part, syntax.facts());
-            let _ = read(&format!("{part}{text}"), syntax.facts());
+            let _ = read(&part, client.facts());
+            let _ = read(&format!("{part}{text}"), client.facts());
         }
     }
 }
