@@ -164,6 +164,7 @@ fn what_is_asked_must_be_possible() {
     for (arguments, code, said) in [
         (&["install", "cursr", "--policies", "rules.yaml"][..], 2, "'cursor'"),
         (&["install", "cursor", "--file", "mcp.json"], 2, "--policies"),
+        (&["install", "cursor", "--file", "mcp.json", "--state", "memory:"], 2, "--policies"),
         (&["install", "cursor", "--policies", "rules.yaml", "--file", "nowhere.json"], 2, "does not exist"),
         (
             &["install", "cursor", "--policies", "rules.yaml", "--file", "mcp.json", "--server", "file"],

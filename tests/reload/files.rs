@@ -219,7 +219,7 @@ fn a_watch_that_is_dropped_from_within_ends() {
         let desk = Desk::new(&[("rules.yaml", &denying("a"))]);
         let engine = desk.engine(&[""]);
         let slot = std::sync::Arc::new(std::sync::Mutex::new(None::<Watch>));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, told) = channel();
         let held = slot.clone();
         engine.on_change(move |change| {
             if matches!(change, Change::TakenIn { .. }) {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ArgGroup;
+
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::files::read_context;
 use crate::cli::proxy;
@@ -9,7 +11,8 @@ use crate::mcp::LockFile;
 
 /// What is passed on to `callgate proxy`; paths are made absolute.
 #[derive(clap::Args)]
-#[group(required = true, multiple = true, args = ["policies", "pins"])]
+// A gateway with neither lets everything pass.
+#[command(group = ArgGroup::new("before").args(["policies", "pins"]).required(true).multiple(true))]
 pub(super) struct Gateway {
     /// Rules files, and directories to search for them
     #[arg(long, value_name = "PATH", num_args = 1..)]
