@@ -16,6 +16,7 @@ mod pins;
 mod progress;
 mod proxy;
 mod rule;
+mod rules;
 mod run;
 mod schema;
 mod servers;
