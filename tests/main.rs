@@ -39,6 +39,8 @@ mod failing_hosts;
 #[cfg(test)]
 mod file_store;
 #[cfg(test)]
+mod gateway;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod inbox;
@@ -56,6 +58,8 @@ mod limits;
 mod lint_claims;
 #[cfg(test)]
 mod lints;
+#[cfg(test)]
+mod packages;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

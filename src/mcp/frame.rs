@@ -37,10 +37,11 @@ impl Id {
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(_) => Some(Self(value.to_string())),
-            // An exponent or a fraction may be another number to another reader.
+            // An exponent or a fraction may be another number to another reader, and `-0` comes back as `0`.
             Value::Number(number) => {
                 let digits = number.as_str().strip_prefix('-').unwrap_or(number.as_str());
                 let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 18;
+                let is_whole = is_whole && number.as_str() != "-0";
                 is_whole.then(|| Self(number.as_str().to_owned()))
             }
             _ => None,
@@ -321,6 +322,7 @@ mod tests {
             (r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1e1,"method":"a"}"#, code::INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":-0,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":[1],"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1234567890123456789,"method":"a"}"#, code::INVALID_REQUEST),
