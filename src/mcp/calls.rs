@@ -11,6 +11,7 @@ use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
 use super::link::Link;
 use super::listing;
+use super::method;
 use super::outlet::Outlet;
 use super::server::Gone;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
@@ -35,6 +36,9 @@ pub(super) async fn call(
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` is to be the name of a tool");
     };
+    if let Some(member) = method::misread(frame.params().into_iter().flatten(), &["name", "arguments"]) {
+        return refused(&format!("some take the parameter `{}` for another one", inert(member)));
+    }
     let Some((index, tool)) = link.server_of(name) else {
         return refused(&format!("there is no tool `{}`", inert(name)));
     };
@@ -45,6 +49,9 @@ pub(super) async fn call(
         && let Some(meant) = server.tools.like(tool)
     {
         return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
+    }
+    if let Some(argument) = server.tools.misread_argument(tool, &arguments(&frame)) {
+        return refused(&format!("some take the argument `{}` for another one of `{}`", inert(&argument), inert(name)));
     }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);

@@ -7,7 +7,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::method;
 use crate::json;
+use crate::text::inert;
 
 /// The codes of JSON-RPC errors.
 pub mod code {
@@ -74,6 +76,9 @@ pub enum Kind {
     Complaint,
 }
 
+/// The members that make a message what it is.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
@@ -104,7 +109,8 @@ impl Malformed {
 }
 
 impl Frame {
-    /// Reads one message. Errors: text that is not JSON or has a doubled key, a batch, an id that is no string and no whole number,
+    /// Reads one message. Errors: text that is not JSON or has a doubled key, a batch, members that differ from
+    /// those of a message in case only, an id that is no string and no whole number,
     /// a message that asks and answers at once, parameters that are no object.
     ///
     /// ```
@@ -146,6 +152,10 @@ impl Frame {
                 })?)
             }
         };
+        if let Some(member) = method::misread(&members, &MEMBERS) {
+            let message = format!("some take the member `{}` for another one", inert(member));
+            return Err(invalid(id, &message));
+        }
         if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
             return Err(invalid(id, "`jsonrpc` is to be \"2.0\""));
         }
@@ -238,6 +248,11 @@ impl Frame {
         self.members.get("method").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The parameters, where there are any.
+    pub fn params(&self) -> Option<&Map<String, Value>> {
+        self.members.get("params")?.as_object()
+    }
+
     /// One of the parameters.
     pub fn param(&self, name: &str) -> Option<&Value> {
         self.members.get("params")?.get(name)
@@ -328,6 +343,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1234567890123456789,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, code::INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":["a"]}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","result":{}}"#, code::INVALID_REQUEST),

@@ -71,8 +71,6 @@ def is_denied(message, reader):
 def texts(data):
     for encoding in ("utf-8", "latin-1", "utf-16"):
         yield from re.split("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029\0]", data.decode(encoding, "replace"))
-        # And without heed to what comes before or after on the line.
-    yield from (data.decode("utf-8", "replace")[match.start() :] for match in re.finditer(rb'\{\s*"jsonrpc', data))
 
 
 def read(text, reader):
@@ -116,7 +114,7 @@ def main():
     for data in SEEN + UNSEEN:
         if bool(next(findings(data), None)) != (data in SEEN):
             sys.exit(f"the judge errs about {data!r}")
-    found = [f"{file}: {text[:300]}" for file in sys.argv[1:] for text in findings(open(file, "rb").read())]
+    found = {f"{file}: {text[:300]}": None for file in sys.argv[1:] for text in findings(open(file, "rb").read())}
     print("\n".join(found))
     sys.exit(1 if found else 0)
 

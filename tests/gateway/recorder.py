@@ -1,12 +1,13 @@
 """An MCP server that writes down every byte it is sent, before it looks at it.
 
-Called with the file for the bytes. It knows the tools `safe`, `danger`, `write` and `slow` (which answers when the next message
-comes), and does whatever it is asked.
+Called with the file for the bytes. It knows the tools `safe`, `danger`, `write` and `slow` (whose answer takes a while), and
+does whatever it is asked.
 """
 
 import json
 import os
 import sys
+import threading
 
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 ANY = {"type": "object"}
@@ -18,7 +19,6 @@ RESULTS = {
     "server/discover": {"resultType": "complete", "supportedVersions": ["2026-07-28"], **HELLO},
     "tools/list": {"tools": TOOLS},
 }
-held = []
 
 
 def answer(message):
@@ -34,13 +34,10 @@ def result(message):
 
 def take(line):
     message = json.loads(line)
-    for waiting in held:
-        answer(waiting)
-    held.clear()
     if not isinstance(message, dict) or "method" not in message or "id" not in message:
         return
     is_slow = message["method"] == "tools/call" and message["params"].get("name") == "slow"
-    held.append(message) if is_slow else answer(message)
+    threading.Timer(0.3, answer, [message]).start() if is_slow else answer(message)
 
 
 rest = b""
