@@ -132,6 +132,16 @@ impl Frame {
         Self::of(value)
     }
 
+    /// The answer that a text which can't be read strictly is, as far as a lenient reader can tell: whoever waits for it waits in
+    /// vain.
+    pub fn id_of_unreadable_answer(text: &str) -> Option<Id> {
+        let message: Value = serde_json::from_str(text).ok()?;
+        if message.get("method").is_some() {
+            return None;
+        }
+        Id::of(message.get("id")?)
+    }
+
     /// The message that a value is. Errors: as [`parse`](Self::parse).
     pub fn of(value: Value) -> Result<Self, Malformed> {
         let invalid = |id: Option<Id>, message: &str| Malformed::new(id, code::INVALID_REQUEST, message);
@@ -269,6 +279,22 @@ impl Frame {
             self.members.entry("params").or_insert_with(|| Value::Object(Map::new()))
         {
             params.insert(name.to_owned(), value);
+        }
+    }
+
+    /// What stands among the parameters under these keys, one in the other.
+    pub fn param_at(&self, place: &[&str]) -> Option<&Value> {
+        place.iter().try_fold(self.members.get("params")?, |value, key| value.get(key))
+    }
+
+    /// Sets what stands among the parameters under these keys, where all but the last are there.
+    pub fn set_param_at(&mut self, place: &[&str], value: Value) {
+        let Some((last, way)) = place.split_last() else { return };
+        let target = way
+            .iter()
+            .try_fold(self.members.get_mut("params"), |value, key| value.map(|value| value.get_mut(key)));
+        if let Some(Some(Value::Object(target))) = target {
+            target.insert((*last).to_owned(), value);
         }
     }
 

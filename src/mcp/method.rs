@@ -8,6 +8,10 @@ pub(super) const TOOLS_CALL: &str = "tools/call";
 pub(super) const TOOLS_LIST: &str = "tools/list";
 /// A client of the protocols before 2026-07-28 greets its server.
 pub(super) const INITIALIZE: &str = "initialize";
+/// It has read what the server answered.
+pub(super) const INITIALIZED: &str = "notifications/initialized";
+/// A client since 2026-07-28 asks what a server can do.
+pub(super) const DISCOVER: &str = "server/discover";
 /// A person is asked through the client.
 pub(super) const ELICIT: &str = "elicitation/create";
 /// The member of `_meta` in which a client says, with each request, what it can do.
@@ -27,9 +31,8 @@ pub(super) fn misread<'m>(
     members: impl IntoIterator<Item = (&'m String, &'m Value)>,
     names: &[&str],
 ) -> Option<&'m str> {
-    let is_misread = |member: &str| {
-        !names.contains(&member) && names.iter().any(|name| plain(name).eq(plain(member)))
-    };
+    let is_misread =
+        |member: &str| !names.contains(&member) && names.iter().any(|name| plain(name).eq(plain(member)));
     members.into_iter().map(|(member, _)| member.as_str()).find(|member| is_misread(member))
 }
 

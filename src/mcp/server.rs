@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::child::{ChildServer, ChildSpec};
 use super::frame::{Frame, Id};
+use crate::engine::Engine;
 
 /// Why a server says nothing more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub(super) struct Gone(pub(super) String);
 pub(super) enum FromServer {
     /// A message, with the request that it belongs to where its transport says so.
     Frame { frame: Frame, about: Option<Id> },
-    /// Something that is no message, and why.
-    Garbage(String),
+    /// Something that is no message, and why; with the request that it may have been meant to answer.
+    Garbage { why: String, answers: Option<Id> },
     /// Nothing more.
     Gone(Gone),
 }
@@ -32,8 +33,8 @@ pub enum Reach {
     Child(ChildSpec),
 }
 
-/// One server of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A server behind a gateway.
+#[derive(Clone, Debug)]
 pub struct ServerSpec {
     /// Its name, which policies test as `server:`.
     pub name: String,
@@ -41,6 +42,8 @@ pub struct ServerSpec {
     pub prefix: Option<String>,
     /// How it is reached.
     pub reach: Reach,
+    /// Rules for its calls alone, which tighten those of the gateway.
+    pub rules: Option<Engine>,
 }
 
 /// A connection to a server.

@@ -44,7 +44,8 @@ fn openai_anthropic_and_google_accept_what_is_sent() {
     let cases: String = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini]
         .map(sent)
         .concat();
-    let (printed, accepted) = packages::run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
+    let (printed, accepted) =
+        packages::run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
     assert!(accepted, "{printed}");
 }
 
