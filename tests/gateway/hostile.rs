@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 
+use super::script;
 use crate::packages;
 use lines::Attempt;
 
@@ -25,10 +26,6 @@ const RULES: &str = "policies:
 /// Longer messages are not taken; short, so that one that is too long is quickly made.
 const LONGEST: usize = 64 << 10;
 
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway").join(name)
-}
-
 /// A gateway before a server that writes down what it is sent.
 fn gateway(log: &Path) -> Arc<Gateway> {
     let args = ["-S".to_owned(), "-E".to_owned()];
@@ -36,7 +33,8 @@ fn gateway(log: &Path) -> Arc<Gateway> {
         .into_iter()
         .chain([script("recorder.py"), log.to_owned()].map(|path| path.display().to_string()));
     let child = ChildSpec { command: "python3".to_owned(), args: args.collect(), env: Vec::new(), cwd: None };
-    let server = ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child) };
+    let server =
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
     Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]).with_longest_message(LONGEST))
 }
 
