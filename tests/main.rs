@@ -21,6 +21,8 @@ mod cases;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod concurrent;
+#[cfg(test)]
 mod design_examples;
 #[cfg(test)]
 mod detect;
