@@ -113,7 +113,11 @@ async fn a_call_waits_for_one_that_may_change_what_it_is_judged_by_and_no_other_
     others_go_on().await;
     let send = begin(&session, &tools, "send");
     others_go_on().await;
-    assert_eq!(begin(&session, &tools, "other").await.unwrap().outcome.name(), "executed", "it is held up by nobody");
+    assert_eq!(
+        begin(&session, &tools, "other").await.unwrap().outcome.name(),
+        "executed",
+        "it is held up by nobody"
+    );
     assert!(!send.is_finished(), "the label is not known yet");
     assert_eq!(tools.started(), 2);
     tools.let_end.add_permits(1);

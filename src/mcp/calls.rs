@@ -113,6 +113,8 @@ struct Kept {
     /// The last failure: what policies were told, and the answer itself.
     failure: Option<(String, Failure)>,
     set_aside: SetAside,
+    /// The server's last message, for what it holds beside result and error, and its order.
+    answer: Option<Frame>,
     /// The client did not want it any more, and the server did not answer.
     is_given_up: bool,
 }
@@ -153,14 +155,16 @@ impl ToolExecutor for Runner<'_> {
                 return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
             }
         };
-        if let Some(error) = answer.error_value() {
+        let error = answer.take_outcome("error");
+        let mut result = answer.take_outcome("result").unwrap_or_default();
+        self.kept().answer = Some(answer);
+        if let Some(error) = error {
             let message =
                 error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
             let kind = error.get("code").map(|code| format!("rpc{code}"));
-            self.kept().failure = Some((message.clone(), Failure::Error(error.clone())));
+            self.kept().failure = Some((message.clone(), Failure::Error(error)));
             return Err(ToolError { message, kind });
         }
-        let mut result = answer.result_mut().map(Value::take).unwrap_or_default();
         if result.get("isError") == Some(&Value::Bool(true)) {
             let message = answer::text_of(&result);
             self.kept().failure = Some((message.clone(), Failure::Result(result)));
@@ -244,15 +248,19 @@ impl Runner<'_> {
             let state = self.link.gateway.answered_in.as_deref();
             outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
         }
-        let (failure, set_aside) = {
+        let (failure, set_aside, said) = {
             let mut kept = self.kept();
-            (kept.failure.take(), std::mem::take(&mut kept.set_aside))
+            (kept.failure.take(), std::mem::take(&mut kept.set_aside), kept.answer.take())
+        };
+        let answered = |member: &str, value| match said {
+            Some(said) => said.with_outcome(member, value),
+            None => Frame::result(self.id, value),
         };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
                 let mut result = answer::of_output(outcome.output.unwrap_or_default());
                 set_aside.put_back(&mut result);
-                Frame::result(self.id, result)
+                answered("result", result)
             }
             // The server's own words, where nothing was made of them.
             OutcomeKind::Failed => match failure {
@@ -262,11 +270,11 @@ impl Runner<'_> {
                     match failure {
                         Failure::Result(mut result) => {
                             self.link.session.hide(call, &mut result);
-                            Frame::result(self.id, result)
+                            answered("result", result)
                         }
                         Failure::Error(mut error) => {
                             self.link.session.hide(call, &mut error);
-                            Frame::failed(self.id, error)
+                            answered("error", error)
                         }
                     }
                 }

@@ -224,14 +224,6 @@ impl Frame {
         Self::made(json!({ "jsonrpc": "2.0", "id": id.map(Id::to_json), "error": error }), kind)
     }
 
-    /// An answer with an error that is there already.
-    pub fn failed(id: &Id, error: Value) -> Self {
-        Self::made(
-            json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }),
-            Kind::Response(id.clone()),
-        )
-    }
-
     fn made(message: Value, kind: Kind) -> Self {
         let members = match message {
             Value::Object(members) => members,
@@ -311,6 +303,18 @@ impl Frame {
     /// The result of an answer, to be changed.
     pub fn result_mut(&mut self) -> Option<&mut Value> {
         self.members.get_mut("result")
+    }
+
+    /// Takes the result or the error of an answer, and leaves its place.
+    pub(super) fn take_outcome(&mut self, member: &str) -> Option<Value> {
+        self.members.get_mut(member).map(Value::take)
+    }
+
+    /// The same answer with this as its result or error.
+    #[must_use]
+    pub(super) fn with_outcome(mut self, member: &str, value: Value) -> Self {
+        self.members.insert(member.to_owned(), value);
+        self
     }
 
     /// The error of an answer.

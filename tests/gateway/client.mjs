@@ -72,6 +72,12 @@ class Session {
       return spawnSync(command, args).status;
     }
     if (step.notify) return this.client.notification({ method: step.notify });
+    if (step.listen) {
+      const heard = await this.client.listen({ toolsListChanged: true, resourceSubscriptions: [step.listen] });
+      await this.request(step.then);
+      await this.waitFor("notifications/resources/updated", 1);
+      return heard.close();
+    }
     if (!step.cancelled) return this.request(step);
     const controller = new AbortController();
     return new Promise((resolve, reject) => {

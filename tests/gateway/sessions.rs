@@ -17,7 +17,7 @@ use super::script;
 use crate::packages;
 
 /// What may differ between two runs of the same session.
-const MASK: [(&str, &str); 8] = [
+const MASK: [(&str, &str); 12] = [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "<time>"),
     (r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d GMT[^\x22\\]*", "<time>"),
     (r"\d\d?:\d\d:\d\d [AP]M", "<time>"),
@@ -26,6 +26,14 @@ const MASK: [(&str, &str); 8] = [
     (r#""requestState":"[^"]*""#, r#""requestState":"<sealed>""#),
     (r#""callId":"[^"]*""#, r#""callId":"<id>""#),
     (r"(approval_|callgate-)[\w-]+", "$1<id>"),
+    // A text with the time in it.
+    (r#""blob":"UmVzb3VyY2Ug[^"]*""#, r#""blob":"<time>""#),
+    // A level that is drawn.
+    (r#""level":"[a-z]+","data":"[A-Z][a-z]+[- ]level[- ]message""#, r#""level":"<any>""#),
+    // The client counts these for all of its sessions.
+    (r"listen-\d+", "listen-<n>"),
+    // Where the server was to look for the marked processes.
+    (r"gateway-\d+-[0-9a-f]{16}", "<mark>"),
 ];
 
 /// A client, and the mode in which it begins.
@@ -259,6 +267,13 @@ fn by_subject(messages: &[Value]) -> BTreeMap<String, Vec<String>> {
         subjects.entry(subject).or_default().push(message.to_string());
     }
     for told in subjects.values_mut() {
+        if told.iter().all(|message| message.contains("\"method\"") && message.contains("\"id\":")) {
+            // Of questions that a server asks at once, which comes first is a matter of chance.
+            let number = Regex::new(r#""id":\d+"#).unwrap();
+            told.iter_mut()
+                .for_each(|question| *question = number.replace(question, "\"id\":0").into_owned());
+            told.sort();
+        }
         // How much was told of what was then cancelled is a matter of chance.
         if told.iter().all(|message| message.contains("progressToken")) {
             told.truncate(1);
