@@ -23,6 +23,8 @@ mod cli;
 #[cfg(test)]
 mod concurrent;
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 mod design_examples;
 #[cfg(test)]
 mod detect;
@@ -98,5 +100,7 @@ mod store_contract;
 mod streams;
 #[cfg(test)]
 mod suites;
+#[cfg(test)]
+mod testing_page;
 #[cfg(test)]
 mod workshop;

@@ -25,7 +25,7 @@ const MASK: [(&str, &str); 12] = [
     (r"\b[0-9a-f]{40}\b|(index|\[b|\[master|\[main)( \(root-commit\))? [0-9a-f.]{7,16}", "<commit>"),
     (r#""requestState":"[^"]*""#, r#""requestState":"<sealed>""#),
     (r#""callId":"[^"]*""#, r#""callId":"<id>""#),
-    (r"(approval_|callgate-)[\w-]+", "$1<id>"),
+    (r"(approval_|callgate-)[0-9a-f]{8}[\w-]*", "$1<id>"),
     // A text with the time in it.
     (r#""blob":"UmVzb3VyY2Ug[^"]*""#, r#""blob":"<time>""#),
     // A level that is drawn.
