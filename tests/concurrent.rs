@@ -85,6 +85,7 @@ async fn of_calls_that_come_at_once_as_many_run_as_may() {
         ("  - { id: few, match: launch, rate_limit: { limit: 3, per: run } }", 3),
         ("  - { id: few, match: launch, rate_limit: { limit: 3, per: 1h } }", 3),
         ("  - { id: cap, budget: { calls: 4 } }", 4),
+        ("  - { id: cap, budget: { calls: 4, per: conversation, on_exceed: deny } }", 4),
     ];
     for (policy, may) in limits {
         let (session, _) = session(policy);
@@ -143,6 +144,23 @@ async fn a_call_that_is_given_up_counts_as_started_and_holds_up_nobody() {
     assert_eq!(begin(&session, &tools, "launch").await.unwrap().outcome.name(), "executed");
 }
 
+#[tokio::test]
+async fn a_budget_makes_calls_wait_only_where_it_could_be_used_up() {
+    let (session, _) = session("  - { id: cap, budget: { calls: 3, on_exceed: deny } }");
+    let tools = Tools::new();
+    let slow = begin(&session, &tools, "slow_one");
+    others_go_on().await;
+    assert_eq!(begin(&session, &tools, "one").await.unwrap().outcome.name(), "executed");
+    let two = begin(&session, &tools, "slow_two");
+    let three = begin(&session, &tools, "three");
+    others_go_on().await;
+    assert_eq!(tools.started(), 3);
+    assert!(!three.is_finished(), "whether one is left is not known yet");
+    tools.let_end.add_permits(2);
+    assert_eq!(three.await.unwrap().reason.code, "budget_exceeded");
+    assert_eq!([slow.await.unwrap(), two.await.unwrap()].map(|call| call.outcome.name()), ["executed"; 2]);
+}
+
 /// A tool that calls another one of the same session, and waits for it.
 struct Nested<'s>(&'s ConcurrentSession, Tools);
 
@@ -195,9 +213,9 @@ async fn an_approved_call_runs_once_however_often_it_is_taken_up_and_meanwhile_o
     let changed = session.take_up(other, &question, &yes, &tools).await;
     assert_ne!(changed.outcome.name(), "executed", "another call than was shown");
     assert_eq!(tools.started(), 1);
-    let taken_up = |_| session.take_up(asked.clone(), &question, &yes, &tools);
-    let [one, two] = [taken_up(1), taken_up(2)];
-    let (one, two) = tokio::join!(one, two);
+    // On the heap: a test's thread has little stack.
+    let taken_up = || Box::pin(session.take_up(asked.clone(), &question, &yes, &tools));
+    let (one, two) = tokio::join!(taken_up(), taken_up());
     let runs = [&one, &two].iter().filter(|outcome| outcome.outcome.name() == "executed").count();
     assert!(runs >= 1, "{one:?} {two:?}");
     assert_eq!(tools.started(), 2, "once, beside the other call");

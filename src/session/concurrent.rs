@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::Session;
 use super::judged::Said;
+use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::host::ToolExecutor;
@@ -198,6 +199,16 @@ impl Session {
         scripted
             || says(&known) != says(&unknown)
             || known.pending().any(|limit| !unknown.pending().any(|other| other == limit))
+    }
+}
+
+impl Session {
+    /// Whether so many calls under way could use up what a budget of the run leaves.
+    fn may_be_last(&self, others: usize) -> bool {
+        let (layers, conversation) = (self.layers(), self.conversation());
+        let kernel = self.kernel_over(&layers);
+        let spending = Spending { shared: &self.shared, kernel, run: &self.run, conversation: &conversation };
+        !spending.leave_calls(&self.state, others)
     }
 }
 
