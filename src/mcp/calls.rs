@@ -146,6 +146,8 @@ impl ToolExecutor for Runner<'_> {
             answer = asked => match answer {
                 Ok(answer) => answer,
                 Err(Gone(why)) => {
+                    // Who does not want an answer any more is not told of the server's end.
+                    self.kept().is_given_up = *self.cancelled.borrow();
                     let why = format!("{why}; the tool may have taken effect");
                     return Err(ToolError::new(why).of_kind("unavailable"));
                 }

@@ -151,7 +151,10 @@ impl Inner {
                 if is_new { line.session.state.name_occurrence(&call.id) } else { call.id.clone() };
             let number = line.next;
             line.next += 1;
-            let waits = !line.under_way.is_empty() && line.session.reads_session(&call, layer.as_ref());
+            let others = line.under_way.len();
+            let waits = others > 0
+                && (line.session.reads_session(&call, layer.as_ref())
+                    || line.session.may_be_last(others, layer.as_ref()));
             line.under_way.insert(number);
             (number, call, occurrence, waits)
         };
@@ -180,6 +183,15 @@ impl Session {
         Kernel { tools, ..self.shared.kernel(layers) }
     }
 
+    /// Whether so many calls under way could use up what a budget of the run leaves.
+    fn may_be_last(&self, others: usize, layer: Option<&Arc<Chains>>) -> bool {
+        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
+        let kernel = self.kernel_over(&layers);
+        let conversation = self.conversation();
+        let spending = Spending { shared: &self.shared, kernel, run: &self.run, conversation: &conversation };
+        !spending.leave_calls(&self.state, others)
+    }
+
     /// Whether what the session has seen can make a difference to a call: it is decided otherwise where that is unknown, or a script
     /// around it reads it.
     fn reads_session(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> bool {
@@ -199,16 +211,6 @@ impl Session {
         scripted
             || says(&known) != says(&unknown)
             || known.pending().any(|limit| !unknown.pending().any(|other| other == limit))
-    }
-}
-
-impl Session {
-    /// Whether so many calls under way could use up what a budget of the run leaves.
-    fn may_be_last(&self, others: usize) -> bool {
-        let (layers, conversation) = (self.layers(), self.conversation());
-        let kernel = self.kernel_over(&layers);
-        let spending = Spending { shared: &self.shared, kernel, run: &self.run, conversation: &conversation };
-        !spending.leave_calls(&self.state, others)
     }
 }
 
