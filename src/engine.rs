@@ -54,7 +54,6 @@ impl std::fmt::Debug for Engine {
 }
 
 /// Rules that can't be loaded, with everything that is wrong with them.
-#[derive(Debug)]
 pub struct LoadError(Box<Built>);
 
 impl LoadError {
@@ -67,6 +66,13 @@ impl LoadError {
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&crate::diagnostic::render::text(&self.0.diagnostics, &self.0.sources, false))
+    }
+}
+
+/// As it is displayed: a `main` that returns the error prints what is wrong, and not the trees of the files.
+impl std::fmt::Debug for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 

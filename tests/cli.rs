@@ -2,6 +2,7 @@
 
 mod approvals;
 mod check;
+mod completions;
 mod run;
 mod schema;
 mod state;

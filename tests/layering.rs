@@ -99,6 +99,7 @@ fn one_room_names_each_heavy_dependency() {
         ("url", "matcher"),
         ("notify", "reload"),
         ("clap", "cli"),
+        ("clap_complete", "cli"),
         ("anstream", "cli"),
         ("similar", "cli"),
         ("terminal_size", "cli"),

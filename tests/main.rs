@@ -1,6 +1,8 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
 #[cfg(test)]
+mod adapters;
+#[cfg(test)]
 mod altered_stores;
 #[cfg(test)]
 mod approvals;
@@ -12,6 +14,8 @@ mod around_scripts;
 mod broken_rules;
 #[cfg(test)]
 mod broken_yaml;
+#[cfg(test)]
+mod bundles;
 #[cfg(test)]
 mod caching;
 #[cfg(test)]
@@ -32,6 +36,8 @@ mod detect;
 mod dialects;
 #[cfg(test)]
 mod drawn_files;
+#[cfg(test)]
+mod editors;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
@@ -62,6 +68,8 @@ mod limits;
 mod lint_claims;
 #[cfg(test)]
 mod lints;
+#[cfg(test)]
+mod mutants;
 #[cfg(test)]
 mod packages;
 #[cfg(test)]

@@ -4,10 +4,12 @@
 
 mod approvals;
 mod check;
+mod completions;
 mod exit;
 mod files;
 mod init;
 mod mend;
+mod mutate;
 mod output;
 mod pins;
 mod progress;
@@ -55,6 +57,7 @@ enum Command {
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
+    Completions(completions::Completions),
 }
 
 /// Who reads the result.
@@ -87,6 +90,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),
+        Command::Completions(arguments) => completions::completions(&arguments, &mut output),
     };
     // What was written before the trouble is part of the result.
     let ended = output.end().and(ended);

@@ -13,7 +13,7 @@ mod limits;
 mod normalise;
 mod settle;
 mod shown;
-mod stage;
+pub(crate) mod stage;
 mod streamed;
 mod suggest;
 mod trace;

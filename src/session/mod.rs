@@ -4,21 +4,24 @@ mod answered;
 mod armed;
 mod concurrent;
 mod desk;
+mod ending;
 mod fitting;
 mod hooking;
 mod judged;
 mod kept;
+mod made;
 mod resume;
 mod rounds;
 mod run;
 mod skills;
 mod spending;
+mod streaming;
 mod told;
 
 pub use armed::{Armed, ArmedSession, Called};
 pub use concurrent::ConcurrentSession;
+pub use ending::Afterwork;
 pub use resume::{ResumeError, Round};
-pub use run::Afterwork;
 pub use skills::SkillAmendment;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,6 +40,7 @@ use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
 use crate::tools::{ToolDescriptor, Tools};
 use desk::Desk;
+use made::Made;
 use run::Progress;
 use told::Telling;
 
@@ -95,6 +99,8 @@ pub struct Session {
     telling: Telling,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
+    /// What came of the present round, as long as no history has it.
+    made: Made,
     /// Who hears of every asking, if anybody.
     listener: Option<Arc<dyn Listener>>,
 }
@@ -141,6 +147,7 @@ impl Session {
             tools: None,
             telling: Telling::default(),
             skill_tool: None,
+            made: Made::default(),
             listener: None,
             unique_name,
             shared,
@@ -282,7 +289,7 @@ impl Session {
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
         let turn = desk.prepare(call, occurrence, &seen).await;
-        let outcome = desk.put_through(&turn, false, started).await;
+        let outcome = desk.put_through(&turn, None, false, started).await;
         desk.report(name.as_deref(), outcome)
     }
 
@@ -293,7 +300,8 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, .. } = self;
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, made, .. } =
+            self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let execute = Execute {
             kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
@@ -304,7 +312,7 @@ impl Session {
             run,
             observers: &shared.observers,
         };
-        Desk { shared, execute, state, conversation, recorded: *recorded, telling }
+        Desk { shared, execute, state, conversation, recorded: *recorded, telling, made }
     }
 
     /// What decides about the run.

@@ -40,9 +40,13 @@ fn read(yaml: &str) -> Value {
     serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap()
 }
 
-const RULES: [&str; 5] = [
+const RULES: [&str; 9] = [
     "policies: []",
     include_str!("../../policies/starter/rules.yaml"),
+    include_str!("../../policies/email-calendar/sending.yaml"),
+    include_str!("../../policies/filesystem/access.yaml"),
+    include_str!("../../policies/git/branches.yaml"),
+    include_str!("../../policies/payments/twice.yaml"),
     r#"
 callgate: 1
 defaults: { unmatched: allow, absent: no_match }
@@ -142,6 +146,8 @@ fn schema_and_check_accept_the_same_tests() {
         include_str!("../../policies/starter/rules.test.yaml"),
         include_str!("../../policies/retail/rules.test.yaml"),
         include_str!("../../policies/pii/redact.test.yaml"),
+        include_str!("../../policies/git/rules.test.yaml"),
+        include_str!("../../policies/payments/tools.test.yaml"),
         r#"
 callgate: 1
 tools: [ { name: t, description: d, input_schema: { type: object }, annotations: { readOnlyHint: true }, server: s } ]

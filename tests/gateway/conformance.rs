@@ -71,7 +71,7 @@ const BETTER: &str = "dns-rebinding-protection: 0 failed";
 #[test]
 #[ignore = "the gateway has no HTTP yet"]
 fn the_conformance_suite_finds_the_same_with_the_gateway_and_without() {
-    let node = packages::node("mcp", &script(""));
+    let node = packages::node("mcp-node", &script(""));
     let mut direct = Command::new("node");
     let port = free_port();
     direct.arg(server(&node)).arg("streamableHttp").env("PORT", port.to_string());

@@ -56,7 +56,7 @@ impl Parts {
         Self {
             python: packages::python("mcp", &folder.join("requirements.txt")),
             sqlite: packages::python("mcp-sqlite", &folder.join("requirements-sqlite.txt")),
-            node: packages::node("mcp", &folder),
+            node: packages::node("mcp-node", &folder),
         }
     }
 

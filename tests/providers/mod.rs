@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use super::{corpus, generated};
-use crate::packages;
+use crate::packages::{install, installed, run};
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/providers")
@@ -40,18 +40,29 @@ fn sent(dialect: Dialect) -> String {
 
 #[test]
 fn openai_anthropic_and_google_accept_what_is_sent() {
-    let home = packages::python("python", &here().join("requirements.txt"));
+    let requirements = here().join("requirements.txt");
+    let home = installed("python", &fs::read_to_string(&requirements).unwrap(), |home| {
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(home);
+        let mut pip = Command::new(home.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+        install(&mut [venv, pip]);
+    });
     let cases: String = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini]
         .map(sent)
         .concat();
-    let (printed, accepted) =
-        packages::run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
+    let (printed, accepted) = run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
     assert!(accepted, "{printed}");
 }
 
 #[test]
 fn the_ai_sdk_accepts_what_is_sent_and_what_is_kept() {
-    let home = packages::node("node", &here());
+    let home = installed("node", &fs::read_to_string(here().join("package.json")).unwrap(), |home| {
+        fs::copy(here().join("package.json"), home.join("package.json")).unwrap();
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(home);
+        install(&mut [npm]);
+    });
     // The module is looked for beside the script.
     fs::copy(here().join("check.mjs"), home.join("check.mjs")).unwrap();
     let mut cases = sent(Dialect::AiSdk);
@@ -63,6 +74,6 @@ fn the_ai_sdk_accepts_what_is_sent_and_what_is_kept() {
             json!({"name": format!("{from}/{name}"), "dialect": "ai-sdk", "document": kept})
         ));
     }
-    let (printed, accepted) = packages::run(Command::new("node").arg(home.join("check.mjs")), &cases);
+    let (printed, accepted) = run(Command::new("node").arg(home.join("check.mjs")), &cases);
     assert!(accepted, "{printed}");
 }
