@@ -198,7 +198,9 @@ fn answer(question: &RequestPart, approved: bool) -> ResponsePart {
 
 #[tokio::test]
 async fn an_approved_call_runs_once_however_often_it_is_taken_up_and_meanwhile_others_run() {
-    let (session, _) = session("  - { id: ask, match: launch, approval: {} }");
+    // Who comes second looks again by the clock, so it must not stand still.
+    let engine = rules("policies: [ { id: ask, match: launch, approval: {} } ]");
+    let session = engine.keys(Keys::parse(KEY).unwrap()).build().session().named("one").concurrent();
     let tools = Tools::new();
     let asked = ToolCall::new("a", "launch", json!({ "to": 1 }));
     let outcome = session.execute(asked.clone(), &tools).await;

@@ -59,7 +59,7 @@ pub(super) async fn call(
         ));
     }
     if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(Frame::result(id, refusal));
+        return Some(Frame::result(id, answer::in_protocol_of(&frame, refusal)));
     }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);
@@ -254,13 +254,18 @@ impl Runner<'_> {
             let mut kept = self.kept();
             (kept.failure.take(), std::mem::take(&mut kept.set_aside), kept.answer.take())
         };
-        let answered = |member: &str, value| match said {
+        let answered = |member: &str, value| match said.clone() {
             Some(said) => said.with_outcome(member, value),
             None => Frame::result(self.id, value),
         };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
-                let mut result = answer::of_output(outcome.output.unwrap_or_default());
+                let result = answer::of_output(outcome.output.unwrap_or_default());
+                let mut result = match said {
+                    Some(_) => result,
+                    // A policy or a cache gave it.
+                    None => answer::in_protocol_of(self.frame, result),
+                };
                 set_aside.put_back(&mut result);
                 answered("result", result)
             }
@@ -280,10 +285,14 @@ impl Runner<'_> {
                         }
                     }
                 }
-                _ => Frame::result(self.id, answer::of_refusal(&outcome)),
+                _ => self.refusal(&outcome),
             },
-            _ => Frame::result(self.id, answer::of_refusal(&outcome)),
+            _ => self.refusal(&outcome),
         }
+    }
+
+    fn refusal(&self, outcome: &Outcome) -> Frame {
+        Frame::result(self.id, answer::in_protocol_of(self.frame, answer::of_refusal(outcome)))
     }
 
     fn hidden(&self, call: &ToolCall, text: &str) -> String {

@@ -14,6 +14,8 @@ pub(super) const INITIALIZED: &str = "notifications/initialized";
 pub(super) const DISCOVER: &str = "server/discover";
 /// A person is asked through the client.
 pub(super) const ELICIT: &str = "elicitation/create";
+/// The member of `_meta` in which a client says, with each request, which protocol it is in; those before 2026-07-28 have none.
+pub(super) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` in which a client says, with each request, what it can do.
 pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// A request is not wanted any more.

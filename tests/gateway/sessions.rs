@@ -135,7 +135,7 @@ fn expanded(mut step: Value, folder: &Path, state: &str) -> Value {
             "<id>",
             "--state",
             state,
-            "--by",
+            "--as",
             "someone"
         ]);
     }
