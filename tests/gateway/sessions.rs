@@ -392,7 +392,8 @@ fn strict(name: &str, client: Client, server: &'static str, elicits: bool) {
         (_, false) => "asked_workshop",
     };
     let heard = go_through(client, &[Session { server, rules: Some(STRICT), elicits, script }]);
-    let lines: Vec<String> = heard[0].messages.iter().map(Value::to_string).collect();
+    let mut lines: Vec<String> = heard[0].messages.iter().map(Value::to_string).collect();
+    lines.push(format!("The client made of it: {}", heard[0].told));
     let mut settings = Settings::new();
     settings.set_snapshot_path("../../snapshots/gateway");
     settings.set_prepend_module_to_snapshot(false);
