@@ -524,6 +524,11 @@ impl Link {
         let waiting: Vec<Awaiting> = locked(&server.awaiting).drain().map(|(_, waits)| waits).collect();
         for waits in waiting {
             if let Awaiting::Client { id, outlet, .. } = waits {
+                let is_cancelled = |asked: &Asked| *asked.cancel.borrow();
+                if locked(&self.asked).get(&id).is_some_and(is_cancelled) {
+                    locked(&self.asked).remove(&id);
+                    continue;
+                }
                 let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, &why, None);
                 self.finish(&id, &outlet, answer).await;
             }

@@ -51,6 +51,14 @@ impl KnownTools {
         known.tools.keys().find(alike).cloned()
     }
 
+    /// An argument that some servers take for another one of the tool's: many do not heed case.
+    pub(super) fn misread_argument(&self, tool: &str, arguments: &Value) -> Option<String> {
+        let known = self.known();
+        let properties = known.tools.get(tool)?.get("inputSchema")?.get("properties")?.as_object()?;
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        method::misread(arguments.as_object()?, &names).map(str::to_owned)
+    }
+
     /// A tool as its server describes it.
     pub(super) fn get(&self, name: &str) -> Option<Value> {
         self.known().tools.get(name).cloned()
