@@ -21,6 +21,12 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// It could not be done.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// The headers of an HTTP request say something else than its body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The client lacks a capability that the request needs.
+    pub const MISSING_CAPABILITY: i64 = -32021;
+    /// The version of the protocol is none that is spoken here.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
 /// The id of a request: a string or a whole number, as it was written.

@@ -315,6 +315,9 @@ impl Link {
                     inert(&why)
                 ));
             }
+            FromServer::Trouble(why) => {
+                self.gateway.log(&format!("the server `{}`: {}", server.spec.name, inert(&why)));
+            }
             FromServer::Gone(Gone(why)) => self.lost(server, &why).await,
             FromServer::Frame { frame, about } => match frame.kind().clone() {
                 Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,

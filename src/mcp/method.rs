@@ -6,6 +6,10 @@ pub(super) const TOOLS_CALL: &str = "tools/call";
 pub(super) const TOOLS_LIST: &str = "tools/list";
 /// A request is not wanted any more.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
+/// A client begins a handshake.
+pub(super) const INITIALIZE: &str = "initialize";
+/// It has ended it.
+pub(super) const INITIALIZED: &str = "notifications/initialized";
 /// There are other tools now.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 

@@ -10,6 +10,7 @@ mod calls;
 mod child;
 pub mod frame;
 mod gateway;
+mod http_words;
 mod lines;
 mod link;
 mod listing;
@@ -17,8 +18,10 @@ mod method;
 mod outlet;
 mod server;
 mod stdio;
+mod upstream;
 
 pub use answer::OUTCOME;
 pub use child::ChildSpec;
 pub use gateway::{Gateway, LONGEST_MESSAGE};
 pub use server::{Reach, ServerSpec};
+pub use upstream::HttpSpec;
