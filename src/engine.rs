@@ -128,6 +128,11 @@ impl Engine {
         self.shared.kernel(&layers).decide(call, session)
     }
 
+    /// The rules that decide now, to be a lower layer of another engine's sessions.
+    pub fn rules(&self) -> Arc<Chains> {
+        self.shared.bundle.load_full()
+    }
+
     /// The digest of the rules that decide now.
     pub fn revision(&self) -> String {
         self.shared.bundle.load().revision().to_owned()

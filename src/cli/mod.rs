@@ -9,11 +9,13 @@ mod files;
 mod init;
 mod mend;
 mod output;
+mod pins;
 mod progress;
 mod proxy;
 mod rule;
 mod run;
 mod schema;
+mod servers;
 mod state;
 mod test;
 mod watching;
@@ -49,6 +51,7 @@ enum Command {
     Run(run::Run),
     Approvals(approvals::Approvals),
     Proxy(proxy::Proxy),
+    Pins(pins::Pins),
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
@@ -80,6 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
+        Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),

@@ -9,7 +9,7 @@ use clap::builder::styling::{AnsiColor, Effects, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::exit::Stop;
-use crate::diagnostic::render;
+use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::engine::Refusal;
 use crate::policy::Built;
 use crate::text::is_hidden;
@@ -85,10 +85,15 @@ fn say(style: Style, word: &str, message: impl Display) {
 
 /// Shows on stderr what is wrong with rules that can't be loaded.
 pub(super) fn complain_of_rules(built: &Built) {
-    let text = render::text(&built.diagnostics, &built.sources, true);
+    complain_of(&built.diagnostics, &built.sources);
+}
+
+/// Shows on stderr what is wrong with files, and how much.
+pub(super) fn complain_of(diagnostics: &Diagnostics, sources: &SourceMap) {
+    let text = render::text(diagnostics, sources, true);
     // The stream itself takes the colours out where they are not to be.
     let _ = writeln!(anstream::stderr(), "{text}");
-    complain(render::summary(&built.diagnostics, &built.sources));
+    complain(render::summary(diagnostics, sources));
 }
 
 /// Shows on stderr what came of policy tests that keep rules from being taken in, and in one line why.

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::check;
 use super::exit::{Exit, Stop};
 use super::files::read_context;
 use super::output::{complain_of_rules, warn};
+use super::servers::{Said, Servers, over};
 use super::state::State;
 use super::watching;
 use crate::engine::{self, Change, Engine};
-use crate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use crate::mcp::{Gateway, ServerSpec};
+use crate::policy::Chains;
 
 /// Stand between an MCP client and its servers, and put every tool call through the policies.
 ///
@@ -33,51 +33,66 @@ pub(super) struct Proxy {
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
     /// Keep questions to people, limits and what is remembered in a state: `file:PATH`, made if it is not there, or `memory:`
-    #[arg(long, value_name = "URL", default_value = "memory:")]
-    state: String,
-    /// What policies call the server (`server:` in `match`)
-    #[arg(long, value_name = "NAME", default_value = "server")]
-    name: String,
-    /// The server's command, after `--`
-    #[arg(value_name = "SERVER COMMAND", last = true, required = true)]
-    command: Vec<String>,
+    /// [default: memory:]
+    #[arg(long, value_name = "URL")]
+    state: Option<String>,
+    /// Show and run only tools that are as this lock file has them: see `callgate pins`
+    #[arg(long, value_name = "FILE")]
+    pins: Option<PathBuf>,
+    #[command(flatten)]
+    servers: Servers,
 }
 
 pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
-    let context = arguments.context.as_deref().map(read_context).transpose()?;
-    let chains = if arguments.policies.is_empty() {
-        engine::load_text("policies: []")
-    } else {
-        engine::load(&arguments.policies)
-    };
-    let chains = match chains {
-        Ok(chains) => chains,
-        Err(error) => {
-            complain_of_rules(error.built());
-            return Ok(check::exit(&error.built().diagnostics));
-        }
+    let Said::Config(config) = arguments.servers.read()? else { return Ok(Exit::Fails) };
+    let given = arguments.context.as_deref().map(read_context).transpose()?;
+    let context = over(given, config.context);
+    let policies = [arguments.policies.clone(), config.policies].concat();
+    let rules = match load(&policies) {
+        Ok(rules) => rules,
+        Err(exit) => return Ok(exit),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;
-    let state = State::of_gateway(&arguments.state, &runtime)?;
-    let mut builder = Engine::builder(chains).store(state.store);
+    let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
+    let state = State::of_gateway(&url, &runtime)?;
+    let mut builder = Engine::builder(rules).store(state.store);
     if let Some(keys) = state.keys {
         builder = builder.keys(keys);
     }
     let engine = builder.build();
-    let server = ServerSpec { name: arguments.name.clone(), prefix: None, reach: reach(arguments)? };
-    let gateway = Gateway::new(engine.clone(), [server])
-        .with_context(context.map_or(Value::Null, Value::Object))
-        .logging(|message| warn(message));
+    let mut watched = vec![(engine.clone(), policies)];
+    let mut servers = Vec::new();
+    for server in config.servers {
+        let rules = match server.policies.is_empty() {
+            true => None,
+            false => {
+                let engine = match load(&server.policies) {
+                    Ok(rules) => Engine::new(rules),
+                    Err(exit) => return Ok(exit),
+                };
+                watched.push((engine.clone(), server.policies));
+                Some(engine)
+            }
+        };
+        servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach: server.reach, rules });
+    }
+    let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
+    if let Some(file) = arguments.pins.clone().or(config.pins) {
+        gateway = gateway.pinned_by(file).map_err(|error| Stop::trouble(error.to_string()))?;
+    }
+    if let Some(state) = answered_in(&url) {
+        gateway = gateway.answered_in(state);
+    }
     let gateway = Arc::new(gateway);
-    let _watch = match arguments.policies.is_empty() {
-        true => None,
-        false => Some(watching::begin(&engine, &arguments.policies)?),
-    };
-    tell_of_changes(&engine, &gateway, runtime.handle());
+    let mut watches = Vec::new();
+    for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
+        watches.push(watching::begin(engine, policies)?);
+        tell_of_changes(engine, &gateway, runtime.handle());
+    }
     let served = runtime.block_on(async {
         tokio::select! {
             served = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout()) => served,
@@ -89,12 +104,22 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     served.map(|()| Exit::Done).map_err(Stop::Trouble)
 }
 
-fn reach(arguments: &Proxy) -> Result<Reach, Stop> {
-    let Some((command, args)) = arguments.command.split_first() else {
-        return Err(Stop::trouble("which server? name its command after `--`"));
+/// Rules, or how the command ends where they hold errors, which are told. No paths: no rules, so every call passes.
+fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
+    let loaded = match policies {
+        [] => engine::load_text("policies: []"),
+        paths => engine::load(paths),
     };
-    let spec = ChildSpec { command: command.clone(), args: args.to_vec(), env: Vec::new(), cwd: None };
-    Ok(Reach::Child(spec))
+    loaded.map_err(|error| {
+        complain_of_rules(error.built());
+        check::exit(&error.built().diagnostics)
+    })
+}
+
+/// Where people can answer: the state by a name that holds in every directory.
+fn answered_in(state: &str) -> Option<String> {
+    let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
+    Some(format!("file:{}", path.display()))
 }
 
 /// Clients hear of rules that were taken in, for they may be shown other tools by them.

@@ -7,6 +7,9 @@ use crate::call::{Outcome, OutcomeKind};
 /// The member of `_meta` that says, to programs, what Callgate made of the call.
 pub const OUTCOME: &str = "dev.callgate/outcome";
 
+/// The code of calls of tools that someone has to review first.
+pub const QUARANTINED: &str = "tool_quarantined";
+
 /// The texts of a result, one after the other.
 pub(super) fn text_of(result: &Value) -> String {
     let content = result.get("content").and_then(Value::as_array).into_iter().flatten();
@@ -49,11 +52,25 @@ pub(super) fn of_refusal(outcome: &Outcome) -> Value {
         "policy": outcome.reason.policy,
         "callId": outcome.id,
     });
-    if let (Some(after), Some(about)) = (outcome.retry_after_ms, about.as_object_mut()) {
-        about.insert("retryAfterMs".to_owned(), after.into());
+    if let Some(about) = about.as_object_mut() {
+        if let Some(after) = outcome.retry_after_ms {
+            about.insert("retryAfterMs".to_owned(), after.into());
+        }
+        if let Some(request) = &outcome.approval {
+            about.insert("approvalId".to_owned(), request.approval_id.as_str().into());
+        }
     }
     let mut result = text_result(&text);
     result.insert("isError".to_owned(), true.into());
+    result.insert("_meta".to_owned(), json!({ OUTCOME: about }));
+    Value::Object(result)
+}
+
+/// What is said of a call of a tool that someone has to review first.
+pub(super) fn of_quarantine(message: &str) -> Value {
+    let mut result = text_result(&format!("Not run ({QUARANTINED}): {message}"));
+    result.insert("isError".to_owned(), true.into());
+    let about = json!({ "outcome": OutcomeKind::Denied, "code": QUARANTINED, "policy": null });
     result.insert("_meta".to_owned(), json!({ OUTCOME: about }));
     Value::Object(result)
 }

@@ -6,25 +6,32 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::answer;
+use super::asking::{self, Returned, Waiting, Way};
 use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
 use super::link::Link;
 use super::listing;
 use super::outlet::Outlet;
+use super::pins::Standing;
 use super::server::Gone;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
 use crate::json;
+use crate::message::RequestPart;
 use crate::text::inert;
+
+/// Questions about one call that are put to its client while it is open.
+const QUESTIONS: usize = 8;
 
 /// Puts a call through the policies; gives the answer to it.
 pub(super) async fn call(
     link: &Link,
-    frame: Frame,
+    mut frame: Frame,
     id: &Id,
     outlet: &Outlet,
     cancelled: watch::Receiver<bool>,
 ) -> Frame {
+    let returned = asking::returned(&mut frame);
     let refused = |message: &str| Frame::error(Some(id), code::INVALID_PARAMS, message, None);
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` is to be the name of a tool");
@@ -40,12 +47,28 @@ pub(super) async fn call(
     {
         return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
     }
+    if let Some(refusal) = quarantined(link, index, tool) {
+        return Frame::result(id, refusal);
+    }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);
-    let runner = Runner { link, index, frame: &frame, id, tool, cancelled, kept: Mutex::default() };
-    let outcome = link.session.execute(call.clone(), &runner).await;
-    let _ = outlet;
-    runner.answer(&call, outcome)
+    let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
+    runner.run(call, returned).await
+}
+
+/// What is said of a call of a tool that someone has to review first.
+fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
+    link.gateway.pins.as_ref()?;
+    let server = link.server(index)?;
+    let described = server.tools.get(tool).unwrap_or_default();
+    let why = match link.gateway.standing(&server.spec.name, tool, &described) {
+        Standing::Accepted => return None,
+        Standing::New => "was not reviewed",
+        Standing::Changed => "is not as it was reviewed",
+    };
+    let message =
+        format!("the tool `{}` {why}; a person looks at it with `callgate pins review`", inert(tool));
+    Some(answer::of_quarantine(&message))
 }
 
 /// What policies see as the arguments. Servers take none for an empty object.
@@ -57,14 +80,16 @@ fn arguments(frame: &Frame) -> Value {
 }
 
 /// Runs one call on its server.
-struct Runner<'c> {
-    link: &'c Link,
+pub(super) struct Runner<'c> {
+    pub(super) link: &'c Link,
     index: usize,
     /// The call as the client sent it.
-    frame: &'c Frame,
+    pub(super) frame: &'c Frame,
     id: &'c Id,
     /// The tool's own name.
     tool: &'c str,
+    /// Where what belongs to the call goes.
+    pub(super) outlet: &'c Outlet,
     cancelled: watch::Receiver<bool>,
     kept: Mutex<Kept>,
 }
@@ -116,6 +141,56 @@ impl ToolExecutor for Runner<'_> {
 }
 
 impl Runner<'_> {
+    /// Brings the call to its answer, and people to theirs.
+    async fn run(&self, call: ToolCall, returned: Returned) -> Frame {
+        let session = &self.link.session;
+        let waiting = match returned.question {
+            Some(question) => {
+                let call = ToolCall { id: question.tool_call_id.clone(), ..call.clone() };
+                Some(Waiting { call, question })
+            }
+            None => self.link.waiting(&call),
+        };
+        let (mut call, mut outcome) = match waiting {
+            Some(Waiting { call, question }) => {
+                let outcome = session.take_up(call.clone(), &question, &returned.answers, self).await;
+                (call, outcome)
+            }
+            None => (call.clone(), session.execute(call, self).await),
+        };
+        for _ in 0..QUESTIONS {
+            let Some(request) =
+                outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
+            else {
+                break;
+            };
+            let question = RequestPart::from(&request);
+            let way = match session.anyone_may_answer(&question) {
+                true => Way::of(self.frame, &self.link.client),
+                false => Way::None,
+            };
+            call.id.clone_from(&request.tool_call_id);
+            match way {
+                Way::Result => return Frame::result(self.id, self.asking_result(&question)),
+                Way::Meanwhile => {
+                    let Some(answer) = self.ask_meanwhile(&question).await else {
+                        self.link.wait(Waiting { call: call.clone(), question });
+                        break;
+                    };
+                    outcome = session.take_up(call.clone(), &question, &[answer], self).await;
+                }
+                Way::None => {
+                    self.link.wait(Waiting { call: call.clone(), question });
+                    break;
+                }
+            }
+        }
+        if outcome.outcome != OutcomeKind::Suspended {
+            self.link.waits_no_more(&call);
+        }
+        self.answer(&call, outcome)
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +208,11 @@ impl Runner<'_> {
     }
 
     /// The answer to the client.
-    fn answer(&self, call: &ToolCall, outcome: Outcome) -> Frame {
+    fn answer(&self, call: &ToolCall, mut outcome: Outcome) -> Frame {
+        if let Some(request) = &outcome.approval {
+            let state = self.link.gateway.answered_in.as_deref();
+            outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
+        }
         let kept = std::mem::take(&mut *self.kept());
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {

@@ -262,6 +262,22 @@ impl Frame {
         }
     }
 
+    /// What stands among the parameters under these keys, one in the other.
+    pub fn param_at(&self, place: &[&str]) -> Option<&Value> {
+        place.iter().try_fold(self.members.get("params")?, |value, key| value.get(key))
+    }
+
+    /// Sets what stands among the parameters under these keys, where all but the last are there.
+    pub fn set_param_at(&mut self, place: &[&str], value: Value) {
+        let Some((last, way)) = place.split_last() else { return };
+        let target = way
+            .iter()
+            .try_fold(self.members.get_mut("params"), |value, key| value.map(|value| value.get_mut(key)));
+        if let Some(Some(Value::Object(target))) = target {
+            target.insert((*last).to_owned(), value);
+        }
+    }
+
     /// Takes one of the parameters out.
     pub fn take_param(&mut self, name: &str) -> Option<Value> {
         self.members.get_mut("params")?.as_object_mut()?.shift_remove(name)

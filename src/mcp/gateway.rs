@@ -1,12 +1,16 @@
 //! What all connections of a gateway share: the rules that decide, the servers behind it, and where it tells of trouble.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::Value;
 
 use super::link::Link;
+use super::pins::{LockError, Pins, Standing};
 use super::server::ServerSpec;
 use crate::engine::Engine;
+use crate::text::inert;
 
 /// The longest message that is taken, in bytes, unless another bound is set.
 pub const LONGEST_MESSAGE: usize = 64 << 20;
@@ -19,8 +23,14 @@ pub struct Gateway {
     pub(super) context: Value,
     /// The longest message, in bytes.
     pub(super) longest_message: usize,
+    /// The state in which people answer questions that clients can't put to them.
+    pub(super) answered_in: Option<String>,
+    /// The tools that people have reviewed, where only those may be used.
+    pub(super) pins: Option<Pins>,
     log: Box<dyn Fn(&str) + Send + Sync>,
     links: Mutex<Vec<Weak<Link>>>,
+    /// Tools of which it was told that nobody has reviewed them.
+    quarantined: Mutex<BTreeSet<String>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -37,8 +47,11 @@ impl Gateway {
             servers: servers.into_iter().map(Arc::new).collect(),
             context: Value::Null,
             longest_message: LONGEST_MESSAGE,
+            answered_in: None,
+            pins: None,
             log: Box::new(|_| {}),
             links: Mutex::new(Vec::new()),
+            quarantined: Mutex::default(),
         }
     }
 
@@ -47,6 +60,20 @@ impl Gateway {
     pub fn with_context(mut self, context: Value) -> Self {
         self.context = context;
         self
+    }
+
+    /// The URL of the state in which people answer questions that clients can't put to them: it is named to whoever waits.
+    #[must_use]
+    pub fn answered_in(mut self, state: impl Into<String>) -> Self {
+        self.answered_in = Some(state.into());
+        self
+    }
+
+    /// Only tools that are as this lock file has them are shown and run. Errors: a file that can't be read; one that is not there has
+    /// nothing in it.
+    pub fn pinned_by(mut self, lock_file: PathBuf) -> Result<Self, LockError> {
+        self.pins = Some(Pins::read(lock_file)?);
+        Ok(self)
     }
 
     /// Where trouble is told that no client can be told of: a line each, without its end.
@@ -66,6 +93,26 @@ impl Gateway {
     /// Tells of trouble. What a server or a client says must not stand in it as it came.
     pub(super) fn log(&self, message: &str) {
         (self.log)(message);
+    }
+
+    /// Where a tool stands with those who review tools. Where nobody does, each is accepted.
+    pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> Standing {
+        self.pins.as_ref().map_or(Standing::Accepted, |pins| pins.standing(server, name, tool))
+    }
+
+    /// Tells, once, that a tool is not to be used until someone has reviewed it.
+    pub(super) fn tell_of_quarantine(&self, server: &str, name: &str, standing: Standing) {
+        let told = format!("{server}/{name}");
+        if self.quarantined.lock().unwrap_or_else(PoisonError::into_inner).insert(told) {
+            let why = match standing {
+                Standing::Changed => "is not as it was reviewed",
+                Standing::New | Standing::Accepted => "was not reviewed",
+            };
+            let name = inert(name);
+            self.log(&format!(
+                "the tool `{name}` of the server `{server}` {why}, and is not shown; look at it with `callgate pins review`"
+            ));
+        }
     }
 
     pub(super) fn add_link(&self, link: &Arc<Link>) {

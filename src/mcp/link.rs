@@ -3,22 +3,41 @@
 //! Messages keep their ids wherever they can. Where an id is taken already on the other side, the message gets another one there,
 //! and its answer the old one again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::asking::{self, Waiting};
 use super::calls;
+use super::client::Client;
 use super::frame::{Frame, Id, Kind, code};
 use super::gateway::Gateway;
 use super::listing::{self, KnownTools};
+use super::many;
 use super::method;
 use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, FromServer, Gone, ServerSpec};
+use crate::call::ToolCall;
+use crate::engine::Engine;
+use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 use crate::text::inert;
+
+/// Calls of one connection that wait for people, so that an identical one goes on. Of more the oldest is forgotten: it is asked
+/// about anew.
+const WAITING: usize = 256;
+
+/// Whom a connection serves, as far as its transport has verified it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Who {
+    /// What is vouched for of every call: principal, roles, tenant, anything.
+    pub context: Value,
+    /// The session that its calls belong to, where it is to go on beyond the connection; otherwise it is one of its own.
+    pub session: Option<String>,
+}
 
 /// One client's connection.
 pub(super) struct Link {
@@ -26,7 +45,9 @@ pub(super) struct Link {
     pub(super) session: ConcurrentSession,
     /// What is vouched for of every call: what the operator says, and who the client is.
     pub(super) context: Value,
+    pub(super) client: Client,
     servers: Vec<Server>,
+    waiting: Mutex<VecDeque<Waiting>>,
     /// The client's requests that are not answered yet.
     asked: Mutex<HashMap<Id, Asked>>,
     /// Requests to the client that it has not answered yet.
@@ -52,8 +73,8 @@ struct Asked {
     outlet: Outlet,
     /// The token by which progress of it is told.
     progress: Option<Id>,
-    /// To which server it went, and under which id.
-    sent: Option<(usize, Id)>,
+    /// To which servers it went, and under which ids.
+    sent: Vec<(usize, Id)>,
     /// Tells that the client does not want it any more.
     cancel: watch::Sender<bool>,
 }
@@ -89,9 +110,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     /// Connects a client to all servers. `general`: where messages go that belong to none of its requests.
-    pub(super) fn open(gateway: &Arc<Gateway>, context: Value, general: Outlet) -> Result<Arc<Self>, Gone> {
+    pub(super) fn open(gateway: &Arc<Gateway>, who: Who, general: Outlet) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
-        let session = gateway.engine.session().named(secret.clone()).with_context(context.clone());
+        let Who { context, session } = who;
+        let session = session.unwrap_or_else(|| secret.clone());
+        let session = gateway.engine.session().named(session).with_context(context.clone());
         let mut opened = Vec::new();
         for spec in &gateway.servers {
             let (events, heard) = mpsc::channel(QUEUE);
@@ -108,9 +131,11 @@ impl Link {
         let (servers, heard): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let link = Arc::new(Self {
             gateway: Arc::clone(gateway),
-            session: session.concurrent(),
+            session: session.concurrent_with(rules_of(gateway)),
             context,
+            client: Client::default(),
             servers,
+            waiting: Mutex::default(),
             asked: Mutex::default(),
             asking: Mutex::default(),
             general,
@@ -163,7 +188,7 @@ impl Link {
         let asked = Asked {
             outlet: outlet.clone(),
             progress: frame.meta("progressToken").and_then(Id::of),
-            sent: None,
+            sent: Vec::new(),
             cancel: watch::Sender::new(false),
         };
         let cancelled = asked.cancel.subscribe();
@@ -190,13 +215,26 @@ impl Link {
                     link.finish(&id, &outlet, answer).await;
                 });
             }
-            method::TOOLS_LIST => self.relay(0, frame, id, outlet, Then::ShowTools).await,
             method if method::may_be_read_as_tools_call(method) => {
                 let message = "there is no such method; tools are called by `tools/call`";
                 let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
                 self.finish(&id, outlet, answer).await;
             }
-            _ => self.relay(0, frame, id, outlet, Then::Nothing).await,
+            method => {
+                if method == method::INITIALIZE {
+                    self.client.greet(&frame);
+                }
+                if self.servers.len() > 1 {
+                    let (link, outlet) = (Arc::clone(self), outlet.clone());
+                    tokio::spawn(async move {
+                        let answer = many::answer(&link, frame, &id).await;
+                        link.finish(&id, &outlet, answer).await;
+                    });
+                    return;
+                }
+                let then = if method == method::TOOLS_LIST { Then::ShowTools } else { Then::Nothing };
+                self.relay(0, frame, id, outlet, then).await;
+            }
         }
     }
 
@@ -225,7 +263,7 @@ impl Link {
             free
         };
         if let Some(asked) = locked(&self.asked).get_mut(id) {
-            asked.sent = Some((index, sent_as.clone()));
+            asked.sent.push((index, sent_as.clone()));
         }
         let sent = server.send(frame.with_id(&sent_as)).await;
         if sent.is_err() {
@@ -236,9 +274,20 @@ impl Link {
 
     /// Sends a request of the client's, as far as policies let it, and waits for what the server answers.
     pub(super) async fn ask_for_client(&self, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
+        let told = self.begin_for_client(index, frame, id).await?;
+        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+    }
+
+    /// The same, without waiting for the answer yet.
+    pub(super) async fn begin_for_client(
+        &self,
+        index: usize,
+        frame: Frame,
+        id: &Id,
+    ) -> Result<oneshot::Receiver<Frame>, Gone> {
         let (tell, told) = oneshot::channel();
         self.send_request(index, frame, id, Awaiting::Gateway(tell)).await?;
-        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+        Ok(told)
     }
 
     /// Asks a server something of the gateway's own.
@@ -249,12 +298,18 @@ impl Link {
         told.await.map_err(|_| Gone("the server is gone".to_owned()))
     }
 
+    /// Tells a server something of the gateway's own.
+    pub(super) async fn tell_server(&self, index: usize, frame: Frame) {
+        if let Some(server) = self.servers.get(index) {
+            let _ = server.send(frame).await;
+        }
+    }
+
     /// Tells a server that a request of the client is not wanted any more.
     pub(super) async fn cancel_at_server(&self, id: &Id, reason: Option<&Value>) {
-        let sent = locked(&self.asked).get(id).and_then(|asked| asked.sent.clone());
-        if let Some((index, sent_as)) = sent
-            && let Some(server) = self.servers.get(index)
-        {
+        let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
+        for (index, sent_as) in sent {
+            let Some(server) = self.servers.get(index) else { continue };
             let mut params = json!({ "requestId": sent_as.to_json() });
             if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
                 params.insert("reason".to_owned(), reason.clone());
@@ -292,6 +347,24 @@ impl Link {
         }
     }
 
+    /// Tells of trouble with a server.
+    pub(super) fn log_of(&self, index: usize, message: &str) {
+        let name = self.servers.get(index).map_or("", |server| &server.spec.name);
+        self.gateway.log(&format!("the server `{name}`: {message}"));
+    }
+
+    /// Puts a server's prefix before the names of what it has.
+    pub(super) fn prefix_names(&self, index: usize, items: &mut [Value]) {
+        let Some(prefix) = self.servers.get(index).and_then(|server| server.spec.prefix.as_ref()) else {
+            return;
+        };
+        for item in items {
+            if let Some(Value::String(name)) = item.get_mut("name") {
+                name.insert_str(0, prefix);
+            }
+        }
+    }
+
     /// Asks the client something of the gateway's own, as part of what belongs to one of its requests.
     pub(super) async fn ask_client(&self, method: &str, params: Value, outlet: &Outlet) -> Option<Frame> {
         let id = self.own_id();
@@ -301,6 +374,26 @@ impl Link {
         let answer = told.await.ok();
         locked(&self.asking).remove(&id);
         answer
+    }
+
+    /// The call that waits and that this one repeats.
+    pub(super) fn waiting(&self, call: &ToolCall) -> Option<Waiting> {
+        locked(&self.waiting).iter().find(|waiting| waiting.is_of(call)).cloned()
+    }
+
+    /// Keeps a call that waits, so that an identical one goes on.
+    pub(super) fn wait(&self, waits: Waiting) {
+        let mut waiting = locked(&self.waiting);
+        waiting.retain(|known| !known.is_of(&waits.call));
+        waiting.push_back(waits);
+        if waiting.len() > WAITING {
+            waiting.pop_front();
+        }
+    }
+
+    /// Forgets a call that waited.
+    pub(super) fn waits_no_more(&self, call: &ToolCall) {
+        locked(&self.waiting).retain(|known| !known.is_of(call));
     }
 
     // What servers say.
@@ -356,6 +449,16 @@ impl Link {
     }
 
     async fn asked_by_server(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
+        if frame.method() == method::ELICIT && frame.param("message").is_some_and(asking::imitates) {
+            // Nobody but the gateway asks in its name.
+            let Some(server) = self.servers.get(index) else { return };
+            let name = &server.spec.name;
+            self.gateway
+                .log(&format!("the server `{name}` asks as if it were Callgate; the client is not asked"));
+            let message = "a question that speaks of Callgate is not passed on";
+            let _ = server.send(Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            return;
+        }
         let outlet = self.outlet_about(&frame, about);
         let asked_as = {
             let mut asking = locked(&self.asking);
@@ -373,8 +476,10 @@ impl Link {
         let token = frame.param("progressToken").and_then(Id::of);
         let by_token =
             token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
-        let by_request =
-            || asked.values().find(|asked| asked.sent.as_ref().map(|(_, id)| id) == about && about.is_some());
+        let by_request = || {
+            let about = about?;
+            asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
+        };
         by_token.or_else(by_request).map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
     }
 
@@ -422,6 +527,13 @@ impl Server {
             None => Err(Gone(format!("the server `{}` is gone", self.spec.name))),
         }
     }
+}
+
+/// The rules for the calls of each server alone, as they are when a call comes.
+fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static {
+    let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
+    let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
+    move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
 }
 
 async fn listen(link: Weak<Link>, index: usize, mut heard: mpsc::Receiver<FromServer>) {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::frame::Frame;
 use super::link::Link;
 use super::method;
+use super::pins::Standing;
 use crate::tools::ToolDescriptor;
 
 /// Pages of one list that are asked for.
@@ -50,6 +51,19 @@ impl KnownTools {
         known.tools.keys().find(alike).cloned()
     }
 
+    /// A tool as its server describes it.
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
+        self.known().tools.get(name).cloned()
+    }
+
+    /// All of them, in the order of their names.
+    pub(super) fn all(&self) -> Vec<(String, Value)> {
+        let known = self.known();
+        let mut all: Vec<_> = known.tools.iter().map(|(name, tool)| (name.clone(), tool.clone())).collect();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+
     fn add(&self, tools: &[Value]) {
         let mut known = self.known();
         for tool in tools {
@@ -60,7 +74,8 @@ impl KnownTools {
     }
 }
 
-/// A list of tools as the client is shown it: without those that are denied whatever their arguments.
+/// A list of tools as the client is shown it: without those that are denied whatever their arguments, and those that nobody has
+/// reviewed where someone is to.
 pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     let Some(server) = link.server(index) else { return frame };
     let Some(result) = frame.result_mut() else { return frame };
@@ -70,16 +85,14 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     let before = tools.len();
     tools.retain(|tool| {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-        !link.session.never_runs(&server.spec.name, name)
-    });
-    if let Some(prefix) = &server.spec.prefix {
-        for tool in &mut *tools {
-            if let Some(Value::String(name)) = tool.get_mut("name") {
-                *name = format!("{prefix}{name}");
-            }
+        let standing = link.gateway.standing(&server.spec.name, name, tool);
+        if standing != Standing::Accepted {
+            link.gateway.tell_of_quarantine(&server.spec.name, name, standing);
         }
-    }
+        standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
+    });
     let hides = tools.len() < before;
+    link.prefix_names(index, tools);
     // What policies hide may be another thing for another client, and another one after a reload.
     if hides && let Some(result) = result.as_object_mut() {
         if result.contains_key("cacheScope") {
@@ -112,33 +125,36 @@ fn descriptor(tool: &Value, server: &str) -> Option<ToolDescriptor> {
 }
 
 /// Makes sure that the tools of a server are known before one of them is called. A server that does not list them has none that are
-/// known.
-pub(super) async fn know(link: &Link, index: usize, call: &Frame) {
-    let Some(server) = link.server(index) else { return };
+/// known. Says whether they are all known.
+pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
+    let Some(server) = link.server(index) else { return false };
     if server.tools.known().complete {
-        return;
+        return true;
     }
     let _asking = server.tools.asking.lock().await;
     if server.tools.known().complete {
-        return;
+        return true;
     }
     server.tools.known().tools.clear();
-    let mut cursor = None;
+    let (mut cursor, mut listed) = (None, false);
     for _ in 0..PAGES {
         let Ok(page) = link.ask_server(index, method::TOOLS_LIST, list_params(call, cursor)).await else {
-            return;
+            return false;
         };
         let Some(tools) = page.result_value().and_then(|result| result.get("tools")?.as_array()) else {
             break;
         };
+        listed = true;
         server.tools.add(tools);
         cursor = page.result_value().and_then(|result| result.get("nextCursor")).cloned();
         if cursor.is_none() {
             break;
         }
     }
+    // A server that lists none is not asked again with each call; it says so when it has some.
     server.tools.known().complete = true;
     teach(link, index);
+    listed
 }
 
 /// Parameters of a `tools/list` in the same protocol as a call.

@@ -4,12 +4,18 @@
 pub(super) const TOOLS_CALL: &str = "tools/call";
 /// A client asks which tools there are.
 pub(super) const TOOLS_LIST: &str = "tools/list";
+/// A client of the protocols before 2026-07-28 greets its server.
+pub(super) const INITIALIZE: &str = "initialize";
+/// It has read what the server answered.
+pub(super) const INITIALIZED: &str = "notifications/initialized";
+/// A client since 2026-07-28 asks what a server can do.
+pub(super) const DISCOVER: &str = "server/discover";
+/// A person is asked through the client.
+pub(super) const ELICIT: &str = "elicitation/create";
+/// The member of `_meta` in which a client says, with each request, what it can do.
+pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// A request is not wanted any more.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
-/// A client begins a handshake.
-pub(super) const INITIALIZE: &str = "initialize";
-/// It has ended it.
-pub(super) const INITIALIZED: &str = "notifications/initialized";
 /// There are other tools now.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 

@@ -5,25 +5,37 @@
 //! read strictly ([`frame`]), tool calls are judged in a session of its own, lists of tools are shown without those that never run.
 
 mod answer;
+mod asking;
 mod binary;
 mod calls;
 mod child;
+mod client;
+mod config;
+mod flags;
 pub mod frame;
 mod gateway;
 mod http_words;
-mod lines;
 mod identity;
+mod inspect;
+mod lines;
 mod link;
 mod listing;
+mod many;
 mod method;
 mod outlet;
+mod pins;
 mod server;
 mod stdio;
 mod upstream;
 
-pub use answer::OUTCOME;
+pub use answer::{OUTCOME, QUARANTINED};
 pub use child::ChildSpec;
+pub use config::{Config, ConfigError, ConfiguredServer, config_record};
+pub use flags::{Flag, flags};
 pub use gateway::{Gateway, LONGEST_MESSAGE};
 pub use identity::{Identity, IdentityError, identity_record};
+pub use inspect::Inspected;
+pub use link::Who;
+pub use pins::{LockError, LockFile, PinnedServer, PinnedTool, Standing};
 pub use server::{Reach, ServerSpec};
 pub use upstream::HttpSpec;

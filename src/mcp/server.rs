@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use super::child::{ChildServer, ChildSpec};
 use super::frame::{Frame, Id};
 use super::upstream::{HttpServer, HttpSpec};
+use crate::engine::Engine;
 
 /// Why a server says nothing more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +38,8 @@ pub enum Reach {
     Http(HttpSpec),
 }
 
-/// One server of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A server behind a gateway.
+#[derive(Clone, Debug)]
 pub struct ServerSpec {
     /// Its name, which policies test as `server:`.
     pub name: String,
@@ -46,6 +47,8 @@ pub struct ServerSpec {
     pub prefix: Option<String>,
     /// How it is reached.
     pub reach: Reach,
+    /// Rules for its calls alone, which tighten those of the gateway.
+    pub rules: Option<Engine>,
 }
 
 /// A connection to a server.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::frame::Frame;
 use super::gateway::Gateway;
 use super::lines::{Line, Lines};
-use super::link::Link;
+use super::link::{Link, Who};
 use super::outlet::Outlet;
 use super::server::Gone;
 
@@ -26,7 +26,8 @@ impl Gateway {
     ) -> Result<(), String> {
         let (outlet, outgoing) = Outlet::new();
         let writer = tokio::spawn(write(to, outgoing));
-        let link = Link::open(&self, self.context.clone(), outlet.clone()).map_err(|Gone(why)| why)?;
+        let who = Who { context: self.context.clone(), session: None };
+        let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
         loop {
             match lines.next().await {

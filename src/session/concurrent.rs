@@ -13,12 +13,13 @@ use tokio::sync::watch;
 
 use super::Session;
 use super::judged::Said;
-use crate::approval::Name;
+use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
+use crate::policy::Chains;
 use crate::tools::ToolDescriptor;
 
 /// How long a call waits for those before it. Then what the session has seen counts as unknown, which is stricter than any answer: a
@@ -39,9 +40,14 @@ impl std::fmt::Debug for ConcurrentSession {
 
 struct Inner {
     line: Mutex<Line>,
+    /// The rules for the calls of one server alone.
+    rules_of: Box<RulesOf>,
     /// Changes whenever a call leaves.
     left: watch::Sender<u64>,
 }
+
+/// Gives the rules for the calls of one server alone, where there are any.
+type RulesOf = dyn Fn(&str) -> Option<Arc<Chains>> + Send + Sync;
 
 /// The session, and the calls that are on their way.
 struct Line {
@@ -53,19 +59,28 @@ struct Line {
 impl Session {
     /// Lets the calls of the session run side by side. What calls of a round share is not for them: each is decided when it comes.
     /// What a [`recorded`](Self::recorded) session keeps with each call is not kept either.
-    pub fn concurrent(mut self) -> ConcurrentSession {
-        self.recorded = false;
-        let line = Mutex::new(Line { session: self, next: 0, under_way: BTreeSet::new() });
-        ConcurrentSession { inner: Arc::new(Inner { line, left: watch::Sender::new(0) }) }
+    pub fn concurrent(self) -> ConcurrentSession {
+        self.concurrent_with(|_| None)
     }
 
-    /// The same session for one call, which sees what was seen so far.
-    fn for_one_call(&self) -> Self {
+    /// The same with rules for the calls of one server alone, as the last layer: they tighten those of all.
+    pub fn concurrent_with(
+        mut self,
+        rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
+    ) -> ConcurrentSession {
+        self.recorded = false;
+        let line = Mutex::new(Line { session: self, next: 0, under_way: BTreeSet::new() });
+        let inner = Inner { line, rules_of: Box::new(rules_of), left: watch::Sender::new(0) };
+        ConcurrentSession { inner: Arc::new(inner) }
+    }
+
+    /// The same session for one call, which sees what was seen so far. `layer`: the call's own rules.
+    fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             name: self.name.clone(),
             state: self.state.clone(),
-            lower_layers: self.lower_layers.clone(),
+            lower_layers: self.lower_layers.iter().cloned().chain(layer).collect(),
             unnamed_calls: self.unnamed_calls,
             unique_name: self.unique_name.clone(),
             calls: super::Calls::default(),
@@ -126,6 +141,7 @@ impl Inner {
 
     /// Begins a call: waits for its turn where it must.
     async fn begin(&self, call: ToolCall, is_new: bool) -> (Turn<'_>, ToolCall, String) {
+        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
         let (number, call, occurrence, waits) = {
             let mut line = self.line();
             let call = line.session.name_call(call);
@@ -134,18 +150,18 @@ impl Inner {
                 if is_new { line.session.state.name_occurrence(&call.id) } else { call.id.clone() };
             let number = line.next;
             line.next += 1;
-            let waits = !line.under_way.is_empty() && line.session.reads_session(&call);
+            let waits = !line.under_way.is_empty() && line.session.reads_session(&call, layer.as_ref());
             line.under_way.insert(number);
             (number, call, occurrence, waits)
         };
         // From here on the call leaves the line whatever happens to it.
         let mut turn = {
-            let session = self.line().session.for_one_call();
+            let session = self.line().session.for_one_call(layer.clone());
             Turn { inner: self, number, before: session.state.clone(), session }
         };
         if waits {
             let is_known = self.others(number).await;
-            let session = self.line().session.for_one_call();
+            let session = self.line().session.for_one_call(layer);
             turn.before = session.state.clone();
             turn.session = session;
             if !is_known {
@@ -165,8 +181,8 @@ impl Session {
 
     /// Whether what the session has seen can make a difference to a call: it is decided otherwise where that is unknown, or a script
     /// around it reads it.
-    fn reads_session(&self, call: &ToolCall) -> bool {
-        let layers = self.layers();
+    fn reads_session(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> bool {
+        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
         let kernel = self.kernel_over(&layers);
         let mut unknown = self.state.clone();
         unknown.distrust();
@@ -237,12 +253,21 @@ impl ConcurrentSession {
     /// Whether every call of a tool is denied, whatever its arguments.
     pub fn never_runs(&self, server: &str, tool: &str) -> bool {
         let layers = self.inner.line().session.layers();
-        layers.iter().any(|chains| is_never_called(chains, server, tool))
+        let own = (self.inner.rules_of)(server);
+        layers.iter().chain(own.as_ref()).any(|chains| is_never_called(chains, server, tool))
+    }
+
+    /// Whether an answer without a name counts for a question of ours.
+    pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
+        let shared = Arc::clone(&self.inner.line().session.shared);
+        Question::open(question, shared.services.keys.as_ref())
+            .is_ok_and(|question| !question.askers.iter().any(Asker::needs_name))
     }
 
     /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.
     pub fn hide(&self, call: &ToolCall, value: &mut Value) {
-        let session = self.inner.line().session.for_one_call();
+        let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
+        let session = self.inner.line().session.for_one_call(layer);
         let layers = session.layers();
         let kernel = session.kernel_over(&layers);
         kernel.hide_in(call, value, &session.state);

@@ -1,0 +1,259 @@
+//! `callgate pins`: the tools of servers as people have reviewed them.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+
+use super::Format;
+use super::exit::{Exit, Stop};
+use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
+use super::servers::{Said, Servers};
+use crate::diagnostic::nearest;
+use crate::engine::{self, Engine};
+use crate::mcp::{Flag, Gateway, Inspected, LockFile, PinnedTool, ServerSpec, Standing, flags};
+use crate::text::inert;
+
+/// Look at the tools of MCP servers, and accept them.
+///
+/// A server may describe its tools otherwise tomorrow, and models do what descriptions say. With `callgate proxy --pins FILE`, only tools
+/// that are as FILE has them are shown and run; what is new or changed waits until a person has looked at it.
+///
+/// Exit status: 0 done; of `review` 1 where something is new, changed or flagged; 2 wrong usage, a server that can't be asked, or
+/// a file that can't be used.
+#[derive(clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  \
+        callgate pins review -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
+        callgate pins accept -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
+        callgate proxy --pins callgate.lock -- npx -y @modelcontextprotocol/server-filesystem ~/work"
+)]
+pub(super) struct Pins {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What is new or changed since tools were accepted, and what in them is not what it seems
+    Review {
+        #[command(flatten)]
+        file: File,
+        /// How it is written
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+        #[command(flatten)]
+        servers: Servers,
+    },
+    /// Accept tools as they are now
+    Accept {
+        #[command(flatten)]
+        file: File,
+        /// Accept only this tool; may be said several times. Without it: all, and tools that are gone are forgotten
+        #[arg(long, value_name = "NAME")]
+        tool: Vec<String>,
+        #[command(flatten)]
+        servers: Servers,
+    },
+}
+
+#[derive(clap::Args)]
+struct File {
+    /// The lock file
+    #[arg(long = "pins", value_name = "FILE", default_value = "callgate.lock")]
+    path: PathBuf,
+}
+
+/// One tool, as it stands.
+#[derive(Serialize)]
+struct Reviewed {
+    server: String,
+    tool: String,
+    standing: &'static str,
+    #[serde(serialize_with = "places")]
+    flags: Vec<Flag>,
+    was: Option<Value>,
+    is: Option<Value>,
+}
+
+fn places<S: serde::Serializer>(flags: &[Flag], serializer: S) -> Result<S::Ok, S::Error> {
+    let list =
+        flags.iter().map(|flag| json!({ "place": flag.place, "what": flag.what, "excerpt": flag.excerpt }));
+    serializer.collect_seq(list)
+}
+
+pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> {
+    match &arguments.command {
+        Command::Review { file, format, servers } => {
+            let lock = read(&file.path)?;
+            let Some(inspected) = inspect(servers)? else { return Ok(Exit::Fails) };
+            let reviewed = compare(&lock, &inspected);
+            match format {
+                Format::Json => {
+                    let document = json!({ "version": 1, "tools": reviewed });
+                    writeln!(output, "{document:#}")?;
+                }
+                Format::Text => write_text(&reviewed, &file.path, output)?,
+            }
+            let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
+            Ok(if is_fine { Exit::Done } else { Exit::Fails })
+        }
+        Command::Accept { file, tool, servers } => match inspect(servers)? {
+            Some(inspected) => accept(&file.path, tool, &inspected, output),
+            None => Ok(Exit::Fails),
+        },
+    }
+}
+
+fn read(path: &Path) -> Result<LockFile, Stop> {
+    LockFile::read(path).map_err(|error| Stop::trouble(error.to_string()))
+}
+
+/// Asks the servers for their tools; nothing where the file that names them holds errors.
+fn inspect(servers: &Servers) -> Result<Option<Vec<Inspected>>, Stop> {
+    let Said::Config(config) = servers.read()? else { return Ok(None) };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Stop::trouble(format!("no runtime for the servers: {error}")))?;
+    let rules = engine::load_text("policies: []").map_err(|error| Stop::trouble(error.to_string()))?;
+    let specs = config.servers.into_iter().map(|server| ServerSpec {
+        name: server.name,
+        prefix: server.prefix,
+        reach: server.reach,
+        rules: None,
+    });
+    let gateway = Gateway::new(Engine::new(rules), specs).logging(|message| warn(message));
+    runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(Stop::Trouble)
+}
+
+fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<Reviewed> {
+    let mut reviewed = Vec::new();
+    for Inspected { server, tools } in inspected {
+        let pinned = lock.servers.get(server);
+        let names: BTreeSet<&String> = tools.iter().map(|(name, _)| name).collect();
+        for (name, tool) in tools {
+            let standing = match lock.standing(server, name, tool) {
+                Standing::Accepted => "accepted",
+                Standing::New => "new",
+                Standing::Changed => "changed",
+            };
+            reviewed.push(Reviewed {
+                server: server.clone(),
+                tool: name.clone(),
+                standing,
+                flags: flags(tool),
+                was: pinned.and_then(|pinned| pinned.tools.get(name)).map(|pinned| pinned.tool.clone()),
+                is: Some(tool.clone()),
+            });
+        }
+        let gone =
+            pinned.into_iter().flat_map(|pinned| &pinned.tools).filter(|(name, _)| !names.contains(name));
+        reviewed.extend(gone.map(|(name, pinned)| Reviewed {
+            server: server.clone(),
+            tool: name.clone(),
+            standing: "gone",
+            flags: Vec::new(),
+            was: Some(pinned.tool.clone()),
+            is: None,
+        }));
+    }
+    reviewed
+}
+
+fn write_text(reviewed: &[Reviewed], path: &Path, output: &mut Output) -> Result<(), Stop> {
+    for tool in reviewed {
+        let (style, sign) = match tool.standing {
+            "accepted" => (DIM, " "),
+            "new" => (GREEN, "+"),
+            "changed" => (YELLOW, "~"),
+            _ => (RED, "-"),
+        };
+        if tool.standing == "accepted" && tool.flags.is_empty() {
+            continue;
+        }
+        let head = format!("{sign} {} {}/{}", tool.standing, inert(&tool.server), inert(&tool.tool));
+        writeln!(output, "{}", output.paint(style, &head).into_owned())?;
+        for flag in &tool.flags {
+            let line = format!("    ! {} in {}: {}", flag.what, flag.place, flag.excerpt);
+            writeln!(output, "{}", output.paint(RED, &line).into_owned())?;
+        }
+        if tool.standing != "gone" {
+            write_diff(tool.was.as_ref(), tool.is.as_ref(), output)?;
+        }
+    }
+    let count = |standing: &str| reviewed.iter().filter(|tool| tool.standing == standing).count();
+    let flagged = reviewed.iter().filter(|tool| !tool.flags.is_empty()).count();
+    let summary = format!(
+        "{}: {} accepted, {} new, {} changed, {} gone, {} flagged ({})",
+        amount(reviewed.len(), "tool", "tools"),
+        count("accepted"),
+        count("new"),
+        count("changed"),
+        count("gone"),
+        flagged,
+        path.display()
+    );
+    writeln!(output, "{}", output.paint(BOLD, &summary).into_owned())?;
+    Ok(())
+}
+
+/// What a server says of a tool line by line, with what is different.
+fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> Result<(), Stop> {
+    let text = |tool: Option<&Value>| tool.map(|tool| format!("{tool:#}")).unwrap_or_default();
+    let (was, is) = (text(was), text(is));
+    if was == is {
+        return Ok(());
+    }
+    for change in TextDiff::from_lines(&was, &is).iter_all_changes() {
+        let (sign, style) = match change.tag() {
+            ChangeTag::Equal => (" ", DIM),
+            ChangeTag::Insert => ("+", GREEN),
+            ChangeTag::Delete => ("-", RED),
+        };
+        let line = format!("    {sign} {}", inert(change.value().trim_end_matches('\n')));
+        writeln!(output, "{}", output.paint(style, &line).into_owned())?;
+    }
+    Ok(())
+}
+
+fn accept(
+    path: &Path,
+    chosen: &[String],
+    inspected: &[Inspected],
+    output: &mut Output,
+) -> Result<Exit, Stop> {
+    let mut lock = read(path)?;
+    let known: Vec<&str> =
+        inspected.iter().flat_map(|server| &server.tools).map(|(name, _)| name.as_str()).collect();
+    if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
+        let near = nearest(unknown, known.iter().copied());
+        let hint = near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default();
+        return Err(Stop::trouble(format!("no server has a tool `{}`{hint}", inert(unknown))));
+    }
+    let mut accepted = 0;
+    for Inspected { server, tools } in inspected {
+        let pinned = lock.servers.entry(server.clone()).or_default();
+        if chosen.is_empty() {
+            pinned.tools.retain(|name, _| tools.iter().any(|(known, _)| known == name));
+        }
+        for (name, tool) in tools.iter().filter(|(name, _)| chosen.is_empty() || chosen.contains(name)) {
+            let now = PinnedTool::of(tool);
+            if pinned.tools.get(name) != Some(&now) {
+                pinned.tools.insert(name.clone(), now);
+                accepted += 1;
+            }
+        }
+    }
+    lock.write(path).map_err(|error| Stop::trouble(error.to_string()))?;
+    writeln!(output, "{} accepted into {}", amount(accepted, "tool", "tools"), path.display())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,202 @@
+//! How people are asked about a call, by whatever its client can do: a result that asks for input (the protocol since 2026-07-28), a
+//! question of its own while the call is open (before), or an error that says how to approve, after which an identical call goes on.
+//!
+//! Whoever sits at the client answers without a name. So where policies say who may answer, or that several must, the client is not
+//! asked: such questions are answered in the store.
+
+use data_encoding::BASE64URL_NOPAD;
+use serde_json::{Map, Value, json};
+
+use super::calls::Runner;
+use super::client::Client;
+use super::frame::Frame;
+use super::method;
+use crate::call::{ApprovalRequest, ToolCall};
+use crate::card::Card;
+use crate::json;
+use crate::message::{RequestPart, ResponsePart};
+
+/// The key of our question among those of a result that asks for input.
+const QUESTION: &str = "dev.callgate/approval";
+/// What the state of our questions begins with, so that it is told from a server's own.
+const STATE: &str = "callgate.1.";
+/// Our questions begin so, and no server's may.
+const HEADING: &str = "Callgate: approval needed";
+
+/// What a client gives back of a server's own question, which must not get lost behind ours.
+const CARRIED: [&str; 2] = ["requestState", "inputResponses"];
+
+/// A call that waits for a person.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    /// The call as it was asked for.
+    pub(super) call: ToolCall,
+    pub(super) question: RequestPart,
+}
+
+impl Waiting {
+    pub(super) fn is_of(&self, call: &ToolCall) -> bool {
+        self.call.tool == call.tool
+            && self.call.server == call.server
+            && json::equal(&self.call.input, &call.input)
+    }
+}
+
+/// What a client sends again with a call about which it was asked.
+#[derive(Debug, Default)]
+pub(super) struct Returned {
+    pub(super) question: Option<RequestPart>,
+    pub(super) answers: Vec<ResponsePart>,
+}
+
+/// Reads what comes back with a call; what is ours is taken out, and what was carried for the server is put back.
+pub(super) fn returned(frame: &mut Frame) -> Returned {
+    let state = frame.param("requestState").and_then(Value::as_str).and_then(|text| text.strip_prefix(STATE));
+    let Some(state) = state.map(str::to_owned) else { return Returned::default() };
+    frame.take_param("requestState");
+    let given = frame.take_param("inputResponses");
+    let answer = given.as_ref().and_then(|given| given.get(QUESTION));
+    let state = BASE64URL_NOPAD.decode(state.as_bytes()).ok();
+    let state = state.and_then(|bytes| json::parse(&String::from_utf8(bytes).ok()?).ok()).unwrap_or_default();
+    let question = state.get("question").and_then(RequestPart::of_json);
+    let answers = match (&question, answer) {
+        (Some(question), Some(answer)) => answer_of(question, answer).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    // What the server had asked for before, and is still to get.
+    let carried = state.get("carried").and_then(Value::as_object);
+    for (name, value) in carried.into_iter().flatten().filter(|(name, _)| CARRIED.contains(&name.as_str())) {
+        frame.set_param(name, value.clone());
+    }
+    Returned { question, answers }
+}
+
+/// How a client is asked.
+pub(super) enum Way {
+    /// By the result of its call.
+    Result,
+    /// While its call is open.
+    Meanwhile,
+    /// Not at all.
+    None,
+}
+
+impl Way {
+    pub(super) fn of(frame: &Frame, client: &Client) -> Self {
+        match frame.meta(method::CLIENT_CAPABILITIES) {
+            Some(capabilities) if takes_forms(capabilities) => Self::Result,
+            Some(_) => Self::None,
+            None if client.capabilities().is_some_and(|capabilities| takes_forms(&capabilities)) => {
+                Self::Meanwhile
+            }
+            None => Self::None,
+        }
+    }
+}
+
+/// Whether a client can put a form to a person. One that does not say which forms takes those.
+fn takes_forms(capabilities: &Value) -> bool {
+    let Some(elicitation) = capabilities.get("elicitation") else { return false };
+    let members = elicitation.as_object();
+    members.is_some_and(|members| members.is_empty() || members.contains_key("form"))
+}
+
+impl Runner<'_> {
+    /// Asks by the result of the call.
+    pub(super) fn asking_result(&self, question: &RequestPart) -> Value {
+        let mut state = Map::from_iter([("question".to_owned(), question.to_json())]);
+        let carried: Map<String, Value> = CARRIED
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), self.frame.param(name)?.clone())))
+            .collect();
+        if !carried.is_empty() {
+            state.insert("carried".to_owned(), Value::Object(carried));
+        }
+        let state = BASE64URL_NOPAD.encode(Value::Object(state).to_string().as_bytes());
+        json!({
+            "resultType": "input_required",
+            "inputRequests": { QUESTION: { "method": method::ELICIT, "params": form(question, true) } },
+            "requestState": format!("{STATE}{state}"),
+        })
+    }
+
+    /// Asks while the call is open. Nothing where the client gives no answer.
+    pub(super) async fn ask_meanwhile(&self, question: &RequestPart) -> Option<ResponsePart> {
+        let answer = self.link.ask_client(method::ELICIT, form(question, false), self.outlet).await?;
+        answer_of(question, answer.result_value()?)
+    }
+}
+
+/// The form in which a client puts our question to a person.
+fn form(question: &RequestPart, has_mode: bool) -> Value {
+    let mut form = json!({
+        "message": format!("{HEADING}\n\n{}", Card::pending(question).to_text()),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "decision": {
+                    "type": "string",
+                    "title": "Decision",
+                    "description": "Whether this call may run",
+                    "enum": ["approve", "deny"],
+                },
+                "reason": { "type": "string", "title": "Reason", "description": "Told to the agent", "maxLength": 500 },
+            },
+            "required": ["decision"],
+        },
+    });
+    if let (true, Some(form)) = (has_mode, form.as_object_mut()) {
+        form.insert("mode".to_owned(), "form".into());
+    }
+    form
+}
+
+/// What a person said; nothing where they said nothing that is clear.
+fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
+    let content = |name: &str| answer.get("content")?.get(name)?.as_str();
+    let approved = match (answer.get("action")?.as_str()?, content("decision")) {
+        ("accept", Some("approve")) => true,
+        ("accept", Some("deny")) | ("decline", _) => false,
+        _ => return None,
+    };
+    Some(ResponsePart {
+        approval_id: question.approval_id.clone(),
+        approved,
+        reason: content("reason").filter(|reason| !reason.trim().is_empty()).map(str::to_owned),
+        approval_token: question.approval_token.clone(),
+        edited_input: None,
+        output: None,
+        cancel: false,
+        answered_by: None,
+        answered_at: None,
+        answer_seal: None,
+    })
+}
+
+/// What is said of a call that waits and about which its client can't ask.
+pub(super) fn how_to_approve(request: &ApprovalRequest, state: Option<&str>, message: &str) -> String {
+    let id = &request.approval_id;
+    match state {
+        Some(state) => format!(
+            "Waits for approval ({id}): {message}\nA person approves it with `callgate approvals approve {id} --state {state}`; \
+             then the same call with the same arguments goes on."
+        ),
+        None => format!(
+            "Waits for approval ({id}), and nobody can give it: this client can't ask a person, and the gateway keeps no state \
+             where others could answer. {message}"
+        ),
+    }
+}
+
+/// Whether what a server says could be taken for a question of ours.
+pub(super) fn imitates(said: &Value) -> bool {
+    let heading: String = method::plain("callgate").collect();
+    match said {
+        Value::String(text) => method::plain(text).collect::<String>().contains(&heading),
+        Value::Array(items) => items.iter().any(imitates),
+        Value::Object(members) => {
+            members.iter().any(|(name, item)| imitates(item) || imitates(&Value::from(name.as_str())))
+        }
+        _ => false,
+    }
+}

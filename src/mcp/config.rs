@@ -1,0 +1,337 @@
+//! The file that says which servers stand behind a gateway.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::child::ChildSpec;
+use super::server::Reach;
+use super::upstream::HttpSpec;
+use crate::authoring::{Field, Reader, Record, Shape};
+use crate::diagnostic::{
+    CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, SourceMap, Span,
+    UNKNOWN_VALUE, WRONG_TYPE,
+};
+use crate::policy;
+use crate::source::{self, Node};
+use crate::text::{cut, inert};
+
+const PATHS: Shape = Shape::OneOrMany(&Shape::Text("a path, from this file"));
+
+static SERVER: Record = Record {
+    name: "server",
+    doc: "A server behind the gateway: a `command`, or a `url`.",
+    fields: &[
+        Field::required(
+            "name",
+            Shape::Text("a name of letters, digits, `-` and `_`"),
+            "Its name: `server:` in policies and lock files.",
+        ),
+        Field::optional(
+            "command",
+            Shape::OneOrMany(&Shape::Text("a word")),
+            "The program and its arguments.",
+        ),
+        Field::optional(
+            "env",
+            Shape::Any,
+            "Variables for the program: a mapping of names to texts. `${NAME}` in a text is the gateway's own.",
+        ),
+        Field::optional("cwd", Shape::Text("a directory, from this file"), "Where the program runs."),
+        Field::optional(
+            "url",
+            Shape::Text("a URL such as `https://example.com/mcp`"),
+            "Where the server takes messages over streamable HTTP.",
+        ),
+        Field::optional(
+            "headers",
+            Shape::Any,
+            "Headers of every request to it: a mapping of names to texts. `${NAME}` in a text is a variable of the gateway.",
+        ),
+        Field::optional(
+            "prefix",
+            Shape::Text("a text"),
+            "What stands before the names of its tools and prompts. Without it, of several servers: the name and `__`.",
+        ),
+        Field::optional(
+            "policies",
+            PATHS,
+            "Rules for the calls of this server alone, which tighten those of all.",
+        ),
+    ],
+};
+
+static CONFIG: Record = Record {
+    name: "gateway",
+    doc: "The servers behind a gateway, and the rules before them.",
+    fields: &[
+        Field::optional("callgate", Shape::Integer(1, 1), "The version of the format."),
+        Field::required(
+            "servers",
+            Shape::List(&Shape::Record(&SERVER)),
+            "The servers, in the order in which clients see their tools.",
+        ),
+        Field::optional("policies", PATHS, "Rules for the calls of all servers."),
+        Field::optional(
+            "context",
+            Shape::Any,
+            "What is vouched for of every call: a mapping, such as `{ principal: ana }`.",
+        ),
+        Field::optional("pins", Shape::Text("a file, from this file"), "The lock file of reviewed tools."),
+        Field::optional(
+            "state",
+            Shape::Text("`file:PATH` or `memory:`"),
+            "Where questions, limits and what is remembered are kept.",
+        ),
+    ],
+};
+
+/// What a configuration file may hold.
+pub fn config_record() -> &'static Record {
+    &CONFIG
+}
+
+/// A configuration file, read.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// The servers.
+    pub servers: Vec<ConfiguredServer>,
+    /// Rules for all of them.
+    pub policies: Vec<PathBuf>,
+    /// What is vouched for of every call.
+    pub context: Map<String, Value>,
+    /// The lock file of reviewed tools.
+    pub pins: Option<PathBuf>,
+    /// Where state is kept, as a URL.
+    pub state: Option<String>,
+}
+
+/// A server of a configuration file.
+#[derive(Debug)]
+pub struct ConfiguredServer {
+    /// Its name.
+    pub name: String,
+    /// What stands before the names of its tools.
+    pub prefix: Option<String>,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Rules for its calls alone.
+    pub policies: Vec<PathBuf>,
+}
+
+/// A configuration file that can't be used, with all that is wrong with it.
+#[derive(Debug)]
+pub struct ConfigError {
+    /// What is wrong.
+    pub diagnostics: Diagnostics,
+    /// The file.
+    pub sources: SourceMap,
+}
+
+impl Config {
+    /// Reads a configuration file. Its paths are from where it lies; `${NAME}` is read from `environment`.
+    pub fn read(path: &Path, environment: impl Fn(&str) -> Option<String>) -> Result<Self, Box<ConfigError>> {
+        let source::Loaded { mut sources, files, mut diagnostics } = source::load(&[path.to_owned()]);
+        let mut config = Self::default();
+        if let Some(file) = files.first() {
+            Shape::Record(&CONFIG).check(&file.root, "a gateway's configuration", &mut diagnostics);
+            policy::check_version(&file.root, &mut diagnostics);
+            if !diagnostics.has_errors() {
+                let below = path.parent().unwrap_or(Path::new("")).to_owned();
+                let reader = Reader::new(&mut diagnostics, &mut sources);
+                config = ConfigReader { reader, below, environment: &environment }.read(&file.root);
+            }
+        }
+        diagnostics.sort();
+        match diagnostics.has_errors() {
+            true => Err(Box::new(ConfigError { diagnostics, sources })),
+            false => Ok(config),
+        }
+    }
+}
+
+struct ConfigReader<'r> {
+    reader: Reader<'r>,
+    /// The file's directory.
+    below: PathBuf,
+    environment: &'r dyn Fn(&str) -> Option<String>,
+}
+
+impl ConfigReader<'_> {
+    fn read(mut self, root: &Node) -> Config {
+        let nodes = root.get("servers").and_then(Node::items).unwrap_or_default();
+        let mut names: BTreeMap<String, Span> = BTreeMap::new();
+        let several = nodes.len() > 1;
+        let servers = nodes.iter().filter_map(|node| self.server(node, several, &mut names)).collect();
+        Config {
+            servers,
+            policies: self.paths(root.get("policies")),
+            context: root.get("context").map(|node| self.mapping(node)).unwrap_or_default(),
+            pins: root.get("pins").and_then(Node::as_str).map(|path| self.below.join(path)),
+            state: root.get("state").and_then(Node::as_str).map(|url| self.state(url)),
+        }
+    }
+
+    fn server(
+        &mut self,
+        node: &Node,
+        several: bool,
+        names: &mut BTreeMap<String, Span>,
+    ) -> Option<ConfiguredServer> {
+        let name_node = node.get("name")?;
+        let name = name_node.as_str()?.to_owned();
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+            let message = format!("`{}` is no name for a server", cut(&inert(&name)));
+            self.report(&UNKNOWN_VALUE, name_node.span, message, "use letters, digits, `-` and `_`");
+        }
+        if let Some(first) = names.insert(name.clone(), name_node.span) {
+            let message = format!("there are two servers `{}`", cut(&inert(&name)));
+            let diagnostic =
+                Diagnostic::new(&DUPLICATE_ID, name_node.span, message).label(first, "the first");
+            self.reader.report(diagnostic.help("policies tell servers apart by their names"));
+        }
+        let reach = self.reach(node)?;
+        let own = node.get("prefix").and_then(Node::as_str).map(str::to_owned);
+        let prefix = own.or_else(|| several.then(|| format!("{name}__"))).filter(|prefix| !prefix.is_empty());
+        if several && prefix.is_none() {
+            let help = "leave `prefix` out, or give the names of each server's tools one of their own";
+            self.report(
+                &EMPTY_VALUE,
+                node.get("prefix")?.span,
+                "servers behind one gateway need prefixes",
+                help,
+            );
+        }
+        Some(ConfiguredServer { name, prefix, reach, policies: self.paths(node.get("policies")) })
+    }
+
+    fn reach(&mut self, node: &Node) -> Option<Reach> {
+        if let Some(url) = node.get("url") {
+            return self.http(node, url);
+        }
+        let Some(command) = node.get("command") else {
+            let help = "add `command: [PROGRAM, ARGUMENT]` or `url: https://…`";
+            self.report(&MISSING_KEY, node.span, "it is not said how this server is reached", help);
+            return None;
+        };
+        let words = match command.items() {
+            Some(items) => items.iter().filter_map(Node::as_str).map(str::to_owned).collect(),
+            None => vec![command.as_str()?.to_owned()],
+        };
+        let (program, args) = words.split_first()?;
+        if args.is_empty() && program.contains(char::is_whitespace) {
+            let help = "write each word as an item: `command: [npx, -y, some-server]`";
+            self.report(
+                &CONFLICTING_KEYS,
+                command.span,
+                "a command is a list of words, no line for a shell",
+                help,
+            );
+            return None;
+        }
+        if let Some(headers) = node.get("headers") {
+            let help = "a program is given variables, by `env`; headers belong to a `url`";
+            self.report(&CONFLICTING_KEYS, headers.span, "a program has no headers", help);
+        }
+        let env = node.get("env").map(|node| self.texts(node)).unwrap_or_default();
+        let cwd = node.get("cwd").and_then(Node::as_str).map(|path| self.below.join(path));
+        Some(Reach::Child(ChildSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
+    }
+
+    fn http(&mut self, node: &Node, url: &Node) -> Option<Reach> {
+        for key in ["command", "env", "cwd"] {
+            if let Some(other) = node.get(key) {
+                let message = format!("a server with a `url` has no `{key}`");
+                let help = "a server is a program of ours or reached over HTTP; say one";
+                self.report(&CONFLICTING_KEYS, other.span, message, help);
+            }
+        }
+        let headers = node.get("headers").map(|node| self.texts(node)).unwrap_or_default();
+        let spec = HttpSpec { url: url.as_str()?.to_owned(), headers };
+        if let Err(why) = spec.check() {
+            let help = "write for example `url: https://example.com/mcp`";
+            self.report(&UNKNOWN_VALUE, url.span, cut(&inert(&why)), help);
+        }
+        Some(Reach::Http(spec))
+    }
+
+    fn paths(&self, node: Option<&Node>) -> Vec<PathBuf> {
+        let Some(node) = node else { return Vec::new() };
+        let texts: Vec<&str> = match node.items() {
+            Some(items) => items.iter().filter_map(Node::as_str).collect(),
+            None => node.as_str().into_iter().collect(),
+        };
+        texts.into_iter().map(|path| self.below.join(path)).collect()
+    }
+
+    fn state(&self, url: &str) -> String {
+        match url.strip_prefix("file:") {
+            Some(path) => format!("file:{}", self.below.join(path).display()),
+            None => url.to_owned(),
+        }
+    }
+
+    fn mapping(&mut self, node: &Node) -> Map<String, Value> {
+        match node.to_json() {
+            Value::Object(members) => members,
+            _ => {
+                self.report(&WRONG_TYPE, node.span, "`context` is a mapping", "write `{ principal: ana }`");
+                Map::new()
+            }
+        }
+    }
+
+    /// A mapping of names to texts, with what they take from the environment.
+    fn texts(&mut self, node: &Node) -> Vec<(String, String)> {
+        let Some(entries) = node.entries() else {
+            self.report(
+                &WRONG_TYPE,
+                node.span,
+                "this is a mapping of names to texts",
+                "write `{ NAME: text }`",
+            );
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for entry in entries {
+            match entry.value.as_str() {
+                Some(text) => texts.push((entry.key.clone(), self.filled(&entry.value, text))),
+                None => self.report(&WRONG_TYPE, entry.value.span, "this is a text", "put it between quotes"),
+            }
+        }
+        texts
+    }
+
+    /// A text with `${NAME}` replaced from the environment.
+    fn filled(&mut self, node: &Node, text: &str) -> String {
+        let (mut filled, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once("${") {
+            filled.push_str(before);
+            let Some((name, after)) = after.split_once('}') else {
+                rest = after;
+                filled.push_str("${");
+                continue;
+            };
+            match (self.environment)(name) {
+                Some(value) => filled.push_str(&value),
+                None => {
+                    let message = format!("the environment has no variable `{}`", cut(&inert(name)));
+                    self.report(&UNKNOWN_VALUE, node.span, message, "set it before the gateway starts");
+                }
+            }
+            rest = after;
+        }
+        filled + rest
+    }
+
+    fn report(
+        &mut self,
+        code: &'static crate::diagnostic::Code,
+        span: Span,
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        self.reader.report(Diagnostic::new(code, span, message.into()).help(help));
+    }
+}

@@ -1,0 +1,251 @@
+//! Several servers behind one connection: to the client they are one, whose tools and prompts carry their server's prefix.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::frame::{Frame, Id, code};
+use super::link::Link;
+use super::listing;
+use super::method;
+use super::server::Gone;
+
+/// Pages of one list that are asked for.
+const PAGES: usize = 100;
+
+/// Lists of all servers together: the method, and the member that is the list.
+const LISTS: [(&str, &str); 4] = [
+    (method::TOOLS_LIST, "tools"),
+    ("prompts/list", "prompts"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+];
+
+/// Answers a request that is for all servers, or for the one of them that it names.
+pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
+    let list = LISTS.iter().find(|(method, _)| *method == frame.method());
+    match (frame.method(), list) {
+        (_, Some((_, member))) => listed(link, &frame, id, member).await,
+        (method::INITIALIZE, _) => greeted(link, &frame, id).await,
+        (method::DISCOVER, _) => discovered(link, &frame, id).await,
+        ("ping", _) => Frame::result(id, json!({})),
+        ("logging/setLevel" | "subscriptions/listen", _) => told_to_all(link, &frame, id).await,
+        ("prompts/get", _) => named(link, frame, id, &["name"]).await,
+        ("completion/complete", _) if frame.param("ref").is_some_and(|of| of.get("name").is_some()) => {
+            named(link, frame, id, &["ref", "name"]).await
+        }
+        _ => whoever_knows(link, &frame, id).await,
+    }
+}
+
+/// What all servers answer, in their order.
+async fn ask_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<Frame, Gone>)> {
+    let mut asked = Vec::new();
+    for index in 0..link.gateway.servers.len() {
+        asked.push((index, link.begin_for_client(index, frame.clone(), id).await));
+    }
+    let mut answers = Vec::new();
+    for (index, told) in asked {
+        let answer = match told {
+            Ok(told) => told.await.map_err(|_| Gone("the server is gone".to_owned())),
+            Err(gone) => Err(gone),
+        };
+        answers.push((index, answer));
+    }
+    answers
+}
+
+/// The results among all answers. Servers without one are named in the log.
+fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usize, Value)> {
+    let mut results = Vec::new();
+    for (index, answer) in answers {
+        let why = match answer {
+            Ok(mut frame) => match frame.result_mut() {
+                Some(result) => {
+                    results.push((index, result.take()));
+                    continue;
+                }
+                None => "it answers with an error".to_owned(),
+            },
+            Err(Gone(why)) => why,
+        };
+        link.log_of(index, &format!("it is left out: {why}"));
+    }
+    results
+}
+
+/// The handshakes with all servers as one.
+async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
+    let results = results(link, ask_all(link, frame, id).await);
+    let versions = results.iter().filter_map(|(_, result)| result.get("protocolVersion")?.as_str());
+    let Some(version) = versions.min() else {
+        return Frame::error(Some(id), code::INTERNAL_ERROR, "no server takes the connection", None);
+    };
+    let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": who() });
+    merge_capabilities(&mut merged, &results);
+    merge_instructions(link, &mut merged, &results);
+    Frame::result(id, merged)
+}
+
+/// What all servers can do, as one. Where one of them does not know the protocol, the client is to use the one before.
+async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
+    let answers = ask_all(link, frame, id).await;
+    if answers.iter().any(|(_, answer)| !matches!(answer, Ok(frame) if frame.result_value().is_some())) {
+        return Frame::error(Some(id), code::METHOD_NOT_FOUND, "not all servers know this protocol", None);
+    }
+    let results = results(link, answers);
+    let Some((_, first)) = results.first() else {
+        return Frame::error(Some(id), code::INTERNAL_ERROR, "there are no servers", None);
+    };
+    let mut merged = first.clone();
+    let known_by_all = |version: &Value| {
+        results.iter().all(|(_, result)| {
+            let versions = result.get("supportedVersions").and_then(Value::as_array);
+            versions.is_some_and(|versions| versions.contains(version))
+        })
+    };
+    if let Some(Value::Array(versions)) = merged.get_mut("supportedVersions") {
+        versions.retain(known_by_all);
+    }
+    merge_capabilities(&mut merged, &results);
+    merge_instructions(link, &mut merged, &results);
+    if let Some(meta) = merged.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), who());
+    }
+    if merged.get("serverInfo").is_some() {
+        set(&mut merged, "serverInfo", who());
+    }
+    bound_caching(&mut merged, &results);
+    Frame::result(id, merged)
+}
+
+fn who() -> Value {
+    json!({ "name": "callgate", "version": env!("CARGO_PKG_VERSION") })
+}
+
+fn set(value: &mut Value, name: &str, member: Value) {
+    if let Some(members) = value.as_object_mut() {
+        members.insert(name.to_owned(), member);
+    }
+}
+
+/// Whatever one of the servers can do.
+fn merge_capabilities(merged: &mut Value, results: &[(usize, Value)]) {
+    let mut capabilities = Map::new();
+    for (_, result) in results {
+        for (name, capability) in result.get("capabilities").and_then(Value::as_object).into_iter().flatten()
+        {
+            let known = capabilities.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
+            match (known, capability) {
+                (Value::Object(known), Value::Object(more)) => known.extend(more.clone()),
+                (known, capability) => *known = capability.clone(),
+            }
+        }
+    }
+    set(merged, "capabilities", Value::Object(capabilities));
+}
+
+fn merge_instructions(link: &Link, merged: &mut Value, results: &[(usize, Value)]) {
+    let texts = results.iter().filter_map(|(index, result)| {
+        let text = result.get("instructions")?.as_str()?;
+        Some(format!("{}:\n{text}", link.server(*index)?.spec.name))
+    });
+    let texts: Vec<String> = texts.collect();
+    if !texts.is_empty() {
+        set(merged, "instructions", texts.join("\n\n").into());
+    }
+}
+
+/// A merged result lasts no longer than the shortest of its parts, and is for one client where one of them is.
+fn bound_caching(merged: &mut Value, results: &[(usize, Value)]) {
+    let lasts = results.iter().filter_map(|(_, result)| result.get("ttlMs")?.as_u64()).min();
+    if let Some(lasts) = lasts {
+        set(merged, "ttlMs", lasts.into());
+    }
+    if results.iter().any(|(_, result)| result.get("cacheScope").is_some_and(|scope| scope == "private")) {
+        set(merged, "cacheScope", "private".into());
+    }
+}
+
+/// One list of what all servers have, in the order of the servers.
+async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
+    let (mut items, mut parts) = (Vec::new(), Vec::new());
+    for index in 0..link.gateway.servers.len() {
+        let mut page = frame.clone();
+        page.take_param("cursor");
+        for _ in 0..PAGES {
+            let Ok(answer) = link.ask_for_client(index, page.clone(), id).await else { break };
+            let mut answer = match frame.method() {
+                method::TOOLS_LIST => listing::shown(link, index, answer),
+                _ => answer,
+            };
+            // A server that has no such list says that it does not know the method.
+            let Some(result) = answer.result_mut() else { break };
+            if let Some(Value::Array(list)) = result.get_mut(member) {
+                if member == "prompts" {
+                    link.prefix_names(index, list);
+                }
+                items.append(list);
+            }
+            let next = result.get("nextCursor").cloned();
+            parts.push((index, result.take()));
+            match next {
+                Some(cursor) => page.set_param("cursor", cursor),
+                None => break,
+            }
+        }
+    }
+    let mut merged = parts.first().map(|(_, result)| result.clone()).unwrap_or_else(|| json!({}));
+    if let Some(members) = merged.as_object_mut() {
+        members.shift_remove("nextCursor");
+    }
+    set(&mut merged, member, Value::Array(items));
+    bound_caching(&mut merged, &parts);
+    Frame::result(id, merged)
+}
+
+/// Tells all servers; the first result is the answer.
+async fn told_to_all(link: &Link, frame: &Frame, id: &Id) -> Frame {
+    let answers = ask_all(link, frame, id).await;
+    let answers: Vec<Frame> = answers.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
+    let result = answers.iter().position(|answer| answer.result_value().is_some());
+    match answers.into_iter().nth(result.unwrap_or(0)) {
+        Some(answer) => answer,
+        None => Frame::error(Some(id), code::INTERNAL_ERROR, "no server answers", None),
+    }
+}
+
+/// Asks the server that a prefixed name belongs to, by its own name.
+async fn named(link: &Link, mut frame: Frame, id: &Id, place: &[&str]) -> Frame {
+    let found = frame.param_at(place).and_then(Value::as_str).and_then(|name| {
+        let (index, own) = link.server_of(name)?;
+        Some((index, own.to_owned()))
+    });
+    let Some((index, own)) = found else {
+        return Frame::error(Some(id), code::INVALID_PARAMS, "no server has this name", None);
+    };
+    frame.set_param_at(place, own.into());
+    match link.ask_for_client(index, frame, id).await {
+        Ok(answer) => answer,
+        Err(Gone(why)) => Frame::error(Some(id), code::INTERNAL_ERROR, &why, None),
+    }
+}
+
+/// Asks one server after the other until one knows what is meant: a resource by its URI, a task by its id, a method of its own.
+async fn whoever_knows(link: &Link, frame: &Frame, id: &Id) -> Frame {
+    let mut refused = None;
+    for index in 0..link.gateway.servers.len() {
+        match link.ask_for_client(index, frame.clone(), id).await {
+            Ok(answer) if answer.result_value().is_some() => return answer,
+            Ok(answer) => {
+                let unknown = answer.error_value().and_then(|error| error.get("code")?.as_i64());
+                // A server that knows the method says more of what is wrong than one that does not.
+                if refused.is_none() || unknown != Some(code::METHOD_NOT_FOUND) {
+                    refused = Some(answer);
+                }
+            }
+            Err(Gone(why)) => link.log_of(index, &why),
+        }
+    }
+    refused.unwrap_or_else(|| Frame::error(Some(id), code::INTERNAL_ERROR, "no server answers", None))
+}
