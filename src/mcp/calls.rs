@@ -9,7 +9,7 @@ use super::answer;
 use super::asking::{self, Returned, Waiting, Way};
 use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
-use super::link::Link;
+use super::link::{LATE_ANSWERS, Link};
 use super::listing;
 use super::outlet::Outlet;
 use super::pins::Standing;
@@ -23,16 +23,16 @@ use crate::text::inert;
 /// Questions about one call that are put to its client while it is open.
 const QUESTIONS: usize = 8;
 
-/// Puts a call through the policies; gives the answer to it.
+/// Puts a call through the policies; gives the answer to it, unless nobody wants one any more.
 pub(super) async fn call(
     link: &Link,
     mut frame: Frame,
     id: &Id,
     outlet: &Outlet,
     cancelled: watch::Receiver<bool>,
-) -> Frame {
+) -> Option<Frame> {
     let returned = asking::returned(&mut frame);
-    let refused = |message: &str| Frame::error(Some(id), code::INVALID_PARAMS, message, None);
+    let refused = |message: &str| Some(Frame::error(Some(id), code::INVALID_PARAMS, message, None));
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` is to be the name of a tool");
     };
@@ -48,12 +48,14 @@ pub(super) async fn call(
         return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
     }
     if let Some(refusal) = quarantined(link, index, tool) {
-        return Frame::result(id, refusal);
+        return Some(Frame::result(id, refusal));
     }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);
     let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
-    runner.run(call, returned).await
+    let answer = runner.run(call, returned).await;
+    // Nobody waits for what the server did not answer any more.
+    (!runner.kept().is_given_up).then_some(answer)
 }
 
 /// What is said of a call of a tool that someone has to review first.
@@ -100,6 +102,8 @@ struct Kept {
     /// The last failure: what policies were told, and the answer itself.
     failure: Option<(String, Failure)>,
     set_aside: SetAside,
+    /// The client did not want it any more, and the server did not answer.
+    is_given_up: bool,
 }
 
 /// How a server says that a tool failed.
@@ -115,13 +119,29 @@ impl ToolExecutor for Runner<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let mut cancelled = self.cancelled.clone();
         if *cancelled.borrow() {
+            self.kept().is_given_up = true;
             return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
         }
-        let mut answer = match self.link.ask_for_client(self.index, self.forwarded(call), self.id).await {
-            Ok(answer) => answer,
-            Err(Gone(why)) => return Err(ToolError::new(why).of_kind("unavailable")),
+        let asked = self.link.ask_for_client(self.index, self.forwarded(call), self.id);
+        let given_up = async {
+            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(LATE_ANSWERS).await;
         };
-        cancelled.mark_unchanged();
+        let mut answer = tokio::select! {
+            answer = asked => match answer {
+                Ok(answer) => answer,
+                Err(Gone(why)) => {
+                    let why = format!("{why}; the tool may have taken effect");
+                    return Err(ToolError::new(why).of_kind("unavailable"));
+                }
+            },
+            () = given_up => {
+                self.kept().is_given_up = true;
+                return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
+            }
+        };
         if let Some(error) = answer.error_value() {
             let message =
                 error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
@@ -213,15 +233,18 @@ impl Runner<'_> {
             let state = self.link.gateway.answered_in.as_deref();
             outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
         }
-        let kept = std::mem::take(&mut *self.kept());
+        let (failure, set_aside) = {
+            let mut kept = self.kept();
+            (kept.failure.take(), std::mem::take(&mut kept.set_aside))
+        };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
                 let mut result = answer::of_output(outcome.output.unwrap_or_default());
-                kept.set_aside.put_back(&mut result);
+                set_aside.put_back(&mut result);
                 Frame::result(self.id, result)
             }
             // The server's own words, where nothing was made of them.
-            OutcomeKind::Failed => match kept.failure {
+            OutcomeKind::Failed => match failure {
                 Some((message, failure))
                     if outcome.error.as_deref() == Some(&*self.hidden(call, &message)) =>
                 {

@@ -57,21 +57,34 @@ impl ChildServer {
         tokio::spawn(write(stdin, outgoing));
         tokio::spawn(async move {
             let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+            let mut said_too_much = None;
             let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
             loop {
                 let event = match lines.next().await {
                     Line::Text(text) => match Frame::parse(&text) {
                         Ok(frame) => FromServer::Frame { frame, about: None },
-                        Err(why) => FromServer::Garbage(why.message),
+                        Err(why) => {
+                            let answers = Frame::id_of_unreadable_answer(&text);
+                            FromServer::Garbage { why: why.message, answers }
+                        }
                     },
-                    Line::Unreadable(why) => FromServer::Garbage(why),
+                    Line::Unreadable(why) => FromServer::Garbage { why, answers: None },
+                    // Whose answer it was can't be known, and somebody would wait for it for ever.
+                    Line::TooLong(why) => {
+                        said_too_much = Some(why);
+                        break;
+                    }
                     Line::End => break,
                 };
                 if events.send(event).await.is_err() {
                     break;
                 }
             }
-            let why = end(&mut child, &group).await;
+            if said_too_much.is_some() {
+                group.signal(Signal::KILL);
+            }
+            let ended = end(&mut child, &group).await;
+            let why = said_too_much.unwrap_or(ended);
             let _ = events.send(FromServer::Gone(Gone(why))).await;
             let _ = tell_ended.send(true);
         });

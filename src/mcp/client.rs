@@ -9,18 +9,22 @@ use super::frame::Frame;
 /// What a client said of itself.
 #[derive(Debug, Default)]
 pub(super) struct Client {
-    capabilities: Mutex<Option<Value>>,
+    greeting: Mutex<Option<Frame>>,
 }
 
 impl Client {
-    /// Notes what an `initialize` says.
+    /// Notes an `initialize`.
     pub(super) fn greet(&self, initialize: &Frame) {
-        let said = initialize.param("capabilities").cloned();
-        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(initialize.clone());
+    }
+
+    /// Its `initialize`, where it has sent one.
+    pub(super) fn greeting(&self) -> Option<Frame> {
+        self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What it can do, by its handshake.
     pub(super) fn capabilities(&self) -> Option<Value> {
-        self.capabilities.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.greeting()?.param("capabilities").cloned()
     }
 }

@@ -100,17 +100,18 @@ impl Gateway {
         self.pins.as_ref().map_or(Standing::Accepted, |pins| pins.standing(server, name, tool))
     }
 
-    /// Tells, once, that a tool is not to be used until someone has reviewed it.
-    pub(super) fn tell_of_quarantine(&self, server: &str, name: &str, standing: Standing) {
-        let told = format!("{server}/{name}");
-        if self.quarantined.lock().unwrap_or_else(PoisonError::into_inner).insert(told) {
-            let why = match standing {
-                Standing::Changed => "is not as it was reviewed",
-                Standing::New | Standing::Accepted => "was not reviewed",
-            };
-            let name = inert(name);
+    /// Tells, of each tool once, that it is not to be used until someone has reviewed it.
+    pub(super) fn tell_of_quarantine(&self, server: &str, names: &[String]) {
+        let mut told = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = names.iter().filter(|name| told.insert(format!("{server}/{name}")));
+        let new: Vec<String> = new.map(|name| format!("`{}`", inert(name))).collect();
+        drop(told);
+        if !new.is_empty() {
+            let (tools, are) = if new.len() == 1 { ("tool", "is") } else { ("tools", "are") };
             self.log(&format!(
-                "the tool `{name}` of the server `{server}` {why}, and is not shown; look at it with `callgate pins review`"
+                "the server `{server}` has {tools} that nobody has reviewed as they are now, and that {are} not shown: {}; look at them \
+                 with `callgate pins review`",
+                new.join(", ")
             ));
         }
     }

@@ -6,8 +6,10 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 pub(super) enum Line {
     /// One line, without its end. Empty lines are passed over.
     Text(String),
-    /// A line that is no text or too long; it is passed over.
+    /// A line that is no text; it is passed over.
     Unreadable(String),
+    /// A line that is too long; it is passed over.
+    TooLong(String),
     /// The peer says nothing more.
     End,
 }
@@ -50,7 +52,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 continue;
             }
             if too_long {
-                return Line::Unreadable(format!("a message is longer than {} bytes", self.limit));
+                return Line::TooLong(format!("a message is longer than {} bytes", self.limit));
             }
             if line.last() == Some(&b'\r') {
                 line.pop();
@@ -78,7 +80,7 @@ mod tests {
         loop {
             match lines.next().await {
                 Line::Text(text) => read.push(text),
-                Line::Unreadable(why) => read.push(format!("! {why}")),
+                Line::Unreadable(why) | Line::TooLong(why) => read.push(format!("! {why}")),
                 Line::End => return read,
             }
         }

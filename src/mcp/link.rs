@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,6 +16,7 @@ use super::calls;
 use super::client::Client;
 use super::frame::{Frame, Id, Kind, code};
 use super::gateway::Gateway;
+use super::http_words::META_SUBSCRIPTION;
 use super::listing::{self, KnownTools};
 use super::many;
 use super::method;
@@ -22,6 +24,7 @@ use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, FromServer, Gone, ServerSpec};
 use crate::call::ToolCall;
 use crate::engine::Engine;
+use crate::host::BoxFuture;
 use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 use crate::text::inert;
@@ -29,6 +32,14 @@ use crate::text::inert;
 /// Calls of one connection that wait for people, so that an identical one goes on. Of more the oldest is forgotten: it is asked
 /// about anew.
 const WAITING: usize = 256;
+
+/// So often a server is started again within a minute.
+const RESTARTS: usize = 5;
+const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
+/// How long a server that was started again has to take the connection.
+const GREETING: Duration = Duration::from_secs(20);
+/// How long an answer is passed on that is not wanted any more.
+pub(super) const LATE_ANSWERS: Duration = Duration::from_secs(10);
 
 /// Whom a connection serves, as far as its transport has verified it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +52,7 @@ pub struct Who {
 
 /// One client's connection.
 pub(super) struct Link {
+    me: Weak<Self>,
     pub(super) gateway: Arc<Gateway>,
     pub(super) session: ConcurrentSession,
     /// What is vouched for of every call: what the operator says, and who the client is.
@@ -62,10 +74,21 @@ pub(super) struct Link {
 /// One server of the connection.
 pub(super) struct Server {
     pub(super) spec: Arc<ServerSpec>,
-    connection: tokio::sync::RwLock<Option<Connection>>,
+    connected: tokio::sync::RwLock<Connected>,
     /// Requests to it that it has not answered yet.
     awaiting: Mutex<HashMap<Id, Awaiting>>,
     pub(super) tools: KnownTools,
+}
+
+/// How a server is reached now.
+struct Connected {
+    connection: Option<Connection>,
+    /// Which connection it is, from 0.
+    generation: u64,
+    /// When it was started again of late.
+    starts: Vec<Instant>,
+    /// It is not started again.
+    is_closed: bool,
 }
 
 /// A request of the client.
@@ -111,6 +134,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Link {
     /// Connects a client to all servers. `general`: where messages go that belong to none of its requests.
     pub(super) fn open(gateway: &Arc<Gateway>, who: Who, general: Outlet) -> Result<Arc<Self>, Gone> {
+        Self::open_again(gateway, who, general, None)
+    }
+
+    /// The same for a client whose session goes on after an earlier connection.
+    pub(super) fn open_again(
+        gateway: &Arc<Gateway>,
+        who: Who,
+        general: Outlet,
+        going_on: Option<ConcurrentSession>,
+    ) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
         let Who { context, session } = who;
         let session = session.unwrap_or_else(|| secret.clone());
@@ -122,16 +155,22 @@ impl Link {
                 .map_err(|Gone(why)| Gone(format!("the server `{}`: {why}", spec.name)))?;
             let server = Server {
                 spec: Arc::clone(spec),
-                connection: tokio::sync::RwLock::new(Some(connection)),
+                connected: tokio::sync::RwLock::new(Connected {
+                    connection: Some(connection),
+                    generation: 0,
+                    starts: Vec::new(),
+                    is_closed: false,
+                }),
                 awaiting: Mutex::default(),
                 tools: KnownTools::default(),
             };
             opened.push((server, heard));
         }
         let (servers, heard): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-        let link = Arc::new(Self {
+        let link = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             gateway: Arc::clone(gateway),
-            session: session.concurrent_with(rules_of(gateway)),
+            session: going_on.unwrap_or_else(|| session.concurrent_with(rules_of(gateway))),
             context,
             client: Client::default(),
             servers,
@@ -144,7 +183,7 @@ impl Link {
         });
         gateway.add_link(&link);
         for (index, heard) in heard.into_iter().enumerate() {
-            tokio::spawn(listen(Arc::downgrade(&link), index, heard));
+            tokio::spawn(listen(Arc::downgrade(&link), index, 0, heard));
         }
         Ok(link)
     }
@@ -211,8 +250,10 @@ impl Link {
             method::TOOLS_CALL => {
                 let (link, outlet) = (Arc::clone(self), outlet.clone());
                 tokio::spawn(async move {
-                    let answer = calls::call(&link, frame, &id, &outlet, cancelled).await;
-                    link.finish(&id, &outlet, answer).await;
+                    match calls::call(&link, frame, &id, &outlet, cancelled).await {
+                        Some(answer) => link.finish(&id, &outlet, answer).await,
+                        None => drop(locked(&link.asked).remove(&id)),
+                    }
                 });
             }
             method if method::may_be_read_as_tools_call(method) => {
@@ -265,11 +306,23 @@ impl Link {
         if let Some(asked) = locked(&self.asked).get_mut(id) {
             asked.sent.push((index, sent_as.clone()));
         }
-        let sent = server.send(frame.with_id(&sent_as)).await;
+        let sent = self.send(index, frame.with_id(&sent_as)).await;
         if sent.is_err() {
             locked(&server.awaiting).remove(&sent_as);
         }
         sent
+    }
+
+    /// Sends a message to a server, which is started again for it where it is gone.
+    async fn send(&self, index: usize, frame: Frame) -> Result<(), Gone> {
+        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        if server.connected.read().await.connection.is_none() {
+            self.connect_again(index).await?;
+        }
+        match &server.connected.read().await.connection {
+            Some(connection) => connection.send(frame).await,
+            None => Err(Gone(format!("the server `{}` is gone", server.spec.name))),
+        }
     }
 
     /// Sends a request of the client's, as far as policies let it, and waits for what the server answers.
@@ -300,21 +353,18 @@ impl Link {
 
     /// Tells a server something of the gateway's own.
     pub(super) async fn tell_server(&self, index: usize, frame: Frame) {
-        if let Some(server) = self.servers.get(index) {
-            let _ = server.send(frame).await;
-        }
+        let _ = self.send(index, frame).await;
     }
 
     /// Tells a server that a request of the client is not wanted any more.
     pub(super) async fn cancel_at_server(&self, id: &Id, reason: Option<&Value>) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
-            let Some(server) = self.servers.get(index) else { continue };
             let mut params = json!({ "requestId": sent_as.to_json() });
             if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
                 params.insert("reason".to_owned(), reason.clone());
             }
-            let _ = server.send(Frame::notification(method::CANCELLED, params)).await;
+            let _ = self.send(index, Frame::notification(method::CANCELLED, params)).await;
         }
     }
 
@@ -324,13 +374,15 @@ impl Link {
             if let Some(asked) = locked(&self.asked).get(&id) {
                 asked.cancel.send_replace(true);
             }
-            return self.cancel_at_server(&id, frame.param("reason")).await;
+            self.cancel_at_server(&id, frame.param("reason")).await;
+            tokio::spawn(forget_cancelled(Weak::clone(&self.me), id));
+            return;
         }
         if method::may_be_read_as_tools_call(frame.method()) {
             return self.gateway.log("a tool call without id is not passed on");
         }
-        for server in &self.servers {
-            let _ = server.send(frame.clone()).await;
+        for index in 0..self.servers.len() {
+            let _ = self.send(index, frame.clone()).await;
         }
     }
 
@@ -340,9 +392,7 @@ impl Link {
             None => self.gateway.log("the client answered what nobody asked"),
             Some(Asking::Gateway(tell)) => drop(tell.send(frame)),
             Some(Asking::Server(index, own)) => {
-                if let Some(server) = self.servers.get(index) {
-                    let _ = server.send(frame.with_id(&own)).await;
-                }
+                let _ = self.send(index, frame.with_id(&own)).await;
             }
         }
     }
@@ -398,20 +448,18 @@ impl Link {
 
     // What servers say.
 
-    async fn from_server(self: &Arc<Self>, index: usize, said: FromServer) {
+    async fn from_server(self: &Arc<Self>, index: usize, generation: u64, said: FromServer) {
         let Some(server) = self.servers.get(index) else { return };
         match said {
-            FromServer::Garbage(why) => {
-                self.gateway.log(&format!(
-                    "the server `{}` says what is no message: {}",
-                    server.spec.name,
-                    inert(&why)
-                ));
+            FromServer::Garbage { why, answers } => {
+                self.log_of(index, &format!("it says what is no message: {}", inert(&why)));
+                let Some(id) = answers else { return };
+                let message = "the server's answer can't be read";
+                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
+                self.answered_by_server(index, server, answer, &id).await;
             }
-            FromServer::Trouble(why) => {
-                self.gateway.log(&format!("the server `{}`: {}", server.spec.name, inert(&why)));
-            }
-            FromServer::Gone(Gone(why)) => self.lost(server, &why).await,
+            FromServer::Trouble(why) => self.log_of(index, &inert(&why)),
+            FromServer::Gone(Gone(why)) => self.lost(index, generation, &why).await,
             FromServer::Frame { frame, about } => match frame.kind().clone() {
                 Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,
                 Kind::Request(id) => self.asked_by_server(index, frame, id, about.as_ref()).await,
@@ -451,12 +499,9 @@ impl Link {
     async fn asked_by_server(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
         if frame.method() == method::ELICIT && frame.param("message").is_some_and(asking::imitates) {
             // Nobody but the gateway asks in its name.
-            let Some(server) = self.servers.get(index) else { return };
-            let name = &server.spec.name;
-            self.gateway
-                .log(&format!("the server `{name}` asks as if it were Callgate; the client is not asked"));
+            self.log_of(index, "it asks as if it were Callgate; the client is not asked");
             let message = "a question that speaks of Callgate is not passed on";
-            let _ = server.send(Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            let _ = self.send(index, Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
             return;
         }
         let outlet = self.outlet_about(&frame, about);
@@ -469,24 +514,31 @@ impl Link {
         outlet.send(frame.with_id(&asked_as)).await;
     }
 
-    /// Where a message of a server goes: to what it is about, where its transport or its progress token says so, or to the only
-    /// request that is under way.
+    /// Where a message of a server goes: to what it is about, where its transport, its progress token or its subscription says so; else
+    /// to what belongs to no request, or, for a client that does not listen to such, to the only request that is under way.
     fn outlet_about(&self, frame: &Frame, about: Option<&Id>) -> Outlet {
         let asked = locked(&self.asked);
         let token = frame.param("progressToken").and_then(Id::of);
         let by_token =
             token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
+        let subscription = frame.meta(META_SUBSCRIPTION).and_then(Id::of);
         let by_request = || {
-            let about = about?;
+            let about = about.or(subscription.as_ref())?;
             asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
         };
-        by_token.or_else(by_request).map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
+        let the_only = || match asked.len() {
+            1 if self.general.is_closed() => asked.values().next(),
+            _ => None,
+        };
+        let found = by_token.or_else(by_request).or_else(the_only);
+        found.map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
     }
 
-    async fn lost(&self, server: &Server, why: &str) {
-        *server.connection.write().await = None;
+    /// A server's connection ended. Whoever waits for an answer of it is told; the next message to it starts it again.
+    async fn lost(&self, index: usize, generation: u64, why: &str) {
+        let Some(server) = self.servers.get(index) else { return };
         let why = format!("the server `{}` is gone: {why}", server.spec.name);
-        self.gateway.log(&why);
+        // First who waits: whoever starts it again waits, too, and holds the connection meanwhile.
         let waiting: Vec<Awaiting> = locked(&server.awaiting).drain().map(|(_, waits)| waits).collect();
         for waits in waiting {
             if let Awaiting::Client { id, outlet, .. } = waits {
@@ -494,6 +546,52 @@ impl Link {
                 self.finish(&id, &outlet, answer).await;
             }
         }
+        server.tools.forget();
+        let mut connected = server.connected.write().await;
+        if connected.generation == generation && connected.connection.take().is_some() {
+            self.gateway.log(&why);
+        }
+    }
+
+    /// Connects to a server again that was lost, and greets it as the client did.
+    fn connect_again(&self, index: usize) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(self.start_again(index))
+    }
+
+    async fn start_again(&self, index: usize) -> Result<(), Gone> {
+        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        let gone = |why: &str| Gone(format!("the server `{}` is gone: {why}", server.spec.name));
+        let mut connected = server.connected.write().await;
+        if connected.connection.is_some() {
+            return Ok(());
+        }
+        if connected.is_closed {
+            return Err(gone("the connection is closed"));
+        }
+        connected.starts.retain(|at| at.elapsed() < RESTARTS_WITHIN);
+        if connected.starts.len() >= RESTARTS {
+            return Err(gone("it was started too often of late"));
+        }
+        connected.starts.push(Instant::now());
+        connected.generation += 1;
+        let generation = connected.generation;
+        let (events, heard) = mpsc::channel(QUEUE);
+        let connection = Connection::open(&server.spec, events, self.gateway.longest_message)?;
+        tokio::spawn(listen(Weak::clone(&self.me), index, generation, heard));
+        if let Some(greeting) = self.client.greeting() {
+            let id = self.own_id();
+            let (tell, told) = oneshot::channel();
+            locked(&server.awaiting).insert(id.clone(), Awaiting::Gateway(tell));
+            connection.send(greeting.with_id(&id)).await?;
+            let answer = tokio::time::timeout(GREETING, told).await;
+            if !matches!(&answer, Ok(Ok(answer)) if answer.result_value().is_some()) {
+                return Err(gone("it does not take the connection again"));
+            }
+            connection.send(Frame::notification(method::INITIALIZED, json!({}))).await?;
+        }
+        self.log_of(index, "it was started again");
+        connected.connection = Some(connection);
+        Ok(())
     }
 
     /// Tells the client that its tools may be others now.
@@ -501,30 +599,21 @@ impl Link {
         self.general.send(Frame::notification(method::TOOLS_CHANGED, json!({}))).await;
     }
 
-    /// Whether requests of the client are not answered yet.
+    /// Whether the client still waits for answers.
     pub(super) fn is_busy(&self) -> bool {
-        !locked(&self.asked).is_empty()
+        locked(&self.asked).values().any(|asked| !*asked.cancel.borrow())
     }
 
     /// The client is gone: its servers are to end. Returns when they have.
     pub(super) async fn close(&self) {
         let mut ends = Vec::new();
         for server in &self.servers {
-            if let Some(connection) = server.connection.write().await.take() {
-                ends.push(connection.close());
-            }
+            let mut connected = server.connected.write().await;
+            connected.is_closed = true;
+            ends.extend(connected.connection.take().map(Connection::close));
         }
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
-        }
-    }
-}
-
-impl Server {
-    async fn send(&self, frame: Frame) -> Result<(), Gone> {
-        match &*self.connection.read().await {
-            Some(connection) => connection.send(frame).await,
-            None => Err(Gone(format!("the server `{}` is gone", self.spec.name))),
         }
     }
 }
@@ -536,9 +625,21 @@ fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + 
     move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
 }
 
-async fn listen(link: Weak<Link>, index: usize, mut heard: mpsc::Receiver<FromServer>) {
+/// A request that the client does not want any more needs no answer; one that comes all the same is passed on for a while.
+async fn forget_cancelled(link: Weak<Link>, id: Id) {
+    tokio::time::sleep(LATE_ANSWERS).await;
+    let Some(link) = link.upgrade() else { return };
+    let Some(asked) = locked(&link.asked).remove(&id) else { return };
+    for (index, sent_as) in asked.sent {
+        if let Some(server) = link.servers.get(index) {
+            locked(&server.awaiting).remove(&sent_as);
+        }
+    }
+}
+
+async fn listen(link: Weak<Link>, index: usize, generation: u64, mut heard: mpsc::Receiver<FromServer>) {
     while let Some(said) = heard.recv().await {
         let Some(link) = link.upgrade() else { return };
-        link.from_server(index, said).await;
+        link.from_server(index, generation, said).await;
     }
 }

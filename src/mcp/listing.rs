@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::frame::Frame;
+use super::http_words::RepeatedArguments;
 use super::link::Link;
 use super::method;
 use super::pins::Standing;
@@ -83,14 +84,16 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     server.tools.add(tools);
     teach(link, index);
     let before = tools.len();
+    let mut quarantined = Vec::new();
     tools.retain(|tool| {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         let standing = link.gateway.standing(&server.spec.name, name, tool);
         if standing != Standing::Accepted {
-            link.gateway.tell_of_quarantine(&server.spec.name, name, standing);
+            quarantined.push(name.to_owned());
         }
         standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
     });
+    link.gateway.tell_of_quarantine(&server.spec.name, &quarantined);
     let hides = tools.len() < before;
     link.prefix_names(index, tools);
     // What policies hide may be another thing for another client, and another one after a reload.
@@ -155,6 +158,17 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
     server.tools.known().complete = true;
     teach(link, index);
     listed
+}
+
+/// Which arguments the tool of a call wants repeated in headers; nothing for what calls no known tool.
+pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<RepeatedArguments> {
+    if call.method() != method::TOOLS_CALL {
+        return None;
+    }
+    let (index, tool) = link.server_of(call.param("name")?.as_str()?)?;
+    know(link, index, call).await;
+    let tool = link.server(index)?.tools.get(tool)?;
+    Some(RepeatedArguments::of_schema(tool.get("inputSchema")?))
 }
 
 /// Parameters of a `tools/list` in the same protocol as a call.

@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::headers::said;
 use crate::json;
@@ -84,7 +84,7 @@ pub(super) struct Client {
     /// Who it is.
     caller: String,
     /// Messages that belong to none of its requests.
-    pub(super) general: Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>,
+    general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>>,
     requests: AtomicU64,
     under_way: AtomicUsize,
     last: Mutex<Instant>,
@@ -113,6 +113,11 @@ impl Client {
     fn serve(self: &Arc<Self>) -> Served {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         Served(Arc::clone(self))
+    }
+
+    /// The messages that belong to none of its requests, for one reader at a time.
+    pub(super) fn general(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<Frame>>> {
+        Arc::clone(self.general.as_ref()?).try_lock_owned().ok()
     }
 
     /// A number that no other request of it has.
@@ -183,16 +188,10 @@ impl Clients {
 
     /// The client of a session, if it is this caller's.
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, NoClient> {
-        let mut table = locked(&self.table);
+        let table = locked(&self.table);
         let key = Key::Session(name.to_owned());
         let client = table.connected.get(&key).filter(|client| client.caller == caller.key);
         let client = client.ok_or(NoClient::Unknown)?;
-        if client.link.has_lost_servers() && !client.is_busy() {
-            if let Some(client) = table.connected.remove(&key) {
-                tokio::spawn(client.close());
-            }
-            return Err(NoClient::Unknown);
-        }
         Ok(client.serve())
     }
 
@@ -200,12 +199,8 @@ impl Clients {
     pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, NoClient> {
         let key = Key::Shared { caller: caller.key.clone(), name };
         let mut table = locked(&self.table);
-        match table.connected.get(&key) {
-            Some(client) if client.link.has_lost_servers() && !client.is_busy() => {
-                self.disconnect(&mut table, &key);
-            }
-            Some(client) => return Ok(client.serve()),
-            None => {}
+        if let Some(client) = table.connected.get(&key) {
+            return Ok(client.serve());
         }
         let Key::Shared { caller: who, name } = &key else { return Err(NoClient::Unknown) };
         let session = format!("http-{}", json::digest(&json!([who, name])));
@@ -244,6 +239,9 @@ impl Clients {
             self.disconnect(table, &idlest.ok_or(NoClient::Full)?);
         }
         let (outlet, general) = Outlet::lossy();
+        // Who has no session has no stream of it either.
+        let has_stream = matches!(key, Key::Session(_));
+        let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
         let who = Who { context: self.context(caller), session };
         let going_on = table.remembered.remove(&key).map(|(_, session)| session);
         let link = Link::open_again(&self.gateway, who, outlet, going_on)
@@ -251,7 +249,7 @@ impl Clients {
         let client = Arc::new(Client {
             link,
             caller: caller.key.clone(),
-            general: Arc::new(tokio::sync::Mutex::new(general)),
+            general,
             requests: AtomicU64::new(1),
             under_way: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
@@ -295,7 +293,7 @@ impl Clients {
             let mut table = locked(&self.table);
             let is_idle = |client: &Arc<Client>| {
                 // Whoever listens is there.
-                let listens = client.general.try_lock().is_err();
+                let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
                 !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE
             };
             let idle = table.connected.iter().filter(|(_, client)| is_idle(client));

@@ -1,6 +1,5 @@
 //! The stream of a session, for messages that belong to no request, and the session's end.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::http::HeaderMap;
@@ -43,12 +42,12 @@ impl Entrance {
             Ok(client) => client,
             Err(response) => return *response,
         };
-        match Arc::clone(&client.general).try_lock_owned() {
-            Ok(messages) => {
+        match client.general() {
+            Some(messages) => {
                 let ends = either(client.closed(), self.closing.clone());
                 stream(General(messages), caller.lasts(), Some(ends))
             }
-            Err(_) => status(409, "this session's stream is being read already"),
+            None => status(409, "this session's stream is being read already"),
         }
     }
 

@@ -155,8 +155,8 @@ impl Entrance {
         // Such a request is answered at its end, which need not come.
         let ends = (frame.method() == method::LISTEN).then(|| self.closing.clone());
         let link = Arc::clone(&asked.client.link);
-        link.from_client(frame, &outlet).await;
-        drop(outlet);
+        // In a task of its own, so that a client that leaves leaves no half of it.
+        tokio::spawn(async move { link.from_client(frame, &outlet).await });
         let first = match tokio::time::timeout(PATIENCE, messages.recv()).await {
             Ok(Some(frame)) => Some(frame),
             Ok(None) => return status(502, "the connection to the servers was closed"),

@@ -32,8 +32,8 @@ impl Talk {
             drop(talk.order.read().await);
             tokio::select! {
                 () = talk.exchange(&frame, &id) => {}
-                // The stream is closed by being dropped; whoever waits for the answer is told.
-                Ok(()) = stopped => talk.fail(&id, "the request was cancelled", None).await,
+                // The stream is closed by being dropped.
+                Ok(()) = stopped => {}
                 () = talk.closed() => {}
             }
             talk.under_way().remove(&id);
@@ -177,7 +177,7 @@ impl Talk {
                     return Ok(());
                 }
                 Next::Garbage(why) if is_stream => {
-                    let _ = self.events.send(FromServer::Garbage(why)).await;
+                    let _ = self.events.send(FromServer::Garbage { why, answers: None }).await;
                 }
                 Next::Garbage(why) => return Err(format!("its answer is no message: {why}")),
                 Next::End(Some(why)) => return Err(why),
