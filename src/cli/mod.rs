@@ -4,9 +4,11 @@
 
 mod approvals;
 mod check;
+mod ending;
 mod exit;
 mod files;
 mod init;
+mod listening;
 mod mend;
 mod output;
 mod pins;

@@ -23,7 +23,7 @@ use axum::routing::any;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use self::clients::{Clients, SessionFrom as From};
+use self::clients::Clients;
 use self::reply::status;
 use self::visitor::Visitors;
 use crate::mcp::gateway::Gateway;
@@ -44,7 +44,7 @@ pub struct HttpDoor {
     gateway: Arc<Gateway>,
     identity: Option<Identity>,
     origins: Vec<String>,
-    session_from: Option<From>,
+    session_from: Option<SessionFrom>,
     most_clients: usize,
 }
 
@@ -59,7 +59,7 @@ struct Entrance {
     identity: Option<Identity>,
     visitors: Visitors,
     clients: Arc<Clients>,
-    session_from: Option<From>,
+    session_from: Option<SessionFrom>,
     /// True when the door closes.
     closing: watch::Receiver<bool>,
     longest_message: usize,

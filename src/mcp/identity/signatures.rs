@@ -32,7 +32,9 @@ fn unsupported() -> Error {
 /// Makes tokens be checked by it, unless the program has chosen otherwise before.
 pub(super) fn install() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| drop(PROVIDER.install_default()));
+    ONCE.call_once(|| {
+        let _ = PROVIDER.install_default();
+    });
 }
 
 struct Checking {

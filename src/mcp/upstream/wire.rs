@@ -77,7 +77,9 @@ impl Wire {
     pub(super) fn new(spec: &HttpSpec) -> Result<Self, String> {
         static CRYPTOGRAPHY: Once = Once::new();
         // An embedding program may have chosen its own before.
-        CRYPTOGRAPHY.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        CRYPTOGRAPHY.call_once(|| {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        });
         let url = spec.url()?;
         let is_here = url.host_str().is_some_and(|host| {
             host == "localhost"
