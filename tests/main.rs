@@ -39,6 +39,8 @@ mod failing_hosts;
 #[cfg(test)]
 mod file_store;
 #[cfg(test)]
+mod gateway_http;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod inbox;

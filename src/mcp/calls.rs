@@ -9,6 +9,7 @@ use super::answer;
 use super::asking::{self, Returned, Waiting, Way};
 use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
+use super::http_words::META_VERSION;
 use super::link::{LATE_ANSWERS, Link};
 use super::listing;
 use super::outlet::Outlet;
@@ -25,6 +26,22 @@ const QUESTIONS: usize = 8;
 
 /// Puts a call through the policies; gives the answer to it, unless nobody wants one any more.
 pub(super) async fn call(
+    link: &Link,
+    frame: Frame,
+    id: &Id,
+    outlet: &Outlet,
+    cancelled: watch::Receiver<bool>,
+) -> Option<Frame> {
+    // A request that says its version wants to be told of what kind its result is.
+    let says_version = frame.meta(META_VERSION).is_some();
+    let mut answer = judge(link, frame, id, outlet, cancelled).await?;
+    if let (true, Some(Value::Object(result))) = (says_version, answer.result_mut()) {
+        result.entry("resultType").or_insert_with(|| "complete".into());
+    }
+    Some(answer)
+}
+
+async fn judge(
     link: &Link,
     mut frame: Frame,
     id: &Id,

@@ -45,7 +45,7 @@ impl Entrance {
         match client.general() {
             Some(messages) => {
                 let ends = either(client.closed(), self.closing.clone());
-                stream(General(messages), caller.lasts(), Some(ends))
+                stream(General(messages), caller.lasts(), ends)
             }
             None => status(409, "this session's stream is being read already"),
         }
@@ -62,7 +62,7 @@ impl Entrance {
 }
 
 /// Becomes true when one of them does.
-fn either(mut one: watch::Receiver<bool>, mut other: watch::Receiver<bool>) -> watch::Receiver<bool> {
+pub(super) fn either(mut one: watch::Receiver<bool>, mut other: watch::Receiver<bool>) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::Entrance;
 use super::clients::Served;
-use super::general::no_client;
+use super::general::{either, no_client};
 use super::headers;
 use super::names::Names;
 use super::reply::{empty, message, status, status_of};
@@ -153,21 +153,23 @@ impl Entrance {
     async fn answer(&self, frame: Frame, mut asked: Asked, caller: &Caller) -> Response {
         let (outlet, mut messages) = Outlet::new();
         // Such a request is answered at its end, which need not come.
-        let ends = (frame.method() == method::LISTEN).then(|| self.closing.clone());
+        let goes_on = frame.method() == method::LISTEN;
         let link = Arc::clone(&asked.client.link);
         // In a task of its own, so that a client that leaves leaves no half of it.
         tokio::spawn(async move { link.from_client(frame, &outlet).await });
-        let first = match tokio::time::timeout(PATIENCE, messages.recv()).await {
-            Ok(Some(frame)) => Some(frame),
-            Ok(None) => return status(502, "the connection to the servers was closed"),
-            Err(_) => None,
+        let mut closed = asked.client.closed();
+        let first = tokio::select! {
+            first = tokio::time::timeout(PATIENCE, messages.recv()) => first.ok().flatten(),
+            _ = closed.wait_for(|closed| *closed) => None,
         };
         if let Some(answer) = first.as_ref().filter(|frame| asked.names.is_answer(frame)) {
             asked.is_answered = true;
             let answer = asked.names.for_client(answer.clone());
             return message(if asked.is_alone { status_of(&answer) } else { 200 }, &answer);
         }
-        let lasts = ends.is_some().then(|| caller.lasts()).flatten();
+        // What comes once the client's session is closed is for nobody.
+        let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
+        let lasts = goes_on.then(|| caller.lasts()).flatten();
         stream(Answer { asked, first, messages }, lasts, ends)
     }
 }

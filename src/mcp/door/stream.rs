@@ -36,16 +36,13 @@ struct Events<M> {
 pub(super) fn stream(
     messages: impl Messages,
     lasts: Option<Duration>,
-    closing: Option<watch::Receiver<bool>>,
+    mut closing: watch::Receiver<bool>,
 ) -> Response {
     let mut alive = tokio::time::interval_at(Instant::now() + ALIVE, ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let closing: Pin<Box<dyn Future<Output = ()> + Send>> = match closing {
-        Some(mut closing) => Box::pin(async move {
-            let _ = closing.wait_for(|closing| *closing).await;
-        }),
-        None => Box::pin(std::future::pending()),
-    };
+    let closing = Box::pin(async move {
+        let _ = closing.wait_for(|closing| *closing).await;
+    });
     let until = lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts)));
     let mut response = reply::empty(200);
     *response.body_mut() = Body::new(Events { messages, alive, until, closing });
@@ -66,6 +63,10 @@ impl<M: Messages> HttpBody for Events<M> {
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
         let data = |text: String| Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from(text)))));
         let this = &mut *self;
+        let is_over = this.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready());
+        if is_over || this.closing.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
         match this.messages.poll_next(context) {
             Poll::Ready(Some(frame)) => {
                 this.alive.reset();
@@ -73,10 +74,6 @@ impl<M: Messages> HttpBody for Events<M> {
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
-        }
-        let is_over = this.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready());
-        if is_over || this.closing.as_mut().poll(context).is_ready() {
-            return Poll::Ready(None);
         }
         match this.alive.poll_tick(context) {
             Poll::Ready(_) => data(":\n\n".to_owned()),
