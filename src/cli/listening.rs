@@ -79,7 +79,8 @@ impl Ready {
     /// Serves clients until the process is told to end.
     pub(super) async fn serve(self) -> Result<(), String> {
         let listener = TcpListener::bind(self.address).await;
-        let listener = listener.map_err(|error| format!("`{}` can't be listened at: {error}", self.address))?;
+        let listener =
+            listener.map_err(|error| format!("`{}` can't be listened at: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         note(format!("listening at http://{address}/mcp"));
         self.door.serve(listener, told_to_end()).await

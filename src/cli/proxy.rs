@@ -106,9 +106,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => {
-                    gateway.serve_lines(UntilTold::new(tokio::io::stdin()), tokio::io::stdout()).await
-                }
+                None => gateway.serve_lines(UntilTold::new(tokio::io::stdin()), tokio::io::stdout()).await,
             }
         };
         tokio::select! {

@@ -46,12 +46,7 @@ impl Servers {
             });
         }
         let reach = self.reach()?;
-        let server = ConfiguredServer {
-            name: self.name.clone(),
-            prefix: None,
-            reach,
-            policies: Vec::new(),
-        };
+        let server = ConfiguredServer { name: self.name.clone(), prefix: None, reach, policies: Vec::new() };
         Ok(Said::Config(Config { servers: vec![server], ..Config::default() }))
     }
 
@@ -66,7 +61,12 @@ impl Servers {
                 "which server? name its command after `--`, its URL with `--upstream`, or a file with `--config`",
             ));
         };
-        Ok(Reach::Child(ChildSpec { command: command.clone(), args: args.to_vec(), env: Vec::new(), cwd: None }))
+        Ok(Reach::Child(ChildSpec {
+            command: command.clone(),
+            args: args.to_vec(),
+            env: Vec::new(),
+            cwd: None,
+        }))
     }
 }
 

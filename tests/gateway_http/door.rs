@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::scene::{Act, MODERN, NO_RULES, Served, Upstream, begins_stream, event, modern, result, says_json};
+use super::scene::{
+    Act, MODERN, NO_RULES, Served, Upstream, begins_stream, event, modern, result, says_json,
+};
 
 const DENY: &str = "policies: [{ id: no, match: send, deny: { message: not that } }]";
 
@@ -20,7 +22,8 @@ async fn an_answer_alone_is_one_message() {
     assert_eq!((denied.status, denied.code()), (200, json!("denied")));
     // Clients of this version do not take results that do not say what they are.
     assert_eq!(denied.json()["result"]["resultType"], "complete");
-    let called: Vec<Value> = upstream.asked("tools/call").iter().map(|got| got.body["params"]["name"].clone()).collect();
+    let called: Vec<Value> =
+        upstream.asked("tools/call").iter().map(|got| got.body["params"]["name"].clone()).collect();
     assert_eq!(called, ["echo"]);
 }
 
@@ -30,9 +33,16 @@ async fn messages_before_the_answer_make_it_a_stream_with_the_clients_own_names(
         (got.method() == "tools/call").then(|| {
             let token = &got.body["params"]["_meta"]["progressToken"];
             let progress = json!({ "progressToken": token, "progress": 1 });
-            let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress });
-            let log = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "x" } });
-            vec![begins_stream(), event(&progress), event(&log), event(&result(got, json!({ "content": [] })))]
+            let progress =
+                json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress });
+            let log =
+                json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "x" } });
+            vec![
+                begins_stream(),
+                event(&progress),
+                event(&log),
+                event(&result(got, json!({ "content": [] }))),
+            ]
         })
     })
     .await;
@@ -56,7 +66,10 @@ async fn clients_of_one_caller_may_choose_the_same_ids() {
     let upstream = Upstream::new(move |got| {
         let is_first = got.body["params"]["arguments"]["which"] == "first";
         (got.method() == "tools/call").then(|| {
-            let mut acts = says_json(&result(got, json!({ "content": [], "which": got.body["params"]["arguments"]["which"] })));
+            let mut acts = says_json(&result(
+                got,
+                json!({ "content": [], "which": got.body["params"]["arguments"]["which"] }),
+            ));
             if is_first {
                 acts.insert(0, Act::Hold(Arc::clone(&held)));
             }
@@ -81,56 +94,66 @@ async fn what_a_request_lacks_or_says_twice_is_refused() {
     let upstream = Upstream::plain().await;
     let served = Served::new(&upstream.url, NO_RULES).await;
     let good = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
-    let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } }).to_string();
+    let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } })
+        .to_string();
     let mut incapable: Value = serde_json::from_str(&good).unwrap();
-    incapable["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
+    incapable["params"]["_meta"]
+        .as_object_mut()
+        .unwrap()
+        .remove("io.modelcontextprotocol/clientCapabilities");
+    let incapable = incapable.to_string();
+    let good = good.as_str();
     let all = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
     let with = |name: &'static str, value: &'static str| {
-        let mut headers: Vec<(&str, &str)> = all.iter().filter(|(other, _)| *other != name).copied().collect();
+        let mut headers: Vec<(&str, &str)> =
+            all.iter().filter(|(other, _)| *other != name).copied().collect();
         headers.push((name, value));
         headers
     };
     let twice = |name: &'static str, value: &'static str| [all.to_vec(), vec![(name, value)]].concat();
     let mismatch = json!(-32020);
     let cases: Vec<(&str, Vec<(&str, &str)>, &str, u16, Value)> = vec![
-        ("no version", with("mcp-protocol-version", ""), &good, 400, mismatch.clone()),
-        ("another version", with("mcp-protocol-version", "2026-08-01"), &good, 400, mismatch.clone()),
-        ("an older version", with("mcp-protocol-version", "2025-11-25"), &good, 400, mismatch.clone()),
-        ("two versions", twice("mcp-protocol-version", "2025-11-25"), &good, 400, mismatch.clone()),
-        ("no method", with("mcp-method", ""), &good, 400, mismatch.clone()),
-        ("another method", with("mcp-method", "tools/list"), &good, 400, mismatch.clone()),
-        ("a method in other letters", with("mcp-method", "Tools/Call"), &good, 400, mismatch.clone()),
-        ("no name", with("mcp-name", ""), &good, 400, mismatch.clone()),
-        ("another name", with("mcp-name", "read"), &good, 400, mismatch.clone()),
-        ("two names", twice("mcp-name", "read"), &good, 400, mismatch.clone()),
-        ("a name that is badly encoded", with("mcp-name", "=?base64?echo?="), &good, 400, mismatch.clone()),
-        ("an argument that is not there", twice("mcp-param-region", "eu"), &good, 400, mismatch.clone()),
+        ("no version", with("mcp-protocol-version", ""), good, 400, mismatch.clone()),
+        ("another version", with("mcp-protocol-version", "2026-08-01"), good, 400, mismatch.clone()),
+        ("an older version", with("mcp-protocol-version", "2025-11-25"), good, 400, mismatch.clone()),
+        ("two versions", twice("mcp-protocol-version", "2025-11-25"), good, 400, mismatch.clone()),
+        ("no method", with("mcp-method", ""), good, 400, mismatch.clone()),
+        ("another method", with("mcp-method", "tools/list"), good, 400, mismatch.clone()),
+        ("a method in other letters", with("mcp-method", "Tools/Call"), good, 400, mismatch.clone()),
+        ("no name", with("mcp-name", ""), good, 400, mismatch.clone()),
+        ("another name", with("mcp-name", "read"), good, 400, mismatch.clone()),
+        ("two names", twice("mcp-name", "read"), good, 400, mismatch.clone()),
+        ("a name that is badly encoded", with("mcp-name", "=?base64?echo?="), good, 400, mismatch.clone()),
+        ("an argument that is not there", twice("mcp-param-region", "eu"), good, 400, mismatch.clone()),
         ("no version in the body", all.to_vec(), &bare, 400, json!(-32602)),
-        ("no capabilities", all.to_vec(), &incapable.to_string(), 400, json!(-32602)),
+        ("no capabilities", all.to_vec(), &incapable, 400, json!(-32602)),
         ("no JSON", all.to_vec(), "{", 400, json!(-32700)),
-        ("a doubled key", all.to_vec(), r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#, 400, json!(-32700)),
+        (
+            "a doubled key",
+            all.to_vec(),
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#,
+            400,
+            json!(-32700),
+        ),
         ("a batch", all.to_vec(), "[]", 400, json!(-32600)),
         ("an answer", all.to_vec(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400, json!(-32600)),
-        ("another kind of body", with("content-type", "text/plain"), &good, 415, json!(-32600)),
-        ("a client that takes no streams", with("accept", "application/json"), &good, 406, json!(-32600)),
-    ]
-    .into_iter()
-    .map(|(what, headers, body, status, code)| (what, headers, body.to_owned().leak() as &str, status, code))
-    .collect();
+        ("another kind of body", with("content-type", "text/plain"), good, 415, json!(-32600)),
+        ("a client that takes no streams", with("accept", "application/json"), good, 406, json!(-32600)),
+    ];
     for (what, headers, body, status, code) in cases {
         let answer = served.post(&headers, body).await;
         assert_eq!((answer.status, answer.code()), (status, code), "{what}: {}", answer.body);
     }
     assert!(upstream.asked("tools/call").is_empty());
     // Whoever takes anything takes both.
-    assert_eq!(served.post(&with("accept", "*/*"), &good).await.status, 200);
+    assert_eq!(served.post(&with("accept", "*/*"), good).await.status, 200);
     // Encoded or not, a name is the same.
-    assert_eq!(served.post(&with("mcp-name", "=?base64?ZWNobw==?="), &good).await.status, 200);
+    assert_eq!(served.post(&with("mcp-name", "=?base64?ZWNobw==?="), good).await.status, 200);
 }
 
 #[tokio::test]
 async fn arguments_that_are_repeated_in_headers_are_compared_and_written_anew() {
-    let rules = "policies: [{ id: move, match: echo, transform: { input: [{ set: $.input.region, value: München }] } }]";
+    let rules = "policies: [{ id: move, match: echo, transform: { input: [{ path: $.input.region, set: München }] } }]";
     let upstream = Upstream::plain().await;
     let served = Served::new(&upstream.url, rules).await;
     let lies = served.call(&[("mcp-param-region", "us")], "echo", json!({ "region": "eu" })).await;
@@ -186,7 +209,10 @@ async fn pages_and_names_of_others_are_not_let_in() {
     assert_eq!(allowed.header("access-control-allow-origin"), Some("https://app.test"));
     let preflight = [("origin", "https://app.test"), ("access-control-request-headers", "mcp-method")];
     let preflight = served.ask("OPTIONS", &preflight).await;
-    assert_eq!((preflight.status, preflight.header("access-control-allow-headers")), (204, Some("mcp-method")));
+    assert_eq!(
+        (preflight.status, preflight.header("access-control-allow-headers")),
+        (204, Some("mcp-method"))
+    );
 }
 
 #[tokio::test]

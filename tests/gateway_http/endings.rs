@@ -8,7 +8,9 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::scene::{Act, MODERN, NO_RULES, PATIENCE, Served, Upstream, begins_stream, initialize, modern, result, says_json};
+use super::scene::{
+    Act, MODERN, NO_RULES, PATIENCE, Served, Upstream, begins_stream, initialize, modern, result, says_json,
+};
 
 #[tokio::test]
 async fn requests_under_way_are_answered_and_no_new_ones_are_taken() {

@@ -87,12 +87,14 @@ async fn only_who_is_known_comes_in() {
 async fn policies_see_who_calls_and_not_what_clients_say_of_themselves() {
     let upstream = Upstream::plain().await;
     let served = served(&upstream).await;
-    let (ana, bob) = ([("authorization", "Bearer secret-of-ana")], [("authorization", "Bearer secret-of-bob")]);
+    let (ana, bob) =
+        ([("authorization", "Bearer secret-of-ana")], [("authorization", "Bearer secret-of-bob")]);
     assert_eq!(served.call(&ana, "send", json!({})).await.code(), json!(null));
     assert_eq!(served.call(&ana, "read", json!({})).await.code(), json!(null));
     assert_eq!(served.call(&bob, "send", json!({})).await.code(), json!("not_ana"));
     assert_eq!(served.call(&bob, "read", json!({})).await.code(), json!("other_team"));
-    let claims = json!({ "principal": "ana", "context": { "principal": "ana" }, "_meta": { "principal": "ana" } });
+    let claims =
+        json!({ "principal": "ana", "context": { "principal": "ana" }, "_meta": { "principal": "ana" } });
     assert_eq!(served.call(&bob, "send", claims).await.code(), json!("not_ana"));
 }
 
@@ -159,14 +161,32 @@ fn everything_that_is_wrong_with_a_file_is_told_at_its_place() {
         ("jwt: { issuer: i, audience: a, algorithms: RS256, pem: k }", "does not exist"),
         ("jwt: { issuer: i, audience: a, algorithms: RS256, pem: bad }", "this file can't be used"),
         ("jwt: { issuer: i, audience: a, algorithms: RS256, jwks: bad }", "this file can't be used"),
-        ("jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json }", "no key that tokens can be signed with"),
-        ("jwt: { issuer: i, audience: a, algorithms: [RS256, HS256], jwks: bad }", "not all of these algorithms"),
-        ("jwt: { issuer: i, audience: a, algorithms: [RS256, ES256], pem: bad }", "not all of these algorithms"),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json }",
+            "no key that tokens can be signed with",
+        ),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: [RS256, HS256], jwks: bad }",
+            "not all of these algorithms",
+        ),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: [RS256, ES256], pem: bad }",
+            "not all of these algorithms",
+        ),
         ("jwt: { issuer: i, audience: a, algorithms: HS256, pem: bad }", "not all of these algorithms"),
-        ("jwt: { issuer: i, audience: a, algorithms: RS256, secret_env: PATH }", "not all of these algorithms"),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: RS256, secret_env: PATH }",
+            "not all of these algorithms",
+        ),
         ("jwt: { issuer: i, audience: a, algorithms: HS256, secret_env: CALLGATE_TEST_UNSET }", "is not set"),
-        ("jwt: { issuer: i, audience: a, algorithms: HS256, secret_env: CARGO_PKG_NAME }", "shorter than 32 bytes"),
-        ("jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json, leeway: 30 }", "`leeway` must be a string"),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: HS256, secret_env: CARGO_PKG_NAME }",
+            "shorter than 32 bytes",
+        ),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json, leeway: 30 }",
+            "`leeway` must be a string",
+        ),
     ];
     for (file, expected) in cases {
         let desk = Desk::new(&[("auth.yaml", file), ("bad", "nonsense"), ("none.json", r#"{"keys":[]}"#)]);

@@ -267,7 +267,8 @@ impl Served {
     /// Calls a tool by a request that stands for itself.
     pub async fn call(&self, headers: &[(&str, &str)], tool: &str, arguments: Value) -> Answer {
         let body = modern(1, "tools/call", json!({ "name": tool, "arguments": arguments }));
-        let mut all = vec![("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+        let mut all =
+            vec![("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", tool)];
         all.extend(headers);
         self.post(&all, &body.to_string()).await
     }

@@ -7,7 +7,8 @@ use callgate::mcp::{HttpSpec, Reach};
 use serde_json::{Value, json};
 
 use super::scene::{
-    Act, MODERN, NO_RULES, Served, Upstream, begins_stream, event, gateway_to, modern, plainly, result, says, says_json,
+    Act, MODERN, NO_RULES, Served, Upstream, begins_stream, event, gateway_to, modern, plainly, result, says,
+    says_json,
 };
 
 #[tokio::test]
@@ -46,7 +47,8 @@ async fn a_server_gets_the_headers_that_it_is_to_get() {
     let headers = vec![("Authorization".to_owned(), "Bearer of-the-gateway".to_owned())];
     let spec = HttpSpec { url: upstream.url.clone(), headers };
     assert!(!format!("{spec:?}").contains("of-the-gateway"));
-    let served = Served::of(gateway_to(Reach::Http(spec), NO_RULES, &log), Arc::clone(&log), |door| door).await;
+    let served =
+        Served::of(gateway_to(Reach::Http(spec), NO_RULES, &log), Arc::clone(&log), |door| door).await;
     let told = [("authorization", "Bearer of-the-client")];
     assert_eq!(served.call(&told, "echo", json!({})).await.status, 200);
     assert_eq!(upstream.got()[0].header("authorization"), Some("Bearer of-the-gateway"));
@@ -65,7 +67,11 @@ async fn a_session_of_a_server_is_named_once_it_has_begun() {
         ("tools/list", Some("2025-11-25"), Some("up-1")),
     ] {
         let got = &upstream.asked(method)[0];
-        assert_eq!((got.header("mcp-protocol-version"), got.header("mcp-session-id")), (version, session), "{method}");
+        assert_eq!(
+            (got.header("mcp-protocol-version"), got.header("mcp-session-id")),
+            (version, session),
+            "{method}"
+        );
         assert_eq!(got.header("mcp-method"), None, "{method}");
     }
 }
@@ -165,7 +171,8 @@ async fn a_session_that_the_server_has_lost_is_begun_anew_for_the_request() {
     let upstream = Upstream::new(move |got| match (got.method(), got.header("mcp-session-id")) {
         ("initialize", _) => {
             let number = counted.fetch_add(1, Ordering::SeqCst);
-            let answer = result(got, json!({ "protocolVersion": "2025-11-25", "capabilities": {} })).to_string();
+            let answer =
+                result(got, json!({ "protocolVersion": "2025-11-25", "capabilities": {} })).to_string();
             let headers = format!("content-type: application/json\r\nmcp-session-id: s{number}\r\n");
             Some(says(200, &headers, &answer))
         }
@@ -182,7 +189,11 @@ async fn a_session_that_the_server_has_lost_is_begun_anew_for_the_request() {
     let answer = served.post(&headers, &body).await;
     assert!(answer.json()["result"]["content"].is_array(), "{}", answer.body);
     assert_eq!(sessions.load(Ordering::SeqCst), 2);
-    let called: Vec<_> = upstream.asked("tools/call").iter().map(|got| got.header("mcp-session-id").map(str::to_owned)).collect();
+    let called: Vec<_> = upstream
+        .asked("tools/call")
+        .iter()
+        .map(|got| got.header("mcp-session-id").map(str::to_owned))
+        .collect();
     assert_eq!(called, [Some("s0".to_owned()), Some("s1".to_owned())]);
     assert_eq!(upstream.asked("notifications/initialized").len(), 2);
 }

@@ -42,9 +42,7 @@ async fn messages_of_no_request_come_in_the_sessions_stream_to_one_reader() {
     let held = Arc::clone(&release);
     let upstream = Upstream::new(move |got| {
         let changed = json!({ "jsonrpc": "2.0", "method": "notifications/resources/list_changed" });
-        (got.verb == "GET").then(|| {
-            vec![begins_stream(), event(&changed), Act::Hold(Arc::clone(&held))]
-        })
+        (got.verb == "GET").then(|| vec![begins_stream(), event(&changed), Act::Hold(Arc::clone(&held))])
     })
     .await;
     let served = Served::new(&upstream.url, NO_RULES).await;
@@ -117,7 +115,10 @@ async fn without_a_name_a_caller_has_one_session() {
     let served = Served::new(&upstream.url, LABELS).await;
     served.call(&[], "read", json!({})).await;
     assert_eq!(served.call(&[], "send", json!({})).await.code(), json!("denied"));
-    assert_eq!("cookie:x".parse::<SessionFrom>().unwrap_err(), "`cookie:x` is no place of a session: write `header:NAME` or `meta:KEY`");
+    assert_eq!(
+        "cookie:x".parse::<SessionFrom>().unwrap_err(),
+        "`cookie:x` is no place of a session: write `header:NAME` or `meta:KEY`"
+    );
 }
 
 #[tokio::test]

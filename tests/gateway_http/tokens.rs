@@ -47,8 +47,10 @@ impl Keys {
     fn set(&self) -> String {
         let point = self.elliptic.public_key().as_ref();
         let (x, y) = (BASE64URL_NOPAD.encode(&point[1..33]), BASE64URL_NOPAD.encode(&point[33..]));
-        let key = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "k1", "use": "sig", "alg": "ES256" });
-        json!({ "keys": [{ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "k2", "use": "enc" }, key] }).to_string()
+        let key =
+            json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "k1", "use": "sig", "alg": "ES256" });
+        json!({ "keys": [{ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "k2", "use": "enc" }, key] })
+            .to_string()
     }
 
     /// The second key in PEM.
@@ -145,7 +147,10 @@ async fn nobody_else_is_believed() {
         ("other claims", format!("{}.{forged}.{}", parts[0], parts[2])),
         ("a public key as a secret", confused),
         ("another one's algorithm", keys.edwards(&claims())),
-        ("something critical", keys.elliptic(&json!({ "alg": "ES256", "kid": "k1", "crit": ["x"], "x": 1 }), &claims())),
+        (
+            "something critical",
+            keys.elliptic(&json!({ "alg": "ES256", "kid": "k1", "crit": ["x"], "x": 1 }), &claims()),
+        ),
         ("another issuer", with("iss", json!("https://evil.test"))),
         ("no issuer", without("iss")),
         ("another audience", with("aud", json!("elsewhere"))),

@@ -306,7 +306,8 @@ impl Clients {
 
     /// Closes all of them; returns when their servers have ended.
     pub(super) async fn close_all(&self) {
-        let clients: Vec<Arc<Client>> = locked(&self.table).connected.drain().map(|(_, client)| client).collect();
+        let clients: Vec<Arc<Client>> =
+            locked(&self.table).connected.drain().map(|(_, client)| client).collect();
         let closing: Vec<_> = clients.into_iter().map(|client| tokio::spawn(client.close())).collect();
         for closed in closing {
             let _ = closed.await;

@@ -29,7 +29,10 @@ impl Entrance {
     pub(super) fn session(&self, headers: &HeaderMap, caller: &Caller) -> Result<Served, Box<Response>> {
         match said(headers, SESSION) {
             Ok(Some(name)) => self.clients.session(name, caller).map_err(|why| Box::new(no_client(&why))),
-            Ok(None) => Err(Box::new(status(400, "the header `mcp-session-id` is missing; a session begins with `initialize`"))),
+            Ok(None) => Err(Box::new(status(
+                400,
+                "the header `mcp-session-id` is missing; a session begins with `initialize`",
+            ))),
             Err(why) => Err(Box::new(status(400, &why))),
         }
     }
@@ -62,7 +65,10 @@ impl Entrance {
 }
 
 /// Becomes true when one of them does.
-pub(super) fn either(mut one: watch::Receiver<bool>, mut other: watch::Receiver<bool>) -> watch::Receiver<bool> {
+pub(super) fn either(
+    mut one: watch::Receiver<bool>,
+    mut other: watch::Receiver<bool>,
+) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {

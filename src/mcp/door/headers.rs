@@ -45,14 +45,19 @@ pub(super) fn is_message(headers: &HeaderMap) -> bool {
 pub(super) fn mistake(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String)> {
     let Some(version) = http_words::version_of(frame) else {
         let member = http_words::META_VERSION;
-        return Some((code::INVALID_PARAMS, format!("`_meta` is to say the protocol's version in `{member}`")));
+        return Some((
+            code::INVALID_PARAMS,
+            format!("`_meta` is to say the protocol's version in `{member}`"),
+        ));
     };
     if !frame.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
         let member = method::CLIENT_CAPABILITIES;
-        return Some((code::INVALID_PARAMS, format!("`_meta` is to say what the client can do in `{member}`")));
+        return Some((
+            code::INVALID_PARAMS,
+            format!("`_meta` is to say what the client can do in `{member}`"),
+        ));
     }
-    let is_required =
-        matches!(frame.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
+    let is_required = matches!(frame.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
     let subject = http_words::subject(frame);
     let of_body = [
         (http_words::VERSION, Some(version), true),
@@ -71,7 +76,8 @@ pub(super) fn mistake(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String
             }
             continue;
         };
-        let decoded = if name == http_words::NAME { http_words::decode(value) } else { Some(value.to_owned()) };
+        let decoded =
+            if name == http_words::NAME { http_words::decode(value) } else { Some(value.to_owned()) };
         if body.is_some_and(|body| decoded.as_deref() != Some(body)) {
             return mismatch(format!("the header `{name}` and the body do not say the same"));
         }
@@ -96,7 +102,9 @@ pub(super) fn mistake_in_arguments(
             (None, None) => None,
             (Some(value), Some(body)) => {
                 let decoded = http_words::decode(value);
-                let is_same = decoded.as_deref().is_some_and(|decoded| decoded == body || are_one_number(decoded, &body));
+                let is_same = decoded
+                    .as_deref()
+                    .is_some_and(|decoded| decoded == body || are_one_number(decoded, &body));
                 (!is_same).then(|| format!("the header `{name}` and the argument do not say the same"))
             }
             (None, Some(_)) => Some(format!("the header `{name}` is missing")),

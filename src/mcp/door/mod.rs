@@ -69,13 +69,7 @@ struct Entrance {
 impl HttpDoor {
     /// A door to this gateway.
     pub fn new(gateway: Arc<Gateway>) -> Self {
-        Self {
-            gateway,
-            identity: None,
-            origins: Vec::new(),
-            session_from: None,
-            most_clients: MOST_CLIENTS,
-        }
+        Self { gateway, identity: None, origins: Vec::new(), session_from: None, most_clients: MOST_CLIENTS }
     }
 
     /// Only who this knows may enter, and policies see who it is.

@@ -18,7 +18,8 @@ pub(super) struct Visitors {
 
 impl Visitors {
     pub(super) fn new(is_local: bool, origins: Vec<String>) -> Self {
-        let origins = origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect();
+        let origins =
+            origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect();
         Self { is_local, origins }
     }
 

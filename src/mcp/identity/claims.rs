@@ -37,11 +37,8 @@ impl Mapping {
                 .ok_or_else(|| format!("its token has no claim `{name}`, which says its tenant"))?;
             context.insert("tenant".to_owned(), tenant.into());
         }
-        let shown: Map<String, Value> = self
-            .shown
-            .iter()
-            .filter_map(|name| Some((name.clone(), claim(claims, name)?.clone())))
-            .collect();
+        let shown: Map<String, Value> =
+            self.shown.iter().filter_map(|name| Some((name.clone(), claim(claims, name)?.clone()))).collect();
         if !self.shown.is_empty() {
             context.insert("claims".to_owned(), Value::Object(shown));
         }

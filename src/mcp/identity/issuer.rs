@@ -67,7 +67,8 @@ impl Key {
             (Some(id), Some(named)) => id == named,
             _ => true,
         };
-        let is_for_it = self.algorithm.as_ref().is_none_or(|algorithm| *algorithm == format!("{:?}", header.alg));
+        let is_for_it =
+            self.algorithm.as_ref().is_none_or(|algorithm| *algorithm == format!("{:?}", header.alg));
         is_named && is_for_it && self.key.family() == header.alg.family()
     }
 }

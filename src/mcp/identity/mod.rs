@@ -9,7 +9,7 @@ mod signatures;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ring::{digest, hmac, rand};
+use ring::{digest, hmac as keyed, rand};
 use serde_json::{Map, Value, json};
 
 use crate::json;
@@ -27,7 +27,7 @@ pub struct Identity {
     tokens: Vec<KnownToken>,
     issuers: Vec<Issuer>,
     /// Digests are compared under a key that nobody knows, so that how long it takes tells nothing.
-    comparing: hmac::Key,
+    comparing: keyed::Key,
 }
 
 impl std::fmt::Debug for Identity {
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Identity {
 
 /// A token that was given out, by its digest.
 struct KnownToken {
-    tag: hmac::Tag,
+    tag: keyed::Tag,
     caller: Caller,
 }
 
@@ -82,13 +82,13 @@ pub(super) enum Unknown {
 
 impl Identity {
     fn new() -> Result<Self, String> {
-        let comparing = hmac::Key::generate(hmac::HMAC_SHA256, &rand::SystemRandom::new())
+        let comparing = keyed::Key::generate(keyed::HMAC_SHA256, &rand::SystemRandom::new())
             .map_err(|_| "the system gives no random bytes".to_owned())?;
         Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparing })
     }
 
     fn add_token(&mut self, digest: &[u8], context: Map<String, Value>) {
-        let tag = hmac::sign(&self.comparing, digest);
+        let tag = keyed::sign(&self.comparing, digest);
         self.tokens.push(KnownToken { tag, caller: Caller::of("token", context) });
     }
 
@@ -108,7 +108,7 @@ impl Identity {
         // All are compared, so that it does not tell which was close.
         let mut found = None;
         for known in &self.tokens {
-            if hmac::verify(&self.comparing, digest.as_ref(), known.tag.as_ref()).is_ok() {
+            if keyed::verify(&self.comparing, digest.as_ref(), known.tag.as_ref()).is_ok() {
                 found = Some(&known.caller);
             }
         }

@@ -100,7 +100,11 @@ impl FileReader<'_> {
                 let digest = digest.filter(|digest| digest.len() == digest::SHA256_OUTPUT_LEN);
                 if digest.is_none() {
                     let message = "this is no SHA-256 digest";
-                    self.wrong(said, message, "`printf %s TOKEN | sha256sum` prints it: 64 hexadecimal digits");
+                    self.wrong(
+                        said,
+                        message,
+                        "`printf %s TOKEN | sha256sum` prints it: 64 hexadecimal digits",
+                    );
                 }
                 digest
             }
@@ -201,9 +205,8 @@ impl FileReader<'_> {
         match (there.next(), there.next()) {
             (Some(only), None) => Some(only),
             (None, _) => {
-                let diagnostic =
-                    Diagnostic::new(&MISSING_KEY, node.span, format!("{} is missing", names()))
-                        .help("say one of them");
+                let diagnostic = Diagnostic::new(&MISSING_KEY, node.span, format!("{} is missing", names()))
+                    .help("say one of them");
                 self.reader.report(diagnostic);
                 None
             }

@@ -45,11 +45,7 @@ static TOKEN: Record = Record {
             Shape::Items(&Shape::Text("a role")),
             "The roles of whoever calls: `$.context.roles`.",
         ),
-        Field::optional(
-            "tenant",
-            Shape::Text("a name"),
-            "For whom whoever calls works: `$.context.tenant`.",
-        ),
+        Field::optional("tenant", Shape::Text("a name"), "For whom whoever calls works: `$.context.tenant`."),
         CONTEXT,
     ],
 };

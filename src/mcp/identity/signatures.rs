@@ -5,7 +5,7 @@ use std::sync::Once;
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
-use ring::{hmac, signature as ring_signature};
+use ring::{hmac as keyed, signature as ring_signature};
 use signature::Verifier;
 
 static PROVIDER: CryptoProvider = CryptoProvider {
@@ -59,7 +59,8 @@ impl Verifier<Vec<u8>> for Checking {
             }
             DecodingKeyKind::SecretOrDer(key) => {
                 if let Some(algorithm) = secret(self.algorithm) {
-                    return hmac::verify(&hmac::Key::new(algorithm, key), message, signature).map_err(wrong);
+                    return keyed::verify(&keyed::Key::new(algorithm, key), message, signature)
+                        .map_err(wrong);
                 }
                 let algorithm: &dyn ring_signature::VerificationAlgorithm = match self.algorithm {
                     Algorithm::ES256 => &ring_signature::ECDSA_P256_SHA256_FIXED,
@@ -75,11 +76,11 @@ impl Verifier<Vec<u8>> for Checking {
     }
 }
 
-fn secret(algorithm: Algorithm) -> Option<hmac::Algorithm> {
+fn secret(algorithm: Algorithm) -> Option<keyed::Algorithm> {
     Some(match algorithm {
-        Algorithm::HS256 => hmac::HMAC_SHA256,
-        Algorithm::HS384 => hmac::HMAC_SHA384,
-        Algorithm::HS512 => hmac::HMAC_SHA512,
+        Algorithm::HS256 => keyed::HMAC_SHA256,
+        Algorithm::HS384 => keyed::HMAC_SHA384,
+        Algorithm::HS512 => keyed::HMAC_SHA512,
         _ => return None,
     })
 }

@@ -85,7 +85,8 @@ impl Talk {
             None => {
                 let mut why = format!("it answers {text}");
                 if let (300..=399, Some(place)) = (status, reply.header("location")) {
-                    why = format!("{why}: it points to `{place}`, which is not followed; name that as its URL");
+                    why =
+                        format!("{why}: it points to `{place}`, which is not followed; name that as its URL");
                 }
                 self.fail(id, &why, Some(status)).await;
             }

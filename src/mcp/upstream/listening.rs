@@ -48,7 +48,9 @@ impl Talk {
         loop {
             match messages.next().await {
                 Next::Frame(frame) => self.say(frame, None).await,
-                Next::Garbage(why) => drop(self.events.send(FromServer::Garbage { why, answers: None }).await),
+                Next::Garbage(why) => {
+                    drop(self.events.send(FromServer::Garbage { why, answers: None }).await)
+                }
                 Next::End(_) => return heard,
             }
             heard = true;

@@ -161,7 +161,8 @@ impl Talk {
     async fn post(&self, frame: &Frame) -> Result<wire::Reply, String> {
         let own = self.peer.headers(frame);
         let repeated = self.peer.repeated(frame);
-        let mut headers = vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
+        let mut headers =
+            vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
         headers.extend(own);
         headers.extend(repeated.iter().map(|(name, value)| (name.as_str(), value.clone())));
         self.wire.send(Verb::Post, &headers, Some(frame.to_string())).await

@@ -117,12 +117,7 @@ mod tests {
             id: 8\rdata\r\r: end\n\n";
         let expected = [
             event("{\"a\":\n1}"),
-            Event {
-                kind: Some("message".into()),
-                id: Some("7".into()),
-                retry: Some(250),
-                ..event("\u{e9}")
-            },
+            Event { kind: Some("message".into()), id: Some("7".into()), retry: Some(250), ..event("\u{e9}") },
             Event { id: Some("8".into()), ..event("") },
         ];
         for size in 1..stream.len() {

@@ -45,7 +45,8 @@ impl HttpSpec {
     fn headers(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
-            let header = HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+            let header =
+                HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
             let mut value = HeaderValue::try_from(value)
                 .map_err(|_| format!("the value of the header `{name}` can't stand in one"))?;
             value.set_sensitive(true);
