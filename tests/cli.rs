@@ -6,6 +6,9 @@ mod run;
 mod schema;
 mod state;
 mod test;
+mod test_coverage;
+mod test_formats;
+mod test_generate;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -21,6 +21,8 @@ mod cases;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 mod design_examples;
 #[cfg(test)]
 mod detect;
@@ -94,5 +96,7 @@ mod store_contract;
 mod streams;
 #[cfg(test)]
 mod suites;
+#[cfg(test)]
+mod testing_page;
 #[cfg(test)]
 mod workshop;

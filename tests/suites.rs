@@ -116,7 +116,7 @@ fn a_report_is_a_stable_document() {
     let (rules, tests) = corpus(&project("tests/suites/failing_values.yaml"));
     let (loaded, chains) = load(&rules, &tests);
     let report = loaded.suite.run(&chains);
-    let json = suite::render::json(Some(&report), &[(&loaded.diagnostics, &loaded.sources)]).unwrap();
+    let json = suite::render::json(Some(&report), None, &[(&loaded.diagnostics, &loaded.sources)]).unwrap();
     let json = json.replace(&report.revision, "[revision]");
     settings().bind(|| insta::assert_snapshot!("document", json));
 }

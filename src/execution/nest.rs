@@ -13,7 +13,7 @@ use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_c
 use crate::host::{
     BoxFuture, CacheEntry, CacheSpace, Lookup, ToolAnswer, ToolError, ToolExecutor, before, guarded,
 };
-use crate::kernel::{Decision, Effect, Ended, Execution, PolicyRef, Trace, Wrapper};
+use crate::kernel::{Decision, Effect, Ended, ErrorAsked, Event, Execution, PolicyRef, Trace, Wrapper, tell};
 use crate::middleware::{Cache, Kind, Retry, Timeout};
 use crate::policy::Policy;
 
@@ -135,7 +135,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             match &policy.kind {
                 Kind::Cache(cache) => self.cached(by, policy, cache, call, inner).await,
                 Kind::Around(around) => self.scripted(*wrapper, policy, around, call, inner).await,
-                Kind::Retry(retry) => self.retried(retry, call, inner).await,
+                Kind::Retry(retry) => self.retried((by, policy), retry, call, inner).await,
                 Kind::Timeout(timeout) => self.timed(by, timeout, call, inner).await,
                 _ => self.wrapped(call, inner).await,
             }
@@ -246,14 +246,24 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         Some(Ended::Cached(by, output.clone(), Duration::try_from(age).unwrap_or_default()))
     }
 
-    async fn retried(&mut self, retry: &Retry, call: &ToolCall, inner: &[Wrapper]) -> Nested {
+    async fn retried(
+        &mut self,
+        (by, policy): (PolicyRef, &Policy),
+        retry: &Retry,
+        call: &ToolCall,
+        inner: &[Wrapper],
+    ) -> Nested {
         let Execute { kernel, services, .. } = self.execute;
         let attempts = if retry.is_harmless_for(kernel.tools.get(call)) { retry.attempts } else { 1 };
+        let concerns = |error: &ToolError| {
+            tell(kernel.listener, &Event::Error(ErrorAsked { policy, layer: by.layer(), error }));
+            retry.on.concern(error)
+        };
         let mut attempt = 1;
         loop {
             let nested = self.wrapped(call, inner).await;
             match &nested {
-                Ok(Ended::Failed(error, _)) if attempt < attempts && retry.on.concern(error) => {}
+                Ok(Ended::Failed(error, _)) if attempt < attempts && concerns(error) => {}
                 _ => return nested,
             }
             kernel.clock.sleep(retry.pause(attempt, services.chance())).await;

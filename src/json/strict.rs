@@ -9,9 +9,59 @@ use serde_json::{Map, Number, Value};
 /// [`MAX_DEPTH`](super::MAX_DEPTH), anything after the value.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut deserializer)?;
+    let mut value = Strict.deserialize(&mut deserializer)?;
     deserializer.end()?;
+    let mut written = numbers(text).filter(|number| number.contains(['e', 'E'])).peekable();
+    if written.peek().is_some() {
+        restore(&mut value, &mut numbers(text));
+    }
     Ok(value)
+}
+
+/// The numbers of a text that is JSON, in order, as they are written.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit())?;
+            rest = rest.get(start..)?;
+            if !rest.starts_with('"') {
+                let end = rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c))).unwrap_or(rest.len());
+                let (number, after) = rest.split_at_checked(end)?;
+                rest = after;
+                return Some(number);
+            }
+            rest = rest.get(1..)?;
+            while !rest.starts_with('"') {
+                let end = rest.find(['"', '\\'])?;
+                // An escape is the backslash and what follows it.
+                let is_escape = rest.get(end..)?.starts_with('\\');
+                rest = rest.get(end..)?;
+                if is_escape {
+                    let mut chars = rest.chars();
+                    chars.by_ref().take(2).for_each(drop);
+                    rest = chars.as_str();
+                }
+            }
+            rest = rest.get(1..)?;
+        }
+    })
+}
+
+/// Gives numbers back the spelling of their exponents, which `serde_json` makes one: whoever passes JSON on changes nothing in it.
+fn restore<'t>(value: &mut Value, written: &mut impl Iterator<Item = &'t str>) {
+    match value {
+        Value::Number(number) => {
+            if let Some(written) = written.next()
+                && written.contains(['e', 'E'])
+            {
+                *number = Number::from_string_unchecked(written.to_owned());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| restore(item, written)),
+        Value::Object(members) => members.values_mut().for_each(|member| restore(member, written)),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }
 
 struct Strict;
@@ -97,8 +147,10 @@ mod tests {
         let text = r#"{"z":[1,1.0,1E400,12345678901234567890123],"a":{"b":null,"c":true}}"#;
         assert_eq!(
             parse(text).unwrap().to_string(),
-            r#"{"z":[1,1.0,1e+400,12345678901234567890123],"a":{"b":null,"c":true}}"#
+            text
         );
+        let text = r#"{"1e5":"2e5 \" 3E5","a\\":[-1e5,2E-7,[1e+5,{"b":-0.5e05}]],"c":0}"#;
+        assert_eq!(parse(text).unwrap().to_string(), text);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::trace::PolicyRef;
 use super::{Decision, Kernel, Subject};
 use crate::authoring::Polarity;
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
+use crate::host::ToolError;
 use crate::matcher::{ExaminedMatcher, Truth};
 use crate::policy::Policy;
 
@@ -35,6 +36,8 @@ pub enum Event<'a> {
     Decided(&'a Decision<'a>),
     /// What the call takes of a limit was asked of the store, or of the session.
     Limit(LimitAsked<'a>),
+    /// A policy that is about errors (`retry` with another try left, `recover`) is asked whether it is about this one.
+    Error(ErrorAsked<'a>),
     /// The execution of a call begins: the policies around it, and inside of them its tool.
     Executing(&'a ToolCall),
     /// A call came to its outcome.
@@ -123,6 +126,17 @@ pub struct LimitAsked<'a> {
     pub cost: Amount,
     /// Whether there was enough left. Of limits that are asked together all are taken of, or none.
     pub enough: bool,
+}
+
+/// An error, and a policy that may be about it.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorAsked<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Its layer; the bundle is 0.
+    pub layer: u32,
+    /// How the execution, or an attempt at it, ended.
+    pub error: &'a ToolError,
 }
 
 impl<'a> Asking<'a> {

@@ -23,7 +23,7 @@ pub(crate) use asked::Held;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use hearing::tell;
-pub use hearing::{Asking, Change, Event, LimitAsked, Listener, Said, Unasked};
+pub use hearing::{Asking, Change, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
 pub(crate) use stage::is_never_called;
 pub use trace::Layers;

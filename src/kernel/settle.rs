@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::decision::{Decision, Effect};
 use super::ended::{Execution, Told};
-use super::hearing::{Answer, Change, Hearing, Said, Unasked};
+use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
 use super::shown::Shown;
 use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
@@ -180,6 +180,8 @@ impl<'a> Settling<'a> {
     fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
         for (reference, policy) in self.policies() {
             let Kind::Recover(recover) = &policy.kind else { continue };
+            let asked = ErrorAsked { policy, layer: reference.layer, error };
+            tell(self.subject.listener, &Event::Error(asked));
             let invitations = session.invitations(&policy.id, &self.subject.call.tool);
             let view = self.view(input, session);
             let truth = recover.on.concern(error).then(|| policy.matcher.eval(&view));

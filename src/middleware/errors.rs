@@ -25,10 +25,14 @@ impl ErrorPatterns {
 
     /// Whether an error is one of these.
     pub fn concern(&self, error: &ToolError) -> bool {
+        self.0.is_empty() || self.each_concerns(error).any(|concerns| concerns)
+    }
+
+    /// Of each pattern, in order, whether it fits an error.
+    pub fn each_concerns(&self, error: &ToolError) -> impl Iterator<Item = bool> {
         let kind = error.kind.as_deref();
-        self.0.is_empty()
-            || self.0.iter().any(|pattern| {
-                pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind))
-            })
+        self.0.iter().map(move |pattern| {
+            pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind))
+        })
     }
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::expect::Expectation;
 use super::stub::{Answers, Stub};
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::Location;
+use crate::message::Approver;
 use crate::tools::ToolDescriptor;
 
 /// One test file.
@@ -34,6 +36,18 @@ pub(super) struct Case {
     pub(super) tried: Option<CallStep>,
 }
 
+impl Case {
+    /// All calls that it makes, in order.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &CallStep> {
+        self.steps.iter().flat_map(Step::calls).chain(&self.tried)
+    }
+
+    /// Whether people answer in it.
+    pub(super) fn has_replies(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Reply(_)))
+    }
+}
+
 /// Which row of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
@@ -48,13 +62,64 @@ pub(super) enum Step {
     Wait(Duration),
     /// One call, or the calls of a round.
     Calls(Vec<CallStep>),
+    /// The session is taken up again.
+    Reply(Box<Reply>),
 }
 
 impl Step {
     pub(super) fn calls(&self) -> &[CallStep] {
         match self {
-            Self::Wait(_) => &[],
+            Self::Wait(_) | Self::Reply(_) => &[],
             Self::Calls(calls) => calls,
+        }
+    }
+
+    pub(super) fn expects(&self) -> bool {
+        match self {
+            Self::Wait(_) => false,
+            Self::Calls(calls) => calls.iter().any(|call| call.expect.is_some()),
+            Self::Reply(reply) => reply.expect.is_some(),
+        }
+    }
+}
+
+/// What a person says to a question, and what the call that waits comes to by it.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) place: Location,
+    /// The call that waits, by its id or by its tool.
+    pub(super) to: String,
+    pub(super) said: Said,
+    /// Who says it, as the host has verified; nobody in particular, where it is not said.
+    pub(super) by: Option<Approver>,
+    pub(super) reason: Option<String>,
+    pub(super) expect: Option<Expectation>,
+}
+
+/// What is said.
+#[derive(Debug)]
+pub(super) enum Said {
+    Approve,
+    Deny,
+    /// Yes, with these arguments laid over those that were shown.
+    Edit(Value),
+    /// A result in the tool's place.
+    Answer(Value),
+    Cancel,
+    /// Nobody says anything.
+    Nothing,
+}
+
+impl Said {
+    /// The key of the step.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+            Self::Edit(_) => "edit",
+            Self::Answer(_) => "answer",
+            Self::Cancel => "cancel",
+            Self::Nothing => "resume",
         }
     }
 }

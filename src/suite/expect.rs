@@ -10,6 +10,7 @@ use super::shapes::{EXPECT, TEXT_TEST};
 use crate::call::{CallView, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::diagnostic::{Diagnostic, Location, NOTHING_EXPECTED};
 use crate::matcher::{Condition, Truth};
+use crate::path::Path;
 use crate::source::{Entry, Node};
 
 /// What a call is to come to.
@@ -41,6 +42,7 @@ enum Wanted {
     TookPart(String),
     TookNoPart(String),
     Runs(usize),
+    Ignored(TextTest),
 }
 
 /// What is expected of a text.
@@ -57,6 +59,8 @@ pub(super) struct Came<'a> {
     /// As the call left it.
     pub(super) session: &'a SessionState,
     pub(super) runs: usize,
+    /// Why the answer of a person to it does not count.
+    pub(super) ignored: Option<&'a str>,
 }
 
 impl Expectation {
@@ -102,6 +106,7 @@ fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check
         "message" => TextTest::read(node, reader).map(Wanted::Message),
         "question" => TextTest::read(node, reader).map(Wanted::Question),
         "error" => TextTest::read(node, reader).map(Wanted::Error),
+        "ignored" => TextTest::read(node, reader).map(Wanted::Ignored),
         "input" => Some(Wanted::Input(node.to_json())),
         "output" => Some(Wanted::Output(node.to_json())),
         "runs" => node
@@ -137,6 +142,7 @@ impl Check {
         let mut places = Vec::new();
         let (holds, expected, actual) = match &self.wanted {
             Wanted::Outcome(kind) => {
+                note = came.ignored.map(|why| format!("the answer does not count: {why}"));
                 (outcome.outcome == *kind, kind.name().into(), outcome.outcome.name().into())
             }
             Wanted::Policy(id) => {
@@ -176,9 +182,7 @@ impl Check {
                 let truth = condition.eval(&came.view());
                 note = match &truth {
                     Truth::Yes => None,
-                    Truth::No | Truth::Absent => {
-                        outcome.output.as_ref().map(|output| format!("the output is {output}"))
-                    }
+                    Truth::No | Truth::Absent => found(written, &came.view()),
                     Truth::Undecided(why) => Some(format!("it can't be decided: {why}")),
                 };
                 let word = match truth {
@@ -196,6 +200,7 @@ impl Check {
                 let policies = took_part();
                 (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
+            Wanted::Ignored(test) => (test.holds(came.ignored), test.to_json(), optional(came.ignored)),
             Wanted::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
         };
         (!holds).then(|| Failure {
@@ -208,6 +213,17 @@ impl Check {
             differences: places,
         })
     }
+}
+
+/// What a condition with a path found there.
+fn found(written: &Value, view: &CallView<'_>) -> Option<String> {
+    let path = Path::parse(written.get("path")?.as_str()?).ok()?;
+    let values: Vec<String> = path.nodes(view).ok()?.iter().map(|node| node.to_value().to_string()).collect();
+    Some(match values.as_slice() {
+        [] => format!("`{}` is not there", path.text()),
+        [value] => format!("`{}` is {value}", path.text()),
+        several => format!("`{}` are {}", path.text(), several.join(", ")),
+    })
 }
 
 impl Came<'_> {

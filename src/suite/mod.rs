@@ -17,18 +17,26 @@
 
 mod case;
 mod compare;
+mod conversation;
+mod coverage;
 mod expect;
+mod generate;
 mod load;
 mod read;
 mod read_call;
 mod read_case;
+mod read_step;
 pub mod render;
 mod report;
 mod run;
 mod shapes;
 mod stub;
 
+pub use coverage::{
+    Coverage, CoverageReport, CoveredFile, CoveredPlace, CoveredPolicy, CoveredSide, NotCounted, Side, WhyNot,
+};
+pub use generate::{GenerateError, Generated, Origin, generate};
 pub use load::{LoadedSuite, load, load_texts, rules_paths};
-pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, Report};
+pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};
 pub use run::Suite;
 pub use shapes::tests_record;

@@ -24,7 +24,7 @@ use crate::text::{cut, inert};
 use crate::tools::{self, ToolDescriptor};
 
 /// Where the clock of a case starts that says nothing else.
-const NOON: &str = "2026-01-01T12:00:00Z";
+pub(super) const NOON: &str = "2026-01-01T12:00:00Z";
 
 /// The reading of one test file: where problems go, and what the file says for all of its cases.
 pub(super) struct FileReader<'a> {

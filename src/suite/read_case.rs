@@ -1,22 +1,19 @@
 //! One case of a test file, and each row of its table, as what is run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::case::{CallStep, Case, Row, Step};
+use super::case::{Case, Row, Step};
 use super::read::FileReader;
 use super::read_call::{self, Laid};
+use super::read_step::{Steps, is_wait};
 use super::shapes::{CASE, ROUND_CALL, ROW, STEP};
 use super::stub::Stub;
 use crate::authoring::head;
 use crate::call::SessionState;
-use crate::diagnostic::{
-    CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE,
-};
+use crate::diagnostic::{Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE};
 use crate::source::Node;
-use crate::text::{cut, inert};
 
 /// More calls of one tool before a case are not counted.
 const MAX_COUNTED: u64 = 10_000;
@@ -24,10 +21,9 @@ const MAX_COUNTED: u64 = 10_000;
 /// What all runs of a case share.
 struct Setting<'n> {
     case: &'n Node,
-    context: Map<String, Value>,
+    context: &'n Map<String, Value>,
     steps: Arc<Vec<Step>>,
-    /// How many calls the steps are.
-    calls: usize,
+    read: &'n Steps<'n>,
     /// Whether something is wrong with the steps or with the case itself, which was told.
     told: bool,
 }
@@ -43,13 +39,11 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
     if let Some(node) = case.get("context") {
         context.extend(reader.mapping(node, "context"));
     }
-    let mut calls = 0;
-    let steps: Vec<Step> = items(case, "steps")
-        .iter()
-        .filter_map(|node| read_step(node, &context, &mut calls, reader))
-        .collect();
+    let mut read = Steps::new(&context);
+    let steps: Vec<Step> = items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
+    read.check_ids(reader);
     let told = reader.reported() > reported;
-    let setting = Setting { case, context, steps: Arc::new(steps), calls, told };
+    let setting = Setting { case, context: &context, steps: Arc::new(steps), read: &read, told };
     let Some(rows) = case.get("rows").and_then(Node::items) else {
         return setting.run(None, reader).into_iter().collect();
     };
@@ -65,14 +59,17 @@ impl Setting<'_> {
         let tried = call.and_then(|call| {
             let laid = Laid { base: row.map(|_| call), own: row.map_or(call, |(_, row)| row) };
             let expect = row.and_then(|(_, row)| row.get("expect")).or_else(|| case.get("expect"));
-            read_call::read(&laid, expect, &self.context, self.calls + 1, reader)
+            read_call::read(&laid, expect, self.context, self.read.calls + 1, reader)
         });
-        let expects = |step: &CallStep| step.expect.is_some();
+        if let Some(call) = &tried {
+            let stands = row.map(|(_, row)| row).or(case.get("call")).unwrap_or(case);
+            self.read.check_tried(call, stands, reader);
+        }
         let expected = match &tried {
-            Some(call) => expects(call),
-            None => self.steps.iter().flat_map(Step::calls).any(expects),
+            Some(call) => call.expect.is_some(),
+            None => self.steps.iter().any(Step::expects),
         };
-        let has_calls = tried.is_some() || self.calls > 0;
+        let has_calls = tried.is_some() || self.read.calls > 0;
         if has_calls && !expected && !self.told && !self.misspells_expect(row.map(|(_, row)| row)) {
             let (message, help) = match row {
                 Some(_) => {
@@ -134,82 +131,12 @@ fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
         reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
     } else if !CASE.may_be_misspelled(case, "steps") {
         let steps = items(case, "steps");
-        let only_waits = steps
-            .iter()
-            .all(|step| step.get("tool").or(step.get("round")).is_none() && step.get("wait").is_some());
-        if only_waits {
+        if steps.iter().all(is_wait) {
             reader.report(
                 Diagnostic::new(&NOTHING_CALLED, head(case), "this case makes no call")
                     .help("add `call:`, as in `call: { tool: createRefund, input: { amount: 250 } }`"),
             );
         }
-    }
-}
-
-/// What a step is made by; of these keys each has exactly one.
-const FORMS: [&str; 3] = ["tool", "wait", "round"];
-
-fn read_step(
-    node: &Node,
-    context: &Map<String, Value>,
-    calls: &mut usize,
-    reader: &mut FileReader<'_>,
-) -> Option<Step> {
-    let entries = node.entries()?;
-    let Some(form) = entries.iter().find(|entry| FORMS.contains(&entry.key.as_str())) else {
-        if !FORMS.iter().any(|form| STEP.may_be_misspelled(node, form)) {
-            reader
-                .report(Diagnostic::new(&MISSING_KEY, head(node), "this step says not what happens").help(
-                    "say `tool:`, `wait:` or `round:`, as in `- { tool: getOrder, input: { id: 7 } }`",
-                ));
-        }
-        return None;
-    };
-    let stray = entries
-        .iter()
-        .find(|entry| entry.key != form.key && (form.key != "tool" || FORMS.contains(&entry.key.as_str())));
-    if let Some(stray) = stray.filter(|stray| STEP.fields.iter().any(|field| field.name == stray.key)) {
-        let message = format!("`{}` means nothing beside `{}`", stray.key, form.key);
-        reader.report(
-            Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
-                .label(form.key_span, "this is what the step does")
-                .help("make it a step of its own"),
-        );
-        return None;
-    }
-    let mut call = |node: &Node, reader: &mut FileReader<'_>| {
-        *calls += 1;
-        read_call::read(&Laid { base: None, own: node }, node.get("expect"), context, *calls, reader)
-    };
-    match form.key.as_str() {
-        "wait" => reader.duration(&form.value).map(Step::Wait),
-        "tool" => call(node, reader).map(|call| Step::Calls(vec![call])),
-        _ => {
-            let round = form.value.items()?;
-            let read: Vec<CallStep> = round.iter().filter_map(|item| call(item, reader)).collect();
-            check_ids(round, &read, reader);
-            Some(Step::Calls(read))
-        }
-    }
-}
-
-/// The tools of a round are told apart by the ids of their calls, given or numbered.
-fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
-    // Where a call could not be read, that is the problem.
-    if items.len() != calls.len() {
-        return;
-    }
-    let mut first: HashMap<&str, &Node> = HashMap::new();
-    for (item, call) in items.iter().zip(calls) {
-        let id = call.call.id.as_str();
-        let Some(earlier) = first.insert(id, item) else { continue };
-        let place = |node: &Node| node.get("id").map_or_else(|| head(node), |id| id.span);
-        let message = format!("the id `{}` is taken in this round", cut(&inert(id)));
-        reader.report(
-            Diagnostic::new(&DUPLICATE_ID, place(item), message)
-                .label(place(earlier), "by this call")
-                .help("give one of the two another id"),
-        );
     }
 }
 

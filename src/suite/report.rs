@@ -62,6 +62,19 @@ pub struct CallReport {
     pub policies: Vec<String>,
     /// How often the tool was run.
     pub runs: usize,
+    /// What a person had said before it came to this, if one had.
+    pub reply: Option<ReplyReport>,
+}
+
+/// What a person said to a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplyReport {
+    /// `approve`, `deny`, `edit`, `answer` or `cancel`; `resume` where nobody said anything.
+    pub said: String,
+    /// Who said it.
+    pub by: Option<String>,
+    /// Why it does not count.
+    pub ignored: Option<String>,
 }
 
 /// Something that did not come as expected.

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::case::{CallStep, Case, Step, TestFile};
-use super::expect::Came;
-use super::report::{CallReport, CaseReport, Failure, FileReport, Report};
+use super::case::{CallStep, Case, Reply, Step, TestFile};
+use super::conversation::{Conversation, NotReplied};
+use super::coverage::Coverage;
+use super::expect::{Came, Expectation};
+use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, Report};
 use super::stub::StubbedTools;
 use crate::call::Outcome;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineBuilder};
 use crate::host::ManualClock;
 use crate::kernel::Listener;
 use crate::policy::Chains;
@@ -22,6 +24,9 @@ use crate::tools::ToolDescriptor;
 
 /// A case that has not ended by then, in the machine's time, has failed. The clock of a case jumps, so none takes long.
 const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// Where chance begins in each case.
+const SEED: u64 = 0;
 
 /// Cases that are ready to run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +66,17 @@ impl Suite {
     /// Runs all cases over a bundle, in order, and shows what came of each as soon as it has ended.
     pub fn run_with(&self, chains: &Arc<Chains>, seen: &mut dyn FnMut(&CaseReport)) -> Report {
         self.run_heard(chains, None, seen)
+    }
+
+    /// The same, and notes which branches of the bundle the cases come to.
+    pub fn run_covered(
+        &self,
+        chains: &Arc<Chains>,
+        coverage: &Arc<Coverage>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
+        let listener: Arc<dyn Listener> = Arc::clone(coverage) as _;
+        self.run_heard(chains, Some(&listener), seen)
     }
 
     /// The same, while someone hears of every asking of a policy in every call. A case that never ends goes on being heard.
@@ -134,18 +150,31 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
     let Rules { chains, listener } = rules;
     let clock = ManualClock::new(case.clock);
-    let engine = Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).build();
-    let mut session = engine.session();
+    let mut engine = engine(chains, tools, &clock);
+    let conversation = case.has_replies().then(Conversation::new);
+    if conversation.is_some() {
+        engine = Conversation::engine(engine);
+    }
+    let mut session = engine.build().session();
+    if conversation.is_some() {
+        session = Conversation::session(session, case);
+    }
     if let Some(listener) = listener {
         session = session.heard_by(listener);
     }
     *session.state_mut() = case.session.clone();
-    let mut run = Run { case, clock, session, report: case.blank_report() };
+    let mut run = Run { case, clock, session, conversation, report: case.blank_report() };
     case.steps.iter().for_each(|step| run.step(step));
     if let Some(tried) = &case.tried {
         run.calls(std::slice::from_ref(tried));
     }
+    run.report.passed = run.report.failures.is_empty();
     run.report
+}
+
+/// What a case is run in. Chance is the same each time, so that no case passes by luck.
+pub(super) fn engine(chains: Arc<Chains>, tools: &[ToolDescriptor], clock: &ManualClock) -> EngineBuilder {
+    Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
 }
 
 /// A case on its way.
@@ -153,6 +182,8 @@ struct Run<'a> {
     case: &'a Case,
     clock: ManualClock,
     session: Session,
+    /// Where people answer.
+    conversation: Option<Conversation>,
     report: CaseReport,
 }
 
@@ -161,27 +192,85 @@ impl Run<'_> {
         match step {
             Step::Wait(time) => self.clock.advance(*time),
             Step::Calls(calls) => self.calls(calls),
+            Step::Reply(reply) => self.reply(reply),
         }
     }
 
     fn calls(&mut self, steps: &[CallStep]) {
-        let tools = StubbedTools::new(steps, &self.case.stubs, &self.clock);
-        let outcomes = match steps {
-            [step] => vec![self.clock.drive(self.session.execute(step.call.clone(), &tools))],
-            _ => {
-                let calls = steps.iter().map(|step| step.call.clone()).collect();
-                self.clock.drive(self.session.execute_round(calls, &tools))
+        let (case, clock) = (self.case, self.clock.clone());
+        let tools = StubbedTools::new(steps, &case.stubs, &clock);
+        let calls = || steps.iter().map(|step| &step.call);
+        let session = &mut self.session;
+        let outcomes = match (&mut self.conversation, steps) {
+            (Some(conversation), _) => {
+                clock.drive(conversation.round(session, &calls().collect::<Vec<_>>(), &tools))
             }
+            (None, [step]) => Ok(vec![clock.drive(session.execute(step.call.clone(), &tools))]),
+            (None, _) => Ok(clock.drive(session.execute_round(calls().cloned().collect(), &tools))),
         };
-        for (step, outcome) in steps.iter().zip(outcomes) {
-            let runs = tools.runs(&step.call.id);
-            self.report.calls.push(CallReport::of(&outcome, runs));
-            let came = Came { call: &step.call, outcome: &outcome, session: self.session.state(), runs };
-            let number = self.report.calls.len();
-            let failures = step.expect.iter().flat_map(|expect| expect.failures(number, &came));
-            self.report.failures.extend(failures);
+        match outcomes {
+            Ok(outcomes) => {
+                for (step, outcome) in steps.iter().zip(outcomes) {
+                    let runs = tools.runs(&step.call.id);
+                    self.came(step, &outcome, runs, step.expect.as_ref(), None);
+                }
+            }
+            Err(error) => self.report.fail_as_a_whole(error.to_string()),
         }
-        self.report.passed = self.report.failures.is_empty();
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        let Some(conversation) = &mut self.conversation else { return };
+        let (case, clock) = (self.case, self.clock.clone());
+        let tools = StubbedTools::new(case.calls(), &case.stubs, &clock);
+        let session = &mut self.session;
+        let replied = match clock.drive(conversation.reply(session, reply, &tools, &clock)) {
+            Ok(replied) => replied,
+            Err(error) => return self.report.failures.push(not_replied(reply, &error)),
+        };
+        let said = ReplyReport {
+            said: reply.said.word().to_owned(),
+            by: reply.by.as_ref().map(|by| by.principal.clone()),
+            ignored: replied.ignored,
+        };
+        let meant = std::iter::once((&replied.meant, reply.expect.as_ref()));
+        for (outcome, expect) in meant.chain(replied.others.iter().map(|outcome| (outcome, None))) {
+            let Some(step) = case.calls().find(|step| step.call.id == outcome.id) else { continue };
+            self.came(step, outcome, tools.runs(&outcome.id), expect, Some(&said));
+        }
+    }
+
+    /// Notes what came of a call.
+    fn came(
+        &mut self,
+        step: &CallStep,
+        outcome: &Outcome,
+        runs: usize,
+        expect: Option<&Expectation>,
+        reply: Option<&ReplyReport>,
+    ) {
+        self.report.calls.push(CallReport { reply: reply.cloned(), ..CallReport::of(outcome, runs) });
+        let ignored = reply.and_then(|reply| reply.ignored.as_deref());
+        let came = Came { call: &step.call, outcome, session: self.session.state(), runs, ignored };
+        let number = self.report.calls.len();
+        self.report.failures.extend(expect.iter().flat_map(|expect| expect.failures(number, &came)));
+    }
+}
+
+/// Of a reply to what nobody asked.
+fn not_replied(reply: &Reply, error: &NotReplied) -> Failure {
+    let came = match error {
+        NotReplied::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
+        _ => Value::Null,
+    };
+    Failure {
+        place: reply.place.clone(),
+        call: None,
+        field: reply.said.word().to_owned(),
+        expected: "a call that waits".into(),
+        actual: came,
+        note: Some(format!("`{}: {}`: {error}", reply.said.word(), reply.to)),
+        differences: Vec::new(),
     }
 }
 
@@ -225,6 +314,7 @@ impl CallReport {
             message: outcome.reason.message.clone(),
             policies: outcome.policies.iter().map(|policy| policy.id.clone()).collect(),
             runs,
+            reply: None,
         }
     }
 }

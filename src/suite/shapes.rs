@@ -65,6 +65,11 @@ pub(super) static EXPECT: Record = Record {
         Field::optional("output", Shape::Any, "The result as the model sees it: the same JSON value."),
         Field::optional("error", TEXT, "The error as the model sees it."),
         Field::optional(
+            "ignored",
+            TEXT,
+            "Why what a person said does not count, of a step in which one answers.",
+        ),
+        Field::optional(
             "where",
             Shape::OneOrMany(&Shape::Record(&CONDITION)),
             "Conditions as in `match`, over what the call came to: `$.input`, `$.output`, `$.error`, and `$.session` as the call \
@@ -156,6 +161,8 @@ const EXPECT_KEY: Field = Field::optional(
     "What the call is to come to: an outcome, or a mapping that says more.",
 );
 
+const WAITING: Shape = Shape::Text("the call that waits: its tool, or its id");
+
 fn record(name: &'static str, doc: &'static str, fields: impl IntoIterator<Item = Field>) -> Record {
     Record { name, doc, fields: Vec::leak(fields.into_iter().collect()) }
 }
@@ -187,10 +194,30 @@ pub(super) static STEP: LazyLock<Record> = LazyLock::new(|| {
             Shape::List(leak(Shape::Record(&ROUND_CALL))),
             "Calls that are decided together.",
         ),
+        Field::optional("approve", WAITING, "A person says yes, and the session is taken up again."),
+        Field::optional("deny", WAITING, "A person says no."),
+        Field::optional(
+            "edit",
+            WAITING,
+            "A person says yes to other arguments: the members of `input` are laid over those that they were shown.",
+        ),
+        Field::optional("answer", WAITING, "A person gives the result, `output`, in the tool's place."),
+        Field::optional("cancel", WAITING, "A person ends the run."),
+        Field::optional("resume", WAITING, "The session is taken up again, and nobody has answered since."),
+        Field::optional(
+            "by",
+            Shape::Text("a principal"),
+            "Who answers, as the host has verified. Without it: nobody in particular, which does not count where `approvers` or \
+             a `quorum` are asked for.",
+        ),
+        Field::optional("roles", Shape::Items(&Shape::Text("a role")), "The roles that they have."),
+        Field::optional("reason", Shape::Text("a text"), "Why they say so; the model is told."),
+        Field::optional("output", Shape::Any, "The result that a person gives in the tool's place."),
     ];
     record(
         "step",
-        "One step of a session: a call, a `wait`, or a `round`.",
+        "One step of a session: a call, a `wait`, a `round`, or what a person says to a question (`approve`, `deny`, `edit`, \
+         `answer`, `cancel`), after which the session is taken up again; `expect` is then what the call that waited comes to.",
         [tool].into_iter().chain(CALL_KEYS).chain(more),
     )
 });

@@ -38,9 +38,9 @@ impl Stub {
     }
 }
 
-/// Plays the tools of the calls of one step.
+/// Plays the tools of some calls, whose ids differ.
 pub(super) struct StubbedTools<'a> {
-    calls: &'a [CallStep],
+    calls: Vec<&'a CallStep>,
     stubs: &'a [Arc<Stub>],
     clock: &'a ManualClock,
     /// How often each tool was run, by the id of its call.
@@ -48,8 +48,12 @@ pub(super) struct StubbedTools<'a> {
 }
 
 impl<'a> StubbedTools<'a> {
-    pub(super) fn new(calls: &'a [CallStep], stubs: &'a [Arc<Stub>], clock: &'a ManualClock) -> Self {
-        Self { calls, stubs, clock, runs: Mutex::default() }
+    pub(super) fn new(
+        calls: impl IntoIterator<Item = &'a CallStep>,
+        stubs: &'a [Arc<Stub>],
+        clock: &'a ManualClock,
+    ) -> Self {
+        Self { calls: calls.into_iter().collect(), stubs, clock, runs: Mutex::default() }
     }
 
     /// How often the tool of a call was run.
@@ -108,7 +112,7 @@ mod tests {
         let working = Answer { result: Some(Ok(json!(1))), takes: None };
         let call = ToolCall::new("c1", "t", json!({}));
         let step = CallStep { call: call.clone(), answers: Some(vec![failing, working]), expect: None };
-        let tools = StubbedTools::new(std::slice::from_ref(&step), &[], &clock);
+        let tools = StubbedTools::new([&step], &[], &clock);
         let answers: Vec<_> =
             (0..3).map(|_| clock.drive(tools.execute(&call)).map(|answer| answer.output)).collect();
         assert_eq!(answers, [Err(ToolError::new("again")), Ok(json!(1)), Ok(json!(1))]);

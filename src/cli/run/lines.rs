@@ -10,7 +10,7 @@ use crate::cli::exit::Stop;
 const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Reads lines.
-pub(super) struct Lines {
+pub(in crate::cli) struct Lines {
     name: String,
     reader: BufReader<Box<dyn Read>>,
     number: u64,
@@ -18,18 +18,18 @@ pub(super) struct Lines {
 }
 
 /// One line that is not blank.
-pub(super) struct Line<'l> {
+pub(in crate::cli) struct Line<'l> {
     /// Counted from 1, blank lines included.
-    pub(super) number: u64,
+    pub(in crate::cli) number: u64,
     /// What it says, or why that can't be said.
-    pub(super) text: Result<&'l str, String>,
+    pub(in crate::cli) text: Result<&'l str, String>,
     /// Its length.
-    pub(super) bytes: usize,
+    pub(in crate::cli) bytes: usize,
 }
 
 impl Lines {
     /// Opens a file, or stdin for `-`.
-    pub(super) fn open(path: &Path) -> Result<Self, Stop> {
+    pub(in crate::cli) fn open(path: &Path) -> Result<Self, Stop> {
         let unreadable =
             |problem: String| Stop::Trouble(format!("`{}` can't be read: {problem}", path.display()));
         let (name, reader): (_, Box<dyn Read>) = if path == Path::new("-") {
@@ -48,12 +48,12 @@ impl Lines {
     }
 
     /// What messages call the calls.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::cli) fn name(&self) -> &str {
         &self.name
     }
 
     /// The next line that is not blank. `before_waiting` is called whenever more has to be read, which may take for ever.
-    pub(super) fn next(
+    pub(in crate::cli) fn next(
         &mut self,
         mut before_waiting: impl FnMut() -> Result<(), Stop>,
     ) -> Result<Option<Line<'_>>, Stop> {

@@ -24,7 +24,7 @@ use crate::engine::{self, Engine, EngineBuilder};
 use crate::schema::ArgumentSchema;
 use crate::source::is_rules_file;
 use crate::tools::ToolDescriptor;
-use lines::Lines;
+pub(super) use lines::Lines;
 use report::Report;
 use sessions::{Keeping, Sessions};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity, SourceMap};
 
 /// One workflow command a diagnostic, each on a line of its own.
 pub fn github(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
@@ -15,10 +15,22 @@ fn command(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
+    let title = format!("{} {}", diagnostic.code.id, diagnostic.code.name);
+    let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+    let message = format!("{}{help}", diagnostic.message);
+    match (diagnostic.span.and_then(|span| sources.locate(span)), &diagnostic.file) {
+        (None, Some(file)) => {
+            format!("::{level} file={},title={}::{}\n", property(file), property(&title), data(&message))
+        }
+        (place, _) => annotation(level, place.as_ref(), &title, &message),
+    }
+}
+
+/// One workflow command on a line of its own. `level`: `error`, `warning` or `notice`.
+pub(crate) fn annotation(level: &str, place: Option<&Location>, title: &str, message: &str) -> String {
     let mut command = format!("::{level} ");
-    let place = diagnostic.span.and_then(|span| sources.locate(span));
     // Writing into a string does not fail.
-    if let Some(place) = &place {
+    if let Some(place) = place {
         let _ = write!(command, "file={},line={}", property(&place.file), place.line);
         match place.line == place.end_line {
             true => {
@@ -32,13 +44,8 @@ fn command(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
             }
         }
         command.push(',');
-    } else if let Some(file) = &diagnostic.file {
-        let _ = write!(command, "file={},", property(file));
     }
-    let title = format!("{} {}", diagnostic.code.id, diagnostic.code.name);
-    let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
-    let message = format!("{}{help}", diagnostic.message);
-    let _ = writeln!(command, "title={}::{}", property(&title), data(&message));
+    let _ = writeln!(command, "title={}::{}", property(title), data(message));
     command
 }
 

@@ -26,9 +26,7 @@ impl Talk {
         loop {
             match self.open_stream(&cursor).await {
                 Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => {
-                    if self.hear(reply, &mut cursor).await {
-                        failures = 0;
-                    }
+                    failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
                 }
                 // It has no such stream, or knows the session no more, which the next request finds out. What is too much for it now
                 // may not be so later.

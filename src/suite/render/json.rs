@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostics, SourceMap, render};
-use crate::suite::{FileReport, Report};
+use crate::suite::{CoverageReport, FileReport, Report};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -20,14 +20,21 @@ struct Document<'a> {
     /// What is wrong with rules and test files. While there are errors, nothing is run.
     problems: Vec<Value>,
     files: &'a [FileReport],
+    /// What was covered, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<&'a CoverageReport>,
 }
 
-/// What came of a suite, and what is wrong with the files that it and the rules were read from, each with the files that
+/// What came of a suite, what it covered, and what is wrong with the files that it and the rules were read from, each with the files that
 /// it points into.
 ///
 /// # Errors
 /// Where `serde_json` can't write, which text and numbers give no cause for.
-pub fn json(report: Option<&Report>, problems: &[(&Diagnostics, &SourceMap)]) -> serde_json::Result<String> {
+pub fn json(
+    report: Option<&Report>,
+    coverage: Option<&CoverageReport>,
+    problems: &[(&Diagnostics, &SourceMap)],
+) -> serde_json::Result<String> {
     let mut records: Vec<Value> = Vec::new();
     for (diagnostics, sources) in problems {
         records.extend(serde_json::from_str::<Vec<Value>>(&render::json(diagnostics, sources)?)?);
@@ -41,5 +48,6 @@ pub fn json(report: Option<&Report>, problems: &[(&Diagnostics, &SourceMap)]) ->
         failed: count(false),
         problems: records,
         files: report.map_or(&[], |report| &report.files),
+        coverage,
     })
 }

@@ -1,7 +1,16 @@
-//! A [`Report`](super::Report) as people and as programs read it.
+//! A [`Report`](super::Report), and a [`CoverageReport`](super::CoverageReport), as people and as programs read them.
 
+mod coverage;
+mod diff;
+mod github;
 mod json;
+mod junit;
+mod lcov;
 mod text;
 
+pub use coverage::{coverage, coverage_annotations, coverage_summary, percent};
+pub use github::github;
 pub use json::json;
+pub use junit::junit;
+pub use lcov::lcov;
 pub use text::{summary, text};

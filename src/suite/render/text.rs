@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::diff::{self, Line, Side};
 use crate::suite::{CallReport, CaseReport, Failure, FileReport, Report};
 use crate::text::is_hidden;
 
@@ -12,8 +13,12 @@ const MAX_SHOWN: usize = 400;
 /// Characters of a line that only says what led to a failure.
 const MAX_TOLD: usize = 160;
 
+/// Calls that led to a failure, with its own.
+const MAX_LED: usize = 10;
+
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
+const CYAN: &str = "\u{1b}[36m";
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
@@ -23,6 +28,14 @@ pub fn text(report: &Report, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     report.files.iter().for_each(|file| page.file(file));
     page.text
+}
+
+/// What did not come as expected in one case, and what led there, without its name.
+pub(super) fn of_case(case: &CaseReport) -> String {
+    let mut page = Page { text: String::new(), colour: false };
+    page.told(case);
+    let lines = page.text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// How many cases there were: `12 cases in 2 files: 11 passed, 1 failed`.
@@ -71,10 +84,23 @@ impl Page {
         let mark = self.paint(RED, "✗");
         self.line(0, "");
         self.line(2, &format!("{mark} {name}"));
+        self.told(case);
+    }
+
+    fn told(&mut self, case: &CaseReport) {
         for failure in &case.failures {
             self.failure(failure, case);
         }
-        for (number, call) in (1..).zip(&case.calls) {
+        // What led there: the calls up to the last one that did not come as expected.
+        let whole = case.failures.iter().any(|failure| failure.call.is_none());
+        let last = case.failures.iter().filter_map(|failure| failure.call).max().filter(|_| !whole);
+        let last = last.unwrap_or(case.calls.len());
+        let left_out = last.saturating_sub(MAX_LED);
+        if left_out > 0 {
+            let line = self.paint(DIM, &format!("… {left_out} calls before"));
+            self.line(4, &line);
+        }
+        for (number, call) in (1..=last).zip(&case.calls).skip(left_out) {
             let line = format!("call {number}, {}", came_to(call));
             let line = self.paint(DIM, &line);
             self.line(4, &line);
@@ -83,36 +109,51 @@ impl Page {
 
     fn failure(&mut self, failure: &Failure, case: &CaseReport) {
         let place = &failure.place;
-        let place = format!("{}:{}:{}:", visible(&place.file), place.line, place.column);
+        let place = format!("{}:{}:{}", visible(&place.file), place.line, place.column);
         let call = failure.call.and_then(|number| Some((number, case.calls.get(number.checked_sub(1)?)?)));
         let what = match call {
-            Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, visible(&call.tool)),
+            Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, who(call)),
             None => failure.note.as_deref().map_or_else(String::new, visible),
         };
-        self.line(4, &format!("{place} {what}"));
+        self.line(4, &format!("{}: {what}", self.paint(CYAN, &place)));
         if call.is_none() {
             return;
         }
         if failure.differences.is_empty() {
-            self.compared(6, &expected(failure), &came(failure));
-        }
-        for difference in &failure.differences {
-            self.line(6, &visible(&difference.path));
-            let value = |value: &Option<Value>| {
-                value.as_ref().map_or("nothing".to_owned(), |value| shown(&value.to_string()))
-            };
-            self.compared(8, &value(&difference.expected), &value(&difference.actual));
+            let (expected, came) = diff::beside(&expected(failure), &came(failure));
+            let (expected, came) = (self.paint(GREEN, &visible(&expected)), self.paint(RED, &visible(&came)));
+            self.line(6, &format!("expected: {expected}"));
+            self.line(6, &format!("came:     {came}"));
+        } else {
+            let legend = format!("{}  {}", self.paint(GREEN, "- expected"), self.paint(RED, "+ came"));
+            self.line(6, &legend);
+            diff::diff(&failure.expected, &failure.actual).iter().for_each(|line| self.compared(line));
         }
         if let Some(note) = &failure.note {
             self.line(6, &shown(note));
         }
     }
 
-    fn compared(&mut self, indent: usize, expected: &str, came: &str) {
-        let (expected, came) = (self.paint(GREEN, expected), self.paint(RED, came));
-        self.line(indent, &format!("expected: {expected}"));
-        self.line(indent, &format!("came:     {came}"));
+    fn compared(&mut self, line: &Line) {
+        let indent = line.indent;
+        let text = format!("{:indent$}{}", "", visible(&line.text));
+        let text = match line.side {
+            Side::Both => format!("  {text}"),
+            Side::Expected => self.paint(GREEN, &format!("- {text}")),
+            Side::Came => self.paint(RED, &format!("+ {text}")),
+            Side::Told => self.paint(DIM, &format!("  {text}")),
+        };
+        self.line(6, &text);
     }
+}
+
+/// What was expected and what came, in a line each.
+pub(super) fn sides(failure: &Failure) -> (String, String) {
+    let (expected, came) = match failure.differences.first() {
+        Some(_) => (diff::short(&failure.expected), diff::short(&failure.actual)),
+        None => diff::beside(&expected(failure), &came(failure)),
+    };
+    (visible(&expected), visible(&came))
 }
 
 fn expected(failure: &Failure) -> String {
@@ -120,9 +161,9 @@ fn expected(failure: &Failure) -> String {
     match (failure.field.as_str(), &failure.expected) {
         ("policies", _) => named("takes part"),
         ("not_policies", _) => named("takes no part"),
-        ("message" | "question" | "error", Value::Object(tests)) => {
+        ("message" | "question" | "error" | "ignored", Value::Object(tests)) => {
             let tests = tests.iter().map(|(test, text)| format!("a text that {test} {text}"));
-            shown(&tests.collect::<Vec<_>>().join(", "))
+            tests.collect::<Vec<_>>().join(", ")
         }
         _ => plain(&failure.expected),
     }
@@ -141,19 +182,34 @@ fn came(failure: &Failure) -> String {
     }
 }
 
+/// The call's tool, and what a person had said.
+fn who(call: &CallReport) -> String {
+    let said = call.reply.as_ref().map_or_else(String::new, |reply| {
+        let said = match reply.said.as_str() {
+            "approve" => "approved",
+            "deny" => "denied",
+            "edit" => "approved with changes",
+            "answer" => "answered",
+            "cancel" => "cancelled",
+            _ => "taken up",
+        };
+        let by = reply.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        let counts = if reply.ignored.is_some() { ", which does not count" } else { "" };
+        format!(" ({said}{by}{counts})")
+    });
+    visible(&format!("{}{said}", call.tool))
+}
+
 /// How a call ended and why, in one line.
 fn came_to(call: &CallReport) -> String {
     let by = call.policy.as_ref().map_or_else(String::new, |policy| format!(" by {policy}"));
-    let line = format!("{}: {}{by} ({}): {}", call.tool, call.outcome, call.code, call.message);
+    let line = format!("{}: {}{by} ({}): {}", who(call), call.outcome, call.code, call.message);
     cut(&line, MAX_TOLD)
 }
 
 /// A text as it is, anything else as JSON.
 fn plain(value: &Value) -> String {
-    match value.as_str() {
-        Some(text) => shown(text),
-        None => shown(&value.to_string()),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// In one line that no terminal acts on, cut where it is very long.
@@ -168,7 +224,7 @@ fn cut(text: &str, length: usize) -> String {
     }
 }
 
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if c.is_control() || is_hidden(c) {
             line.extend(c.escape_default());

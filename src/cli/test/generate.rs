@@ -1,0 +1,136 @@
+//! `callgate test --generate`: test cases out of recorded calls.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Component, Path, PathBuf};
+
+use super::Test;
+use crate::call::CallRecord;
+use crate::cli::check;
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::files::read_tools;
+use crate::cli::output::{Output, amount, complain_of_rules, note, shell_word};
+use crate::engine;
+use crate::source::is_policy_test;
+use crate::suite::{self, Generated, Origin, rules_paths};
+use crate::tools::ToolDescriptor;
+
+pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> Result<Exit, Stop> {
+    if let Some(path) = &arguments.output {
+        check_output(path)?;
+    }
+    let records = read_calls(calls, arguments.filter.as_deref())?;
+    let tools =
+        arguments.tools.as_deref().map(|path| Ok::<_, Stop>((path, read_tools(path)?))).transpose()?;
+    let chains = match engine::load(&rules_paths(&arguments.paths)) {
+        Ok(chains) => chains,
+        Err(error) => {
+            complain_of_rules(error.built());
+            return Ok(check::exit(&error.built().diagnostics));
+        }
+    };
+    let directory = arguments.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let named: Option<(String, Vec<ToolDescriptor>)> =
+        tools.map(|(path, tools)| (relative(directory, path), tools));
+    let name = calls.file_name().map_or_else(|| "stdin".to_owned(), |name| name.display().to_string());
+    let origin = Origin {
+        calls: if calls == Path::new("-") { "stdin" } else { &name },
+        tools: named.as_ref().map(|(path, tools)| (path.as_str(), tools.as_slice())),
+    };
+    let generated =
+        suite::generate(records, &chains, origin).map_err(|error| Stop::trouble(error.to_string()))?;
+    match &arguments.output {
+        Some(path) => write_new(path, &generated.text)?,
+        None => write!(output, "{}", generated.text)?,
+    }
+    output.flush()?;
+    tell(&generated, arguments);
+    Ok(Exit::Done)
+}
+
+fn check_output(path: &Path) -> Result<(), Stop> {
+    if !is_policy_test(path) {
+        return Err(Stop::trouble(format!(
+            "`{}` would not be found as a test; give it a name such as `recorded.test.yaml`",
+            path.display()
+        )));
+    }
+    if path.symlink_metadata().is_ok() {
+        return Err(exists(path));
+    }
+    Ok(())
+}
+
+fn exists(path: &Path) -> Stop {
+    Stop::trouble(format!(
+        "`{}` is there already and may have been reviewed; name another file",
+        path.display()
+    ))
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Stop> {
+    let unwritable = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(path),
+        _ => Stop::trouble(format!("`{}` can't be written: {error}", path.display())),
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?;
+    file.write_all(text.as_bytes()).map_err(unwritable)
+}
+
+/// The calls whose session's name has the text in it, letter case aside.
+fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Stop> {
+    let mut lines = crate::cli::run::Lines::open(path)?;
+    let filter = filter.map(str::to_lowercase);
+    let mut records = Vec::new();
+    while let Some(line) = lines.next(|| Ok(()))? {
+        let number = line.number;
+        let record = line.text.and_then(|text| CallRecord::parse(text).map_err(|error| error.to_string()));
+        match record {
+            Ok(record) => {
+                let name = record.session.as_deref().unwrap_or_default().to_lowercase();
+                if filter.as_ref().is_none_or(|text| name.contains(text)) {
+                    records.push(record);
+                }
+            }
+            Err(problem) => return Err(Stop::trouble(format!("{}:{number}: {problem}", lines.name()))),
+        }
+    }
+    match (&filter, records.is_empty()) {
+        (Some(text), true) => Err(Stop::trouble(format!("no session has `{text}` in its name"))),
+        (None, true) => Err(Stop::trouble(format!("there are no calls in `{}`", path.display()))),
+        _ => Ok(records),
+    }
+}
+
+/// The path of a file as it is written in a file of `directory`.
+fn relative(directory: &Path, path: &Path) -> String {
+    let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (from, to) = (full(directory), full(path));
+    let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
+        (from.components().collect(), to.components().collect());
+    let same = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let up = from.iter().skip(same).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to.iter().skip(same).copied()).collect();
+    way.display().to_string()
+}
+
+fn tell(generated: &Generated, arguments: &Test) {
+    let Generated { cases, calls, hidden_by, .. } = generated;
+    let written =
+        arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));
+    note(format!(
+        "{} out of {}{written}: review what they expect, which is what the rules do now",
+        amount(*cases, "case", "cases"),
+        amount(*calls, "call", "calls")
+    ));
+    if !hidden_by.is_empty() {
+        note(format!("what is hidden by {} was not written down", hidden_by.join(", ")));
+    }
+    if let Some(path) = &arguments.output {
+        let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_below = arguments.paths.iter().any(|above| full(path).starts_with(full(above)));
+        let paths = rules_paths(&arguments.paths).into_iter().chain((!is_below).then(|| path.clone()));
+        let words: Vec<String> = paths.map(|path| shell_word(&path.display().to_string())).collect();
+        note(format!("run them with `callgate test {}`", words.join(" ")));
+    }
+}

@@ -1,0 +1,65 @@
+//! Recorded calls put through the rules as a test would.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::call::{CallRecord, Outcome, Recorded, ToolCall};
+use crate::host::{ManualClock, ToolError};
+use crate::policy::Chains;
+use crate::suite::case::CallStep;
+use crate::suite::read::NOON;
+use crate::suite::run::engine;
+use crate::suite::stub::{Answer, StubbedTools};
+use crate::tools::ToolDescriptor;
+
+/// What a call came to.
+pub(super) struct Came {
+    pub(super) outcome: Outcome,
+    pub(super) runs: usize,
+}
+
+/// The calls of a session, round by round; a call that is alone is a round of one.
+pub(super) type Rounds = Vec<Vec<CallRecord>>;
+
+/// What the calls of a session come to, in order. They are named as in a test that does not name them.
+pub(super) fn play(chains: &Arc<Chains>, tools: &[ToolDescriptor], rounds: &Rounds) -> Vec<Came> {
+    let clock = ManualClock::new(NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH));
+    let engine = engine(Arc::clone(chains), tools, &clock).build();
+    let mut session = engine.session();
+    let mut came = Vec::new();
+    let mut number = 0;
+    for round in rounds {
+        let steps: Vec<CallStep> = round
+            .iter()
+            .map(|record| {
+                number += 1;
+                step(record, number)
+            })
+            .collect();
+        let tools = StubbedTools::new(&steps, &[], &clock);
+        let outcomes = match steps.as_slice() {
+            [step] => vec![clock.drive(session.execute(step.call.clone(), &tools))],
+            _ => {
+                let calls = steps.iter().map(|step| step.call.clone()).collect();
+                clock.drive(session.execute_round(calls, &tools))
+            }
+        };
+        came.extend(steps.iter().zip(outcomes).map(|(step, outcome)| {
+            let runs = tools.runs(&step.call.id);
+            Came { outcome, runs }
+        }));
+    }
+    came
+}
+
+fn step(record: &CallRecord, number: usize) -> CallStep {
+    let call = ToolCall { id: format!("call_{number}"), options: Value::Null, ..record.call.clone() };
+    let result = record.recorded.as_ref().map(|recorded| match recorded {
+        Recorded::Output(output) => Ok(output.clone()),
+        Recorded::Error { message, kind } => Err(ToolError { kind: kind.clone(), ..ToolError::new(message) }),
+    });
+    let answers = result.map(|result| vec![Answer { result: Some(result), takes: None }]);
+    CallStep { call, answers, expect: None }
+}

@@ -1,0 +1,240 @@
+//! What the policies hide in calls is not written down: not where they hide it, and not where else it stands.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::GenerateError;
+use crate::call::{CallRecord, Recorded};
+use crate::middleware::{Kind, Redact};
+use crate::policy::{Chains, Mode, Policy};
+
+/// What stands for a value that can't be redacted.
+const WITHHELD: &str = "[withheld]";
+/// A shorter text may stand elsewhere by chance.
+const MIN_LENGTH: usize = 4;
+/// As many are looked for at once.
+const AT_ONCE: usize = 200;
+
+/// What is hidden in calls, by which policies.
+#[derive(Default)]
+pub(super) struct Secrets {
+    /// The text → what stands in its place.
+    found: BTreeMap<String, String>,
+    policies: Vec<String>,
+}
+
+/// The records as they may be written down, and the ids of the policies by which something is hidden in them.
+///
+/// A `redact` policy counts for all calls of its tools, whatever its conditions, for arguments and results alike; the name of a
+/// session is anyone's.
+pub(super) fn hide(
+    records: Vec<CallRecord>,
+    chains: &Chains,
+) -> Result<(Vec<CallRecord>, Vec<String>), GenerateError> {
+    let redactions: Vec<(&Policy, &Redact)> = chains
+        .policies()
+        .iter()
+        .filter(|policy| policy.mode == Mode::Enforce)
+        .filter_map(|policy| match &policy.kind {
+            Kind::Redact(redact) => Some((policy, redact)),
+            _ => None,
+        })
+        .collect();
+    if redactions.is_empty() {
+        return Ok((records, Vec::new()));
+    }
+    let mut secrets = Secrets::default();
+    let mut records: Vec<CallRecord> = records
+        .into_iter()
+        .map(|mut record| {
+            let (server, tool) = (record.call.server.clone().unwrap_or_default(), record.call.tool.clone());
+            for (policy, redact) in
+                redactions.iter().filter(|(policy, _)| policy.matcher.concerns(&server, &tool))
+            {
+                secrets.take(policy, redact, &mut record.call.input);
+                secrets.take_recorded(policy, redact, record.recorded.as_mut());
+            }
+            for (policy, redact) in &redactions {
+                secrets.take_name(policy, redact, record.session.as_mut());
+            }
+            record
+        })
+        .collect();
+    let everywhere = secrets.patterns()?;
+    for record in &mut records {
+        let mut replace = |text: &mut String| secrets.replace(&everywhere, text);
+        in_texts(&mut record.call.input, &mut replace);
+        in_texts(&mut record.call.context, &mut replace);
+        record.session.iter_mut().for_each(&mut replace);
+        match &mut record.recorded {
+            Some(Recorded::Output(output)) => in_texts(output, &mut replace),
+            Some(Recorded::Error { message, .. }) => replace(message),
+            None => {}
+        }
+    }
+    secrets.policies.sort_unstable();
+    secrets.policies.dedup();
+    Ok((records, secrets.policies))
+}
+
+impl Secrets {
+    fn take(&mut self, policy: &Policy, redact: &Redact, value: &mut Value) {
+        let before = value.clone();
+        if redact.redactor.redact_value(value).is_err() {
+            *value = WITHHELD.into();
+        }
+        self.note(policy, redact, &before, value);
+    }
+
+    fn take_recorded(&mut self, policy: &Policy, redact: &Redact, recorded: Option<&mut Recorded>) {
+        match recorded {
+            Some(Recorded::Output(output)) => self.take(policy, redact, output),
+            Some(Recorded::Error { message, .. }) => self.take_name(policy, redact, Some(message)),
+            None => {}
+        }
+    }
+
+    fn take_name(&mut self, policy: &Policy, redact: &Redact, name: Option<&mut String>) {
+        let Some(name) = name else { return };
+        let before = name.clone();
+        *name = redact.redactor.redact_text(&before).into_owned();
+        self.note(policy, redact, &before.into(), &name.as_str().into());
+    }
+
+    /// Notes what differs between the two.
+    fn note(&mut self, policy: &Policy, redact: &Redact, before: &Value, after: &Value) {
+        match (before, after) {
+            (Value::Object(before), Value::Object(after)) => {
+                for ((_, before), (_, after)) in before.iter().zip(after) {
+                    self.note(policy, redact, before, after);
+                }
+            }
+            (Value::Array(before), Value::Array(after)) => {
+                before.iter().zip(after).for_each(|(before, after)| self.note(policy, redact, before, after));
+            }
+            (before, after) if before == after => {}
+            (before, after) => {
+                self.policies.push(policy.id.clone());
+                let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let (before, after) = (words(before), words(after));
+                self.find(middle(&before, &after));
+                // Several in one text may stand alone elsewhere.
+                for word in before.split(|c: char| c.is_whitespace() || ",;\"'()<>".contains(c)) {
+                    let shown = redact.redactor.redact_text(word);
+                    if shown != word {
+                        self.find((word.to_owned(), shown.into_owned()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn find(&mut self, (secret, shown): (String, String)) {
+        if secret.chars().count() >= MIN_LENGTH {
+            self.found.insert(secret, shown);
+        }
+    }
+
+    /// What finds all that was noted, the longest first.
+    fn patterns(&self) -> Result<Vec<Regex>, GenerateError> {
+        let mut texts: Vec<&String> = self.found.keys().collect();
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        let pattern = |texts: &[&String]| {
+            let texts: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
+            Regex::new(&texts.join("|")).map_err(|error| GenerateError::Secrets(error.to_string()))
+        };
+        texts.chunks(AT_ONCE).map(pattern).collect()
+    }
+
+    fn replace(&self, patterns: &[Regex], text: &mut String) {
+        for pattern in patterns {
+            if pattern.is_match(text) {
+                let shown = |found: &regex::Captures<'_>| {
+                    found.get(0).and_then(|found| self.found.get(found.as_str())).cloned().unwrap_or_default()
+                };
+                *text = pattern.replace_all(text, shown).into_owned();
+            }
+        }
+    }
+}
+
+/// The parts of two texts between where they begin and end alike.
+fn middle(before: &str, after: &str) -> (String, String) {
+    let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
+    let start = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
+    let rest = before.len().min(after.len()) - start;
+    let end = before.iter().rev().zip(after.iter().rev()).take(rest).take_while(|(one, other)| one == other);
+    let end = end.count();
+    let part = |chars: &[char]| chars.iter().skip(start).take(chars.len() - start - end).collect::<String>();
+    (part(&before), part(&after))
+}
+
+fn in_texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| in_texts(item, change)),
+        Value::Object(members) => members.values_mut().for_each(|member| in_texts(member, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine;
+
+    const RULES: &str = "policies:
+      - { id: hide, match: get_customer, redact: { in: [output], detect: [payment_card], with: mask } }
+      - { id: last-four, match: { tool: charge, where: { path: $.input.show, eq: false } }, redact: { detect: [payment_card], with: { keep_last: 4 } } }
+      - { id: tried, match: '*', mode: shadow, redact: { detect: [email], with: mask } }
+";
+
+    fn hidden(lines: &[&str]) -> (Vec<CallRecord>, Vec<String>) {
+        let records = lines.iter().map(|line| CallRecord::parse(line).unwrap()).collect();
+        hide(records, &engine::load_text(RULES).unwrap()).unwrap()
+    }
+
+    /// What is hidden in one place is hidden wherever it stands; a shadow hides nothing.
+    #[test]
+    fn a_secret_stands_nowhere() {
+        let (records, by) = hidden(&[
+            r#"{"tool":"note","input":{"text":["paid with 4111111111111111, a@b.example"]},"context":{"card":"4111111111111111"}}"#,
+            r#"{"tool":"get_customer","session":"of 4111111111111111","recorded":{"output":{"a":[{"b":"cards 4111111111111111, 371449635398431"}]}}}"#,
+            r#"{"tool":"get_customer","input":{"of":"5500005555555559"},"recorded":{"error":"no 4111111111111111"}}"#,
+            r#"{"tool":"charge","input":{"card":"4012888888881881"},"recorded":{"output":"5500005555555559, or not"}}"#,
+            r#"{"tool":"note","input":{"text":"371449635398431"}}"#,
+        ]);
+        let text = format!("{records:?}");
+        for secret in ["4111111111111111", "5500005555555559", "4012888888881881", "371449635398431"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        assert_eq!(by, ["hide", "last-four"]);
+        assert_eq!(records[0].call.input["text"][0], "paid with [payment_card], a@b.example");
+        assert_eq!(records[0].call.context["card"], "[payment_card]");
+        assert_eq!(records[1].session.as_deref(), Some("of [payment_card]"));
+        assert_eq!(records[3].call.input["card"], "************1881");
+        assert_eq!(records[3].recorded, Some(Recorded::Output("************5559, or not".into())));
+    }
+
+    #[test]
+    fn calls_stay_as_they_are_where_nothing_is_hidden() {
+        let line = r#"{"tool":"note","input":{"text":"4111111111111111"}}"#;
+        let (records, by) = hidden(&[line]);
+        assert_eq!((records, by), (vec![CallRecord::parse(line).unwrap()], Vec::<String>::new()));
+    }
+
+    #[test]
+    fn two_texts_are_compared_between_where_they_are_alike() {
+        for (before, after, expected) in [
+            ("a 123 b", "a [x] b", ("123", "[x]")),
+            ("123", "[x]", ("123", "[x]")),
+            ("aa", "aaa", ("", "a")),
+            ("", "[x]", ("", "[x]")),
+        ] {
+            let (secret, shown) = middle(before, after);
+            assert_eq!((secret.as_str(), shown.as_str()), expected, "{before} {after}");
+        }
+    }
+}

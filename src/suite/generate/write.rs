@@ -1,0 +1,258 @@
+//! The text of a generated test file.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::Origin;
+use super::play::{Came, Rounds};
+use super::yaml;
+use crate::call::{CallRecord, Outcome, OutcomeKind, Recorded, reason_code};
+use crate::json;
+use crate::text::{cut, inert};
+
+/// Characters of a line.
+const WIDTH: usize = 120;
+
+/// Characters of a step that stands in one line.
+const SHORT: usize = 80;
+
+/// One session with what its calls come to.
+pub(super) struct Written {
+    pub(super) name: Option<String>,
+    pub(super) rounds: Rounds,
+    /// One for each call, in order.
+    pub(super) came: Vec<Came>,
+    /// The same with what is hidden by now; none where nothing is.
+    pub(super) before: Vec<Came>,
+}
+
+/// The file.
+pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[String]) -> String {
+    let mut page = vec![
+        format!("# Generated from the calls of {}: review it before you rely on it.", one_line(origin.calls)),
+        "# It says what the rules make of these calls now, which need not be what they should make of them. Give each case"
+            .to_owned(),
+        "# a name that says what is expected, correct what is wrong, and remove what says nothing new.".to_owned(),
+    ];
+    if !hidden_by.is_empty() {
+        let by: Vec<String> = hidden_by.iter().map(|id| one_line(id)).collect();
+        page.push(format!("# What is hidden by {} is not in here: it stands as it is shown.", by.join(", ")));
+    }
+    page.push("callgate: 1".to_owned());
+    if let Some((file, _)) = origin.tools {
+        page.extend(yaml::entry("tools", &file.into(), usize::MAX));
+    }
+    let records = || sessions.iter().flat_map(|session| session.rounds.iter().flatten());
+    let shared = common(records());
+    if !shared.is_empty() {
+        page.extend(yaml::entry("context", &shared.clone().into(), WIDTH));
+    }
+    page.extend([String::new(), "cases:".to_owned()]);
+    let mut names = BTreeSet::new();
+    for (place, session) in sessions.iter().enumerate() {
+        if place > 0 {
+            page.push(String::new());
+        }
+        let name = name(session, sessions.len(), &mut names);
+        let lines = case(session, &name, &shared);
+        page.extend(yaml::bulleted(lines).into_iter().map(|line| format!("  {line}").trim_end().to_owned()));
+    }
+    page.push(String::new());
+    page.join("\n")
+}
+
+/// The members of the context that all of these calls have.
+fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map<String, Value> {
+    let mut records = records.map(|record| record.call.context.as_object());
+    let mut shared = records.next().flatten().cloned().unwrap_or_default();
+    for context in records {
+        shared.retain(|key, value| {
+            context.and_then(|context| context.get(key)).is_some_and(|other| json::equal(value, other))
+        });
+    }
+    shared
+}
+
+/// A name that no case before has.
+fn name(session: &Written, sessions: usize, taken: &mut BTreeSet<String>) -> String {
+    let name = match &session.name {
+        Some(name) if name.trim().is_empty() => "session without a name".to_owned(),
+        Some(name) => format!("session {name}"),
+        None if sessions > 1 => "calls without a session".to_owned(),
+        None => "recorded calls".to_owned(),
+    };
+    let mut free = name.clone();
+    let mut number = 1;
+    while !taken.insert(free.clone()) {
+        number += 1;
+        free = format!("{name} ({number})");
+    }
+    free
+}
+
+fn case(session: &Written, name: &str, above: &Map<String, Value>) -> Vec<String> {
+    let mut lines = yaml::entry("name", &name.into(), usize::MAX);
+    let shared = common(session.rounds.iter().flatten());
+    let own = without(&shared, above);
+    if !own.is_empty() {
+        lines.extend(yaml::entry("context", &own.into(), WIDTH - 4));
+    }
+    let calls: Vec<Call<'_>> = (1..)
+        .zip(&session.came)
+        .map(|(number, came)| Call { came, before: session.before.get(number - 1), shared: &shared })
+        .collect();
+    let records: Vec<&CallRecord> = session.rounds.iter().flatten().collect();
+    if let ([record], [call]) = (records.as_slice(), calls.as_slice()) {
+        lines.extend(call.comments());
+        lines.extend(yaml::entry("call", &call.members(record).into(), WIDTH - 4));
+        lines.extend(yaml::entry("expect", &call.expectation(record), WIDTH - 4));
+        return lines;
+    }
+    let mut calls = calls.iter();
+    lines.push("steps:".to_owned());
+    for round in &session.rounds {
+        let (indent, width) = if round.len() > 1 { ("      ", WIDTH - 12) } else { ("  ", WIDTH - 8) };
+        if round.len() > 1 {
+            lines.push("  - round:".to_owned());
+        }
+        for (record, call) in round.iter().zip(calls.by_ref()) {
+            lines.extend(call.comments().into_iter().map(|line| format!("{indent}{line}")));
+            let step = yaml::bulleted(step(call.step(record), width));
+            lines.extend(step.into_iter().map(|line| format!("{indent}{line}")));
+        }
+    }
+    lines
+}
+
+/// A step in one line, where that is short.
+fn step(members: Map<String, Value>, width: usize) -> Vec<String> {
+    let members = Value::Object(members);
+    let flow = yaml::flow(&members);
+    match members.as_object() {
+        Some(members) if flow.chars().count() > SHORT => {
+            members.iter().flat_map(|(key, value)| yaml::entry(key, value, width)).collect()
+        }
+        _ => vec![flow],
+    }
+}
+
+/// What is known of one call.
+struct Call<'a> {
+    came: &'a Came,
+    before: Option<&'a Came>,
+    /// The context of all calls of the case.
+    shared: &'a Map<String, Value>,
+}
+
+impl Call<'_> {
+    fn comments(&self) -> Vec<String> {
+        let mut comments = Vec::new();
+        let reason =
+            |outcome: &Outcome| (outcome.outcome, outcome.reason.policy.clone(), outcome.reason.code.clone());
+        if let Some(before) =
+            self.before.filter(|before| reason(&before.outcome) != reason(&self.came.outcome))
+        {
+            let Outcome { outcome, reason, .. } = &before.outcome;
+            let by =
+                reason.policy.as_ref().map_or_else(String::new, |policy| format!(" by {}", one_line(policy)));
+            comments.push(format!(
+                "# As recorded, with what is hidden here: {outcome}{by} ({}).",
+                one_line(&reason.code)
+            ));
+        }
+        comments
+    }
+
+    /// The call with what its tool answers, where it was asked.
+    fn members(&self, record: &CallRecord) -> Map<String, Value> {
+        let call = &record.call;
+        let mut members = Map::new();
+        members.insert("tool".to_owned(), call.tool.as_str().into());
+        if let Some(server) = &call.server {
+            members.insert("server".to_owned(), server.as_str().into());
+        }
+        if !call.input.as_object().is_some_and(Map::is_empty) {
+            members.insert("input".to_owned(), call.input.clone());
+        }
+        let own = call.context.as_object().map(|context| without(context, self.shared)).unwrap_or_default();
+        if !own.is_empty() {
+            members.insert("context".to_owned(), own.into());
+        }
+        match record.recorded.as_ref().filter(|_| self.came.runs > 0) {
+            Some(Recorded::Output(output)) => {
+                members.insert("returns".to_owned(), output.clone());
+            }
+            Some(Recorded::Error { message, kind: None }) => {
+                members.insert("fails".to_owned(), message.as_str().into());
+            }
+            Some(Recorded::Error { message, kind: Some(kind) }) => {
+                let failure = [("message", message), ("kind", kind)];
+                let failure = failure.map(|(key, text)| (key.to_owned(), text.as_str().into()));
+                members.insert("fails".to_owned(), Value::Object(failure.into_iter().collect()));
+            }
+            None => {}
+        }
+        members
+    }
+
+    fn step(&self, record: &CallRecord) -> Map<String, Value> {
+        let mut members = self.members(record);
+        members.insert("expect".to_owned(), self.expectation(record));
+        members
+    }
+
+    /// A word, or a mapping where there is more to say.
+    fn expectation(&self, record: &CallRecord) -> Value {
+        let outcome = &self.came.outcome;
+        let mut members = Map::new();
+        members.insert("outcome".to_owned(), outcome.outcome.name().into());
+        if let Some(policy) = &outcome.reason.policy {
+            members.insert("policy".to_owned(), policy.as_str().into());
+        }
+        if !is_usual(outcome) {
+            members.insert("code".to_owned(), outcome.reason.code.as_str().into());
+        }
+        if !json::equal(&outcome.input, &record.call.input) {
+            members.insert("input".to_owned(), outcome.input.clone());
+        }
+        let recorded = match &record.recorded {
+            Some(Recorded::Output(output)) => output,
+            _ => &Value::Null,
+        };
+        if let Some(output) = outcome.output.as_ref().filter(|output| !json::equal(output, recorded)) {
+            members.insert("output".to_owned(), output.clone());
+        }
+        match members.len() {
+            1 => outcome.outcome.name().into(),
+            _ => members.into(),
+        }
+    }
+}
+
+/// Whether the code says no more than the outcome and its policy.
+fn is_usual(outcome: &Outcome) -> bool {
+    let usual: &[&str] = match outcome.outcome {
+        OutcomeKind::Executed => &[reason_code::ALLOWED, reason_code::UNMATCHED],
+        OutcomeKind::Denied => &[reason_code::DENIED],
+        OutcomeKind::Halted => &[reason_code::HALTED],
+        OutcomeKind::Suspended => &[reason_code::APPROVAL_REQUIRED],
+        OutcomeKind::Answered => &[reason_code::ANSWERED],
+        OutcomeKind::Cached => &[reason_code::CACHED],
+        OutcomeKind::Recovered => &[reason_code::RECOVERED],
+        OutcomeKind::Failed => &[reason_code::TOOL_ERROR],
+        _ => &[],
+    };
+    usual.contains(&outcome.reason.code.as_str())
+}
+
+fn without(context: &Map<String, Value>, above: &Map<String, Value>) -> Map<String, Value> {
+    let new =
+        context.iter().filter(|(key, value)| !above.get(*key).is_some_and(|other| json::equal(other, value)));
+    new.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// A text from outside, for a comment.
+fn one_line(text: &str) -> String {
+    cut(&inert(text))
+}

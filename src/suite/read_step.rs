@@ -1,0 +1,228 @@
+//! One step of a case: a call, a round, a wait, or what a person says.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::case::{CallStep, Reply, Said, Step};
+use super::expect::Expectation;
+use super::read::FileReader;
+use super::read_call::{self, Laid};
+use super::shapes::STEP;
+use crate::authoring::{head, meant};
+use crate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
+use crate::message::Approver;
+use crate::source::{Entry, Node};
+use crate::text::{cut, inert};
+
+const OF_CALLS: &[&str] =
+    &["input", "context", "server", "id", "returns", "fails", "answers", "takes", "expect"];
+const OF_PEOPLE: &[&str] = &["by", "roles", "reason", "expect"];
+
+/// What a step is made by, of which each has exactly one, and what may stand beside it.
+const FORMS: [(&str, &[&str]); 9] = [
+    ("tool", OF_CALLS),
+    ("wait", &[]),
+    ("round", &[]),
+    ("approve", OF_PEOPLE),
+    ("deny", OF_PEOPLE),
+    ("edit", &["input", "by", "roles", "reason", "expect"]),
+    ("answer", &["output", "by", "roles", "reason", "expect"]),
+    ("cancel", OF_PEOPLE),
+    ("resume", &["expect"]),
+];
+
+fn beside(form: &str) -> Option<&'static [&'static str]> {
+    FORMS.iter().find(|(name, _)| *name == form).map(|(_, beside)| *beside)
+}
+
+/// Whether the step makes calls or takes a session up again, as a wait does not.
+pub(super) fn is_wait(node: &Node) -> bool {
+    node.get("wait").is_some() && !FORMS.iter().any(|(form, _)| *form != "wait" && node.get(form).is_some())
+}
+
+/// A call of the case, for those who answer questions about it.
+struct Known {
+    id: String,
+    tool: String,
+    place: Span,
+}
+
+/// The reading of the steps of a case.
+pub(super) struct Steps<'n> {
+    context: &'n Map<String, Value>,
+    /// How many calls there were.
+    pub(super) calls: usize,
+    known: Vec<Known>,
+    /// Whether people answer, for whom calls are told apart by their ids.
+    replies: bool,
+}
+
+impl<'n> Steps<'n> {
+    pub(super) fn new(context: &'n Map<String, Value>) -> Self {
+        Self { context, calls: 0, known: Vec::new(), replies: false }
+    }
+
+    pub(super) fn read(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<Step> {
+        let entries = node.entries()?;
+        let form = entries.iter().find_map(|entry| Some((entry, beside(&entry.key)?)));
+        let Some((form, beside)) = form else {
+            if !FORMS.iter().any(|(form, _)| STEP.may_be_misspelled(node, form)) {
+                reader
+                    .report(Diagnostic::new(&MISSING_KEY, head(node), "this step says not what happens").help(
+                    "say `tool:`, `wait:` or `round:`, or what a person does, as in `- { approve: refund }`",
+                ));
+            }
+            return None;
+        };
+        let stray = entries.iter().find(|entry| {
+            let is_known = STEP.fields.iter().any(|field| field.name == entry.key);
+            is_known && entry.key != form.key && !beside.contains(&entry.key.as_str())
+        });
+        if let Some(stray) = stray {
+            let message = format!("`{}` means nothing beside `{}`", stray.key, form.key);
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
+                    .label(form.key_span, "this is what the step does")
+                    .help(instead(&form.key, &stray.key)),
+            );
+            return None;
+        }
+        match form.key.as_str() {
+            "wait" => reader.duration(&form.value).map(Step::Wait),
+            "tool" => self.call(node, reader).map(|call| Step::Calls(vec![call])),
+            "round" => {
+                let round = form.value.items()?;
+                let read: Vec<CallStep> = round.iter().filter_map(|item| self.call(item, reader)).collect();
+                check_ids(round, &read, reader);
+                Some(Step::Calls(read))
+            }
+            _ => self.reply(node, form, reader).map(|reply| Step::Reply(Box::new(reply))),
+        }
+    }
+
+    fn call(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<CallStep> {
+        self.calls += 1;
+        let laid = Laid { base: None, own: node };
+        let read = read_call::read(&laid, node.get("expect"), self.context, self.calls, reader)?;
+        let place = id_place(node);
+        self.known.push(Known { id: read.call.id.clone(), tool: read.call.tool.clone(), place });
+        Some(read)
+    }
+
+    fn reply(&mut self, node: &Node, form: &Entry, reader: &mut FileReader<'_>) -> Option<Reply> {
+        self.replies = true;
+        let to = form.value.as_str()?.to_owned();
+        self.check_target(&form.value, &to, reader);
+        let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
+        let by = text("by").map(|by| {
+            let roles = node.get("roles").and_then(Node::items).unwrap_or_default();
+            roles.iter().filter_map(Node::as_str).fold(Approver::new(by), Approver::with_role)
+        });
+        if let (None, Some(roles)) = (node.get("by"), entry(node, "roles")) {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, roles.key_span, "`roles` of nobody")
+                    .help("say with `by:` who has them"),
+            );
+        }
+        let mut given = |key: &str, example: &str| {
+            let given = node.get(key).map(Node::to_json);
+            if given.is_none() && !STEP.may_be_misspelled(node, key) {
+                let message = format!("`{key}` is missing beside `{}`", form.key);
+                let help = format!("add what the person gives, as in `{example}`");
+                reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
+            }
+            given
+        };
+        let said = match form.key.as_str() {
+            "approve" => Said::Approve,
+            "deny" => Said::Deny,
+            "edit" => Said::Edit(given("input", "input: { amount: 100 }")?),
+            "answer" => Said::Answer(given("output", "output: { refunded: 100 }")?),
+            "cancel" => Said::Cancel,
+            _ => Said::Nothing,
+        };
+        let expect = node.get("expect").map(|node| Expectation::read(node, reader));
+        Some(Reply { place: reader.locate(head(node)), to, said, by, reason: text("reason"), expect })
+    }
+
+    /// Reports an answer to what was never called.
+    fn check_target(&self, node: &Node, to: &str, reader: &mut FileReader<'_>) {
+        // Where a call could not be read, that is the problem.
+        if self.known.len() < self.calls || self.known.iter().any(|call| call.id == to || call.tool == to) {
+            return;
+        }
+        let names = self.known.iter().flat_map(|call| [call.tool.as_str(), call.id.as_str()]);
+        let help = match meant(to, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write the tool, or the id, of a call of an earlier step".to_owned(),
+        };
+        let message = format!("no call of `{}` comes before this", cut(&inert(to)));
+        reader.report(Diagnostic::new(&NOTHING_CALLED, node.span, message).help(help));
+    }
+
+    /// Reports a call whose id an earlier one has, where people answer.
+    pub(super) fn check_ids(&self, reader: &mut FileReader<'_>) {
+        for (index, call) in self.known.iter().enumerate() {
+            self.check_id(&call.id, call.place, index, reader);
+        }
+    }
+
+    /// The same of the call after the steps.
+    pub(super) fn check_tried(&self, call: &CallStep, node: &Node, reader: &mut FileReader<'_>) {
+        self.check_id(&call.call.id, id_place(node), self.known.len(), reader);
+    }
+
+    fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut FileReader<'_>) {
+        let earlier = self.known.iter().take(before).find(|call| call.id == id);
+        let Some(earlier) = earlier.filter(|_| self.replies) else { return };
+        let message = format!("the id `{}` is taken in this case", cut(&inert(id)));
+        reader.report(
+            Diagnostic::new(&DUPLICATE_ID, place, message)
+                .label(earlier.place, "by this call")
+                .help("give one of the two another id: answers of people find their call by it"),
+        );
+    }
+}
+
+fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
+    node.entries()?.iter().find(|entry| entry.key == key)
+}
+
+fn instead(form: &str, stray: &str) -> &'static str {
+    match (form, stray) {
+        ("approve", "input") => "say `edit:` instead of `approve:`, for a yes with other arguments",
+        ("approve", "output") => "say `answer:` instead of `approve:`, for a result in the tool's place",
+        ("answer", "returns") => "say `output:`, what the person gives in the tool's place",
+        ("approve" | "edit", "returns" | "fails" | "answers" | "takes") => {
+            "say at the call what its tool answers"
+        }
+        (_, stray) if beside(stray).is_some() => "make it a step of its own",
+        ("wait" | "round", _) => "make it a step of its own",
+        _ => "leave it out",
+    }
+}
+
+/// Where a call's id stands, or the call.
+fn id_place(node: &Node) -> Span {
+    node.get("id").map_or_else(|| head(node), |id| id.span)
+}
+
+/// The tools of a round are told apart by the ids of their calls, given or numbered.
+fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
+    // Where a call could not be read, that is the problem.
+    if items.len() != calls.len() {
+        return;
+    }
+    let mut first: HashMap<&str, &Node> = HashMap::new();
+    for (item, call) in items.iter().zip(calls) {
+        let id = call.call.id.as_str();
+        let Some(earlier) = first.insert(id, item) else { continue };
+        let message = format!("the id `{}` is taken in this round", cut(&inert(id)));
+        reader.report(
+            Diagnostic::new(&DUPLICATE_ID, id_place(item), message)
+                .label(id_place(earlier), "by this call")
+                .help("give one of the two another id"),
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Coverage as a person reads it: how much of each rules file, and below it what is missing, each with its place.
+
+use super::text::visible;
+use crate::diagnostic::{Location, render};
+use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
+
+/// Characters of a place's words that are shown.
+const MAX_SHOWN: usize = 60;
+
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const BOLD: &str = "\u{1b}[1m";
+const CYAN: &str = "\u{1b}[36m";
+const DIM: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// One line for each rules file, and below it the branches that no case came to. `colour`: with ANSI escapes, which never come from a
+/// rules file.
+pub fn coverage(report: &CoverageReport, colour: bool) -> String {
+    let page = Page { colour };
+    report.files.iter().map(|file| page.file(file)).collect()
+}
+
+/// How much there is: `covered: 92.3 % (24 of 26 branches, 5 of 6 policies in full)`.
+pub fn coverage_summary(report: &CoverageReport) -> String {
+    let policies = || report.files.iter().flat_map(|file| &file.policies);
+    let in_full = policies().filter(|policy| policy.covered == policy.total).count();
+    format!(
+        "covered: {} ({} of {} branches, {in_full} of {} policies in full)",
+        percent(report.percent),
+        report.covered,
+        report.total,
+        policies().count()
+    )
+}
+
+/// `92.3 %`
+pub fn percent(percent: f64) -> String {
+    format!("{percent} %")
+}
+
+/// One workflow command for each place that lacks a branch, as GitHub shows them beside the lines of a pull request.
+pub fn coverage_annotations(report: &CoverageReport) -> String {
+    let command = |place: &CoveredPlace| {
+        let missing = place.missing()?;
+        Some(render::annotation(
+            "warning",
+            Some(&place.place),
+            "not covered by tests",
+            &format!("{}: {missing}", shown(&place.text)),
+        ))
+    };
+    report.places().filter_map(command).collect()
+}
+
+struct Page {
+    colour: bool,
+}
+
+impl Page {
+    fn paint(&self, style: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
+    }
+
+    fn file(&self, file: &CoveredFile) -> String {
+        let is_whole = file.covered == file.total;
+        let mark = if is_whole { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
+        let count = self.paint(DIM, &format!("{} of {} branches covered", file.covered, file.total));
+        let mut text = format!("{mark} {}  {}  {count}\n", visible(&file.file), percent(file.percent));
+        let defaults = self.missing("defaults", &file.defaults);
+        let policies = file.policies.iter().map(|policy| self.missing(&policy.id, &policy.places));
+        text.extend(std::iter::once(defaults).chain(policies));
+        for policy in &file.not_counted {
+            let line = format!("not counted: {} ({})", visible(&policy.id), policy.why.words());
+            text.push_str(&format!("    {}\n", self.paint(DIM, &line)));
+        }
+        text
+    }
+
+    /// The places that lack a branch, below what they belong to; nothing if none does.
+    fn missing(&self, owner: &str, places: &[CoveredPlace]) -> String {
+        let rows = places.iter().filter_map(|place| {
+            let Location { file, line, column, .. } = &place.place;
+            let open = match place.undecided {
+                0 => String::new(),
+                times => format!(" (undecided {times}×)"),
+            };
+            let missing = place.missing()?;
+            Some([format!("{}:{line}:{column}", visible(file)), shown(&place.text), missing, open])
+        });
+        let rows: Vec<[String; 4]> = rows.collect();
+        let longest = |texts: &mut dyn Iterator<Item = &String>| {
+            texts.map(|text| text.chars().count()).max().unwrap_or(0)
+        };
+        let at_width = longest(&mut rows.iter().map(|[at, ..]| at));
+        let words_width = longest(&mut rows.iter().map(|[_, words, ..]| words));
+        let lines = rows.iter().map(|[at, words, missing, open]| {
+            let at = self.paint(CYAN, &format!("{at:at_width$}"));
+            let (missing, open) = (self.paint(RED, missing), self.paint(DIM, open));
+            format!("      {at}  {words:words_width$}  {missing}{open}\n")
+        });
+        let lines: String = lines.collect();
+        if lines.is_empty() { lines } else { format!("    {}\n{lines}", self.paint(BOLD, &visible(owner))) }
+    }
+}
+
+fn shown(text: &str) -> String {
+    let text = visible(text);
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

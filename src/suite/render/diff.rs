@@ -1,0 +1,279 @@
+//! Two JSON values beside each other: what is equal in short, what differs with a sign.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use crate::json;
+
+/// Characters of one value in a line.
+const MAX_VALUE: usize = 100;
+/// Characters that stay before the place at which two long texts differ.
+const BEFORE: usize = 20;
+/// Lines of one difference.
+const MAX_LINES: usize = 60;
+/// Longer lists are compared place by place.
+const MAX_ALIGNED: usize = 300;
+/// As many equal members in a row are shown; more are counted.
+const MAX_EQUAL: usize = 2;
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Both,
+    Expected,
+    Came,
+    /// Words about what is left out.
+    Told,
+}
+
+/// One line; its text is JSON in which everything a terminal acts on is for the reader to escape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) side: Side,
+    pub(super) indent: usize,
+    pub(super) text: String,
+}
+
+/// The lines of what differs, and of what is around it.
+pub(super) fn diff(expected: &Value, came: &Value) -> Vec<Line> {
+    let mut page = Page { lines: Vec::new() };
+    page.compare("", expected, came, 0);
+    let lines = page.lines.len();
+    if lines > MAX_LINES {
+        page.lines.truncate(MAX_LINES);
+        page.push(Side::Told, 0, format!("… {} more lines", lines - MAX_LINES));
+    }
+    page.lines
+}
+
+/// A value in one line, and cut where it is long.
+pub(super) fn short(value: &Value) -> String {
+    cut_to(&value.to_string(), 0)
+}
+
+/// Two texts, cut where they are long so that the place at which they differ is seen in both.
+pub(super) fn beside(expected: &str, came: &str) -> (String, String) {
+    let same = expected.chars().zip(came.chars()).take_while(|(one, other)| one == other).count();
+    let is_long = expected.chars().count().max(came.chars().count()) > MAX_VALUE;
+    let from = if is_long { same.saturating_sub(BEFORE) } else { 0 };
+    (cut_to(expected, from), cut_to(came, from))
+}
+
+fn cut_to(text: &str, from: usize) -> String {
+    let length = text.chars().count();
+    let shown: String = text.chars().skip(from).take(MAX_VALUE).collect();
+    let before = if from > 0 { "…" } else { "" };
+    match from.saturating_add(MAX_VALUE).cmp(&length) {
+        Ordering::Less => format!("{before}{shown}… ({length} characters)"),
+        _ => format!("{before}{shown}"),
+    }
+}
+
+struct Page {
+    lines: Vec<Line>,
+}
+
+/// What stands side by side in two lists, or alone in one.
+enum Pair<'v> {
+    Both(&'v Value, &'v Value),
+    Expected(&'v Value),
+    Came(&'v Value),
+}
+
+impl Page {
+    fn push(&mut self, side: Side, indent: usize, text: String) {
+        self.lines.push(Line { side, indent, text });
+    }
+
+    /// `key`: what stands before the value in its line.
+    fn compare(&mut self, key: &str, expected: &Value, came: &Value, indent: usize) {
+        // Whoever reads has seen enough by then; it also bounds the recursion.
+        if self.lines.len() > MAX_LINES || indent > 2 * json::MAX_DEPTH {
+            return self.push(Side::Told, indent, "…".to_owned());
+        }
+        match (expected, came) {
+            _ if json::equal(expected, came) => {
+                self.push(Side::Both, indent, format!("{key}{}", short(came)))
+            }
+            (Value::Object(expected), Value::Object(came)) => {
+                self.push(Side::Both, indent, format!("{key}{{"));
+                self.members(expected, came, indent + 2);
+                self.push(Side::Both, indent, "}".to_owned());
+            }
+            (Value::Array(expected), Value::Array(came)) => {
+                self.push(Side::Both, indent, format!("{key}["));
+                self.run(indent + 2, paired(expected, came).into_iter().map(|pair| (String::new(), pair)));
+                self.push(Side::Both, indent, "]".to_owned());
+            }
+            _ => {
+                let (expected, came) = beside(&expected.to_string(), &came.to_string());
+                self.push(Side::Expected, indent, format!("{key}{expected}"));
+                self.push(Side::Came, indent, format!("{key}{came}"));
+            }
+        }
+    }
+
+    fn members(&mut self, expected: &Map<String, Value>, came: &Map<String, Value>, indent: usize) {
+        let both = expected.iter().map(|(key, value)| match came.get(key) {
+            Some(other) => (key, Pair::Both(value, other)),
+            None => (key, Pair::Expected(value)),
+        });
+        let added = came.iter().filter(|(key, _)| !expected.contains_key(*key));
+        let all = both.chain(added.map(|(key, value)| (key, Pair::Came(value))));
+        self.run(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
+    }
+
+    /// Members or items in order, those that are equal in short.
+    fn run<'v>(&mut self, indent: usize, pairs: impl Iterator<Item = (String, Pair<'v>)>) {
+        let mut equal: Vec<(String, &Value)> = Vec::new();
+        for (key, pair) in pairs {
+            match pair {
+                Pair::Both(expected, came) if json::equal(expected, came) => {
+                    equal.push((key, came));
+                    continue;
+                }
+                _ => self.equal(indent, &mut equal),
+            }
+            match pair {
+                Pair::Both(expected, came) => self.compare(&key, expected, came, indent),
+                Pair::Expected(value) => self.push(Side::Expected, indent, format!("{key}{}", short(value))),
+                Pair::Came(value) => self.push(Side::Came, indent, format!("{key}{}", short(value))),
+            }
+        }
+        self.equal(indent, &mut equal);
+    }
+
+    fn equal(&mut self, indent: usize, members: &mut Vec<(String, &Value)>) {
+        if members.len() > MAX_EQUAL {
+            self.push(Side::Told, indent, format!("… {} equal", members.len()));
+            members.clear();
+        }
+        for (key, value) in members.drain(..) {
+            self.push(Side::Both, indent, format!("{key}{}", short(value)));
+        }
+    }
+}
+
+/// The items of two lists, equal ones side by side, so that an item more or less does not make all others differ.
+fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
+    let mut pairs = Vec::new();
+    let (mut left, mut right) = (0, 0);
+    for (at, other) in in_both(expected, came).into_iter().chain([(expected.len(), came.len())]) {
+        let ones = expected.get(left..at).unwrap_or_default();
+        let others = came.get(right..other).unwrap_or_default();
+        for index in 0..ones.len().max(others.len()) {
+            pairs.extend(match (ones.get(index), others.get(index)) {
+                (Some(one), Some(other)) => Some(Pair::Both(one, other)),
+                (Some(one), None) => Some(Pair::Expected(one)),
+                (None, other) => other.map(Pair::Came),
+            });
+        }
+        pairs.extend(expected.get(at).zip(came.get(other)).map(|(one, other)| Pair::Both(one, other)));
+        (left, right) = (at.saturating_add(1), other.saturating_add(1));
+    }
+    pairs
+}
+
+/// The places of a longest row of items that both lists have in the same order.
+fn in_both(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)> {
+    if expected.len().max(came.len()) > MAX_ALIGNED {
+        return Vec::new();
+    }
+    let [ones, others] = [expected, came].map(|items| items.iter().map(json::digest).collect::<Vec<_>>());
+    // For each two places the length of the longest row from there on.
+    let mut lengths = vec![vec![0_usize; others.len() + 1]; ones.len() + 1];
+    let at = |lengths: &[Vec<usize>], left: usize, right: usize| {
+        lengths.get(left).and_then(|row| row.get(right)).copied().unwrap_or(0)
+    };
+    for (left, one) in ones.iter().enumerate().rev() {
+        for (right, other) in others.iter().enumerate().rev() {
+            let length = match one == other {
+                true => at(&lengths, left + 1, right + 1) + 1,
+                false => at(&lengths, left + 1, right).max(at(&lengths, left, right + 1)),
+            };
+            if let Some(place) = lengths.get_mut(left).and_then(|row| row.get_mut(right)) {
+                *place = length;
+            }
+        }
+    }
+    let (mut left, mut right, mut places) = (0, 0, Vec::new());
+    while let (Some(one), Some(other)) = (ones.get(left), others.get(right)) {
+        if one == other {
+            places.push((left, right));
+            (left, right) = (left + 1, right + 1);
+        } else if at(&lengths, left + 1, right) >= at(&lengths, left, right + 1) {
+            left += 1;
+        } else {
+            right += 1;
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(expected: &Value, came: &Value) -> String {
+        let line = |line: &Line| {
+            let sign = match line.side {
+                Side::Expected => '-',
+                Side::Came => '+',
+                Side::Both | Side::Told => ' ',
+            };
+            format!("{sign}{:indent$}{}", "", line.text, indent = line.indent)
+        };
+        diff(expected, came).iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn what_is_equal_is_short_and_what_differs_is_aligned() {
+        let expected = json!({ "a": 1, "b": 2, "c": 3.0, "d": { "x": [1, 2] }, "gone": [], "z": 0 });
+        let came = json!({ "z": 0, "a": 1, "b": 2, "c": 3, "d": { "x": [1, 5] }, "new": null });
+        assert_eq!(
+            shown(&expected, &came),
+            " {
+   … 3 equal
+   \"d\": {
+     \"x\": [
+       1
+-      2
++      5
+     ]
+   }
+-  \"gone\": []
+   \"z\": 0
++  \"new\": null
+ }"
+        );
+    }
+
+    #[test]
+    fn one_item_more_does_not_make_all_others_differ() {
+        let expected = json!([{ "n": 1 }, { "n": 2 }, { "n": 3 }, { "n": 4 }]);
+        let came = json!([{ "n": 0 }, { "n": 1 }, { "n": 2 }, { "n": 4 }]);
+        assert_eq!(
+            shown(&expected, &came),
+            " [\n+  {\"n\":0}\n   {\"n\":1}\n   {\"n\":2}\n-  {\"n\":3}\n   {\"n\":4}\n ]"
+        );
+    }
+
+    #[test]
+    fn of_long_texts_the_place_that_differs_is_seen() {
+        let (expected, came) = beside(&format!("{}A", "x".repeat(500)), &format!("{}B{0}", "x".repeat(500)));
+        assert_eq!(expected, format!("…{}A", "x".repeat(20)));
+        assert_eq!(came, format!("…{}B{}… (1001 characters)", "x".repeat(20), "x".repeat(79)));
+        assert_eq!(beside("short", "shirt"), ("short".to_owned(), "shirt".to_owned()));
+    }
+
+    #[test]
+    fn many_differences_end_with_how_many_more_there_are() {
+        let many = |from: u64| (0..500).map(|n| json!({ "n": n + from })).collect::<Value>();
+        let text = shown(&many(0), &many(1000));
+        assert!(text.lines().count() <= 61, "{text}");
+        assert!(text.ends_with("more lines"), "{text}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Workflow commands, which GitHub shows as annotations beside the lines of a pull request.
+
+use super::junit::summary;
+use super::text::of_case;
+use crate::diagnostic::{Diagnostics, SourceMap, render};
+use crate::suite::Report;
+
+/// One workflow command for each case that failed, at the first thing that did not come as expected; and for each problem of
+/// rules and tests.
+pub fn github(report: Option<&Report>, problems: &[(&Diagnostics, &SourceMap)]) -> String {
+    let mut commands = String::new();
+    for (diagnostics, sources) in problems {
+        commands.push_str(&render::github(diagnostics, sources));
+    }
+    for case in report.into_iter().flat_map(Report::cases) {
+        let Some(first) = case.failures.first() else { continue };
+        let text = format!("{}\n\n{}", summary(first), of_case(case));
+        commands.push_str(&render::annotation("error", Some(&first.place), &case.full_name(), &text));
+    }
+    commands
+}

@@ -1,0 +1,183 @@
+//! JUnit's XML, as continuous integration reads it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::text::{of_case, visible};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap, render};
+use crate::suite::{CaseReport, Failure, Report};
+
+/// One suite for each test file; and where rules or tests hold errors, so that nothing was run, one for each of those files.
+/// `times`: how long each case took, in the order of the cases.
+pub fn junit(report: Option<&Report>, times: &[Duration], problems: &[(&Diagnostics, &SourceMap)]) -> String {
+    let mut suites = Vec::new();
+    let mut times = times.iter().copied().chain(std::iter::repeat(Duration::ZERO));
+    for file in report.into_iter().flat_map(|report| &report.files) {
+        let mut suite = Suite::of(&file.file);
+        file.cases.iter().zip(times.by_ref()).for_each(|(case, time)| suite.case(case, time));
+        suites.push(suite);
+    }
+    for (diagnostics, sources) in problems {
+        for diagnostic in diagnostics.iter().filter(|found| found.severity() == Severity::Error) {
+            let place = diagnostic.span.and_then(|span| sources.locate(span));
+            let file = place.map(|place| place.file).or_else(|| diagnostic.file.clone()).unwrap_or_default();
+            match suites.iter_mut().find(|suite| suite.file == file) {
+                Some(suite) => suite.problem(diagnostic, sources),
+                None => {
+                    let mut suite = Suite::of(&file);
+                    suite.problem(diagnostic, sources);
+                    suites.push(suite);
+                }
+            }
+        }
+    }
+    let mut all = Suite::of("callgate");
+    for suite in &suites {
+        all.tests += suite.tests;
+        all.failures += suite.failures;
+        all.errors += suite.errors;
+        all.time += suite.time;
+    }
+    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+    // Writing into a string does not fail.
+    let _ = writeln!(text, "<testsuites {}>", all.counts());
+    for suite in &suites {
+        let _ = writeln!(text, "  <testsuite {} skipped=\"0\">", suite.counts());
+        text.push_str(&suite.cases);
+        text.push_str("  </testsuite>\n");
+    }
+    text.push_str("</testsuites>\n");
+    text
+}
+
+/// A suite on its way.
+struct Suite {
+    file: String,
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    time: Duration,
+    cases: String,
+}
+
+impl Suite {
+    fn of(file: &str) -> Self {
+        let (tests, failures, errors) = (0, 0, 0);
+        Self { file: file.to_owned(), tests, failures, errors, time: Duration::ZERO, cases: String::new() }
+    }
+
+    fn counts(&self) -> String {
+        let Self { file, tests, failures, errors, time, .. } = self;
+        format!(
+            "name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{:.3}\"",
+            attribute(file),
+            time.as_secs_f64()
+        )
+    }
+
+    fn case(&mut self, case: &CaseReport, time: Duration) {
+        self.time += time;
+        let failure = case.failures.first().map(|first| {
+            let more = match case.failures.len() {
+                1 => String::new(),
+                all => format!(" (and {} more)", all - 1),
+            };
+            (format!("{}{more}", summary(first)), first.field.as_str(), of_case(case))
+        });
+        let named = Named { name: &case.full_name(), line: Some(case.place.line), time };
+        match failure {
+            None => self.test(named, None),
+            Some((message, kind, text)) => {
+                self.failures += 1;
+                self.test(named, Some(("failure", &message, kind, &text)));
+            }
+        }
+    }
+
+    fn problem(&mut self, diagnostic: &Diagnostic, sources: &SourceMap) {
+        self.errors += 1;
+        let mut one = Diagnostics::default();
+        one.push(diagnostic.clone());
+        let text = render::text(&one, sources, false);
+        let code = diagnostic.code;
+        let line = diagnostic.span.and_then(|span| sources.locate(span)).map(|place| place.line);
+        let name = format!("{} {}", code.id, code.name);
+        let error = ("error", diagnostic.message.as_str(), code.id, text.trim_end());
+        self.test(Named { name: &name, line, time: Duration::ZERO }, Some(error));
+    }
+
+    /// `ended`: the element, its message, its type and its text.
+    fn test(&mut self, named: Named<'_>, ended: Option<(&str, &str, &str, &str)>) {
+        self.tests += 1;
+        let file = attribute(&self.file);
+        let line = named.line.map_or_else(String::new, |line| format!(" line=\"{line}\""));
+        let _ = write!(
+            self.cases,
+            "    <testcase name=\"{}\" classname=\"{file}\" file=\"{file}\"{line} time=\"{:.3}\"",
+            attribute(named.name),
+            named.time.as_secs_f64()
+        );
+        match ended {
+            None => self.cases.push_str("/>\n"),
+            Some((element, message, kind, text)) => {
+                let (message, kind, text) = (attribute(message), attribute(kind), content(text));
+                let _ = writeln!(
+                    self.cases,
+                    ">\n      <{element} message=\"{message}\" type=\"{kind}\">{text}</{element}>\n    </testcase>"
+                );
+            }
+        }
+    }
+}
+
+struct Named<'a> {
+    name: &'a str,
+    line: Option<usize>,
+    time: Duration,
+}
+
+/// What did not come, in one line.
+pub(super) fn summary(failure: &Failure) -> String {
+    match (failure.call, &failure.note) {
+        (None, Some(note)) => visible(note),
+        _ => {
+            let (expected, came) = super::text::sides(failure);
+            format!("{}: expected {expected}, came {came}", failure.field)
+        }
+    }
+}
+
+/// An attribute's value. What XML can't hold in any form is left out; a terminal's and a reader's tricks are made visible.
+fn attribute(text: &str) -> String {
+    content(&visible(text)).replace('"', "&quot;").replace('\'', "&apos;")
+}
+
+/// The text of an element.
+fn content(text: &str) -> String {
+    text.chars().filter(|c| is_allowed(*c)).fold(String::with_capacity(text.len()), |mut xml, c| {
+        match c {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            // `]]>` must not stand in text.
+            '>' => xml.push_str("&gt;"),
+            c => xml.push(c),
+        }
+        xml
+    })
+}
+
+/// Whether XML 1.0 allows the character, and does not discourage it.
+fn is_allowed(c: char) -> bool {
+    matches!(c, '\t' | '\n') || !(c.is_control() || matches!(u32::from(c) & 0xFFFF, 0xFFFE | 0xFFFF))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_its_place_or_is_no_xml() {
+        assert_eq!(attribute("a\"b'<c>&\n\u{0}\u{ffff}é"), "a&quot;b&apos;&lt;c&gt;&amp;\\n\\u{0}é");
+        assert_eq!(content("]]>\u{1b}[31m\t\u{7f}\n<x>&amp;"), "]]&gt;[31m\t\n&lt;x&gt;&amp;amp;");
+    }
+}

@@ -1,0 +1,65 @@
+//! An lcov tracefile, which editors, `genhtml` and the services that show coverage read.
+//!
+//! A policy is a function, a line with branches a line, and each side of each place a branch.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
+
+/// The tracefile, one record for each rules file that has anything to cover.
+pub fn lcov(report: &CoverageReport) -> String {
+    let mut text = String::new();
+    for file in report.files.iter().filter(|file| file.total > 0) {
+        // Writing into a string does not fail.
+        let _ = record(file, &mut text);
+    }
+    text
+}
+
+fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
+    // A name is the rest of its line.
+    writeln!(text, "TN:\nSF:{}", file.file.replace(['\n', '\r'], " "))?;
+    let functions: Vec<(usize, &str, u64)> = file
+        .policies
+        .iter()
+        .filter_map(|policy| {
+            let whole = policy.places.first()?;
+            Some((whole.place.line, policy.id.as_str(), whole.sides.first()?.times))
+        })
+        .collect();
+    for (line, id, _) in &functions {
+        writeln!(text, "FN:{line},{id}")?;
+    }
+    for (_, id, times) in &functions {
+        writeln!(text, "FNDA:{times},{id}")?;
+    }
+    let hit = functions.iter().filter(|(.., times)| *times > 0).count();
+    writeln!(text, "FNF:{}\nFNH:{hit}", functions.len())?;
+    let mut lines: BTreeMap<usize, Vec<&CoveredPlace>> = BTreeMap::new();
+    for place in file.places() {
+        lines.entry(place.place.line).or_default().push(place);
+    }
+    for (line, places) in &lines {
+        let is_reached = times(places) > 0;
+        for (block, place) in places.iter().enumerate() {
+            for (branch, side) in place.sides.iter().enumerate() {
+                // A dash: nothing of the line was ever asked.
+                let taken = if is_reached { side.times.to_string() } else { "-".to_owned() };
+                writeln!(text, "BRDA:{line},{block},{branch},{taken}")?;
+            }
+        }
+    }
+    writeln!(text, "BRF:{}\nBRH:{}", file.total, file.covered)?;
+    for (line, places) in &lines {
+        writeln!(text, "DA:{line},{}", times(places))?;
+    }
+    let hit = lines.values().filter(|places| times(places) > 0).count();
+    writeln!(text, "LF:{}\nLH:{hit}\nend_of_record", lines.len())
+}
+
+/// How often anything of a line was asked.
+fn times(places: &[&CoveredPlace]) -> u64 {
+    let of = |place: &CoveredPlace| place.sides.iter().fold(0u64, |sum, side| sum.saturating_add(side.times));
+    places.iter().map(|place| of(place)).max().unwrap_or(0)
+}

@@ -1,0 +1,654 @@
+//! Coverage of policy tests: what is told to be missing is what no case came to, and the shipped bundles lack nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use callgate::policy::{self, Built};
+use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, WhyNot, render};
+
+use crate::playback::project;
+
+fn run(mut built: Built, mut loaded: LoadedSuite) -> CoverageReport {
+    let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
+    loaded.check_against(&chains);
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    let coverage = Arc::new(Coverage::of(&chains, &built.files));
+    let report = loaded.suite.run_covered(&chains, &coverage, &mut |_| {});
+    assert!(report.passed(), "{}", render::text(&report, false));
+    coverage.report(&built.sources)
+}
+
+/// What cases cover of rules. `calls`: the cases, each without its name.
+fn covered(rules: &str, cases: &[&str]) -> CoverageReport {
+    let mut text = "cases:\n".to_owned();
+    for (number, case) in cases.iter().enumerate() {
+        text.push_str(&format!("  - {{ name: case {number}, {case} }}\n"));
+    }
+    if cases.is_empty() {
+        text.push_str("  - { name: nothing of it, call: { tool: nothing_of_it }, expect: { runs: 1 } }\n");
+    }
+    run(policy::build_texts([("rules.yaml", rules)]), suite::load_texts([("rules.test.yaml", text)]))
+}
+
+/// What is missing: the word for each place with its words, and the sides that no case came to.
+fn missing(report: &CoverageReport) -> Vec<String> {
+    let told = report
+        .places()
+        .filter_map(|place| Some(format!("{} {}: {}", place.what, place.text, place.missing()?)));
+    told.collect()
+}
+
+/// Rules of one policy, then cases with what is missing after this case and those before it.
+type Story<'s> = (&'s str, &'s [(&'s str, &'s [&'s str])]);
+
+fn tell(stories: &[Story<'_>]) {
+    for (rules, steps) in stories {
+        for known in 1..=steps.len() {
+            let cases: Vec<&str> =
+                steps[..known].iter().map(|(case, _)| *case).filter(|case| !case.is_empty()).collect();
+            let report = covered(rules, &cases);
+            assert_eq!(missing(&report), steps[known - 1].1, "{rules}\n{cases:#?}");
+            assert_eq!(report.covered == report.total, steps[known - 1].1.is_empty());
+        }
+    }
+}
+
+const RUN: &str = "call: { tool: pay, input: { amount: 5 } }, expect: { runs: 1 }";
+const NOT_RUN: &str = "call: { tool: pay, input: { amount: 50 } }, expect: { runs: 0 }";
+
+#[test]
+fn the_parts_of_a_matcher_are_to_be_true_and_false() {
+    tell(&[
+        // A policy and the patterns of its tools.
+        (
+            "policies: [ { id: p, match: [pay, \"re*\"], deny: {} } ]",
+            &[
+                (
+                    "",
+                    &[
+                        "policy p: never matched",
+                        "tool pay: never true",
+                        "tool \"re*\": never true",
+                        "kind deny: never gave the reason",
+                    ],
+                ),
+                (
+                    "call: { tool: pay }, expect: denied",
+                    &["policy p: never failed to match", "tool pay: never false", "tool \"re*\": never true"],
+                ),
+                ("call: { tool: refund }, expect: denied", &["policy p: never failed to match"]),
+                ("call: { tool: get }, expect: executed", &[]),
+            ],
+        ),
+        // Every name fits a star, and a policy for every call never fails to match.
+        ("policies: [ { id: p, match: \"*\", deny: {} } ]", &[("call: { tool: t }, expect: denied", &[])]),
+        ("policies: [ { id: p, halt: {} } ]", &[("call: { tool: t }, expect: halted", &[])]),
+        // Servers are asked where the tool fits.
+        (
+            "policies: [ { id: p, match: { tool: pay, server: bank }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: pay, server: bank }, expect: denied",
+                    &["policy p: never failed to match", "tool pay: never false", "server bank: never false"],
+                ),
+                ("call: { tool: get, server: shop }, expect: executed", &["server bank: never false"]),
+                ("call: { tool: pay, server: shop }, expect: executed", &[]),
+            ],
+        ),
+        // A test, also where the index leaves its policy out.
+        (
+            "policies: [ { id: p, match: { where: { path: $.input.to, eq: eve } }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t, input: { to: eve } }, expect: denied",
+                    &["policy p: never failed to match", "test { path: $.input.to, eq: eve }: never false"],
+                ),
+                ("call: { tool: t, input: { to: bob } }, expect: executed", &[]),
+            ],
+        ),
+        // What is absent is false, unless it is said to match.
+        (
+            "policies: [ { id: p, match: { where: { path: $.input.to, ne: bob, absent: match } }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t }, expect: denied",
+                    &[
+                        "policy p: never failed to match",
+                        "test { path: $.input.to, ne: bob, absent: match }: never false",
+                    ],
+                ),
+                ("call: { tool: t, input: { to: bob } }, expect: executed", &[]),
+            ],
+        ),
+        // What is undecided is neither true nor false, though the policy acts.
+        (
+            "policies: [ { id: p, match: { where: { path: $.input.amount, gt: 9 } }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t, input: { amount: a lot } }, expect: denied",
+                    &[
+                        "policy p: never failed to match",
+                        "test { path: $.input.amount, gt: 9 }: never true, never false",
+                    ],
+                ),
+                (
+                    NOT_RUN,
+                    &["policy p: never failed to match", "test { path: $.input.amount, gt: 9 }: never false"],
+                ),
+                (RUN, &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, match: { where: { expr: input.amount > 9 } }, deny: {} } ]",
+            &[
+                (
+                    RUN,
+                    &[
+                        "policy p: never matched",
+                        "expr { expr: input.amount > 9 }: never true",
+                        "kind deny: never gave the reason",
+                    ],
+                ),
+                (NOT_RUN, &[]),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_part_counts_where_the_whole_comes_to_it() {
+    tell(&[
+        // Of `any`, what stands behind a part that holds is not reached.
+        (
+            "policies: [ { id: p, match: { where: { any: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] } }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t, input: { a: 1, b: 1 } }, expect: denied",
+                    &[
+                        "policy p: never failed to match",
+                        "any { any: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] }: never false",
+                        "test { path: $.input.a, eq: 1 }: never false",
+                        "test { path: $.input.b, eq: 1 }: never reached",
+                    ],
+                ),
+                (
+                    "call: { tool: t, input: { a: 2, b: 2 } }, expect: executed",
+                    &["test { path: $.input.b, eq: 1 }: never true"],
+                ),
+                ("call: { tool: t, input: { a: 2, b: 1 } }, expect: denied", &[]),
+            ],
+        ),
+        // Of `all`, what stands behind one that does not hold; a list is `all`, and a list of one is its only item.
+        (
+            "policies: [ { id: p, match: { where: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t, input: { a: 2, b: 2 } }, expect: executed",
+                    &[
+                        "policy p: never matched",
+                        "all [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ]: never true",
+                        "test { path: $.input.a, eq: 1 }: never true",
+                        "test { path: $.input.b, eq: 1 }: never reached",
+                        "kind deny: never gave the reason",
+                    ],
+                ),
+                (
+                    "call: { tool: t, input: { a: 1, b: 1 } }, expect: denied",
+                    &["test { path: $.input.b, eq: 1 }: never false"],
+                ),
+                ("call: { tool: t, input: { a: 1, b: 2 } }, expect: executed", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, match: { where: [ { not: { path: $.input.a, eq: 1 } } ] }, deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t, input: { a: 1 } }, expect: executed",
+                    &[
+                        "policy p: never matched",
+                        "not { not: { path: $.input.a, eq: 1 } }: never true",
+                        "test { path: $.input.a, eq: 1 }: never false",
+                        "kind deny: never gave the reason",
+                    ],
+                ),
+                ("call: { tool: t, input: { a: 2 } }, expect: denied", &[]),
+            ],
+        ),
+        // Conditions are asked where tool and server fit.
+        (
+            "policies: [ { id: p, match: { tool: pay, where: { path: $.input.a, eq: 1 } }, deny: {} } ]",
+            &[(
+                "call: { tool: get, input: { a: 2 } }, expect: executed",
+                &[
+                    "policy p: never matched",
+                    "tool pay: never true",
+                    "test { path: $.input.a, eq: 1 }: never reached",
+                    "kind deny: never gave the reason",
+                ],
+            )],
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_policy_does_is_to_be_seen() {
+    tell(&[
+        // Of two that deny, only the first gives the reason.
+        (
+            "policies: [ { id: first, match: t, deny: {} }, { id: second, match: [t, u], deny: {} } ]",
+            &[
+                (
+                    "call: { tool: t }, expect: denied",
+                    &[
+                        "policy first: never failed to match",
+                        "tool t: never false",
+                        "policy second: never failed to match",
+                        "tool t: never false",
+                        "tool u: never true",
+                        "kind deny: never gave the reason",
+                    ],
+                ),
+                (
+                    "call: { tool: v }, expect: executed",
+                    &["tool u: never true", "kind deny: never gave the reason"],
+                ),
+                ("call: { tool: u }, expect: denied", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, match: t, approval: {} }, { id: q, match: t, deny: {} } ]",
+            &[(
+                "call: { tool: t }, expect: denied",
+                &[
+                    "policy p: never failed to match",
+                    "tool t: never false",
+                    "kind approval: never asked a person",
+                    "policy q: never failed to match",
+                    "tool t: never false",
+                ],
+            )],
+        ),
+        (
+            "policies: [ { id: p, match: \"*\", approval: {} } ]",
+            &[("call: { tool: t }, expect: suspended", &[])],
+        ),
+        ("policies: [ { id: p, allow: {} } ]", &[("call: { tool: t }, expect: executed", &[])]),
+        ("policies: [ { id: p, respond: { output: 1 } } ]", &[("call: { tool: t }, expect: answered", &[])]),
+        ("policies: [ { id: p, halt: {} } ]", &[("call: { tool: t }, expect: halted", &[])]),
+        (
+            "policies: [ { id: p, validate: { schema: { required: [a] } } } ]",
+            &[
+                (
+                    "call: { tool: t, input: { a: 1 } }, expect: executed",
+                    &["kind validate: never failed to fit"],
+                ),
+                ("call: { tool: t }, expect: invalid", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, rate_limit: { limit: 1, per: 1h } } ]",
+            &[
+                ("call: { tool: t }, expect: executed", &["kind rate_limit: never used up"]),
+                ("steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, rate_limit: { limit: 1, per: run } } ]",
+            &[
+                ("call: { tool: t }, expect: executed", &["kind rate_limit: never used up"]),
+                ("steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
+            ],
+        ),
+        // No two calls of a case run at once.
+        ("policies: [ { id: p, concurrency: { max: 1 } } ]", &[("call: { tool: t }, expect: executed", &[])]),
+        (
+            "policies: [ { id: p, cache: { ttl: 1h, scope: shared } } ]",
+            &[
+                ("call: { tool: t, returns: 1 }, expect: executed", &["kind cache: never gave what it kept"]),
+                ("steps: [ { tool: t, returns: 1 }, { tool: t, expect: cached } ]", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, match: t, around: { script: next(input) } } ]",
+            &[
+                (
+                    "call: { tool: u }, expect: executed",
+                    &["policy p: never matched", "tool t: never true", "kind around: never ran"],
+                ),
+                ("call: { tool: t }, expect: executed", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, retry: { attempts: 2, on: [timeout, \"/50./\"], idempotent: true } } ]",
+            &[
+                (
+                    "call: { tool: t }, expect: executed",
+                    &[
+                        "kind retry: never tried again",
+                        "error timeout: never reached",
+                        "error \"/50./\": never reached",
+                    ],
+                ),
+                (
+                    "call: { tool: t, fails: other }, expect: failed",
+                    &[
+                        "kind retry: never tried again",
+                        "error timeout: never true",
+                        "error \"/50./\": never true",
+                    ],
+                ),
+                (
+                    "call: { tool: t, fails: { message: late, kind: timeout } }, expect: { runs: 2 }",
+                    &["error \"/50./\": never true"],
+                ),
+                ("call: { tool: t, fails: status 503 }, expect: { runs: 2 }", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, timeout: 5s } ]",
+            &[
+                ("call: { tool: t }, expect: executed", &["kind timeout: never gave up"]),
+                ("call: { tool: t, takes: 6s }, expect: failed", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, recover: { on: \"/found/\" } } ]",
+            &[
+                (
+                    "call: { tool: t }, expect: executed",
+                    &[
+                        "policy p: never matched",
+                        "kind recover: never recovered an error",
+                        "error \"/found/\": never reached",
+                    ],
+                ),
+                (
+                    "call: { tool: t, fails: not found }, expect: recovered",
+                    &["error \"/found/\": never false"],
+                ),
+                ("call: { tool: t, fails: other }, expect: failed", &[]),
+            ],
+        ),
+        // Of budgets, cases use up those of calls.
+        (
+            "policies: [ { id: p, match: { where: { path: $.session.labels, contains: x } }, budget: { calls: 1, on_exceed: deny, tokens: 5 } } ]",
+            &[
+                (
+                    "call: { tool: t }, expect: executed",
+                    &["policy p: never matched", "kind budget: never used up"],
+                ),
+                (
+                    "session: { labels: [x] }, call: { tool: t }, expect: executed",
+                    &["kind budget: never used up"],
+                ),
+                ("session: { labels: [x] }, steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
+            ],
+        ),
+        // Labels and the like do what their matching says.
+        (
+            "policies: [ { id: p, match: t, label: { add: [read] } } ]",
+            &[
+                (
+                    "call: { tool: t }, expect: executed",
+                    &["policy p: never failed to match", "tool t: never false"],
+                ),
+                ("call: { tool: u }, expect: executed", &[]),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn the_parts_of_transforms_and_redactions_are_to_do_something() {
+    tell(&[
+        (
+            "policies: [ { id: p, transform: { input: [ { path: $.input.a, trim: true }, { path: $.input.a, lowercase: true } ] } } ]",
+            &[
+                (
+                    "call: { tool: t, input: { a: \" x\" } }, expect: executed",
+                    &["step { path: $.input.a, lowercase: true }: never changed anything"],
+                ),
+                // The second sees what the first left.
+                ("call: { tool: t, input: { a: \" X\" } }, expect: { input: { a: x } }", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, transform: { output: [ { path: $.output.a, remove: true } ] } } ]",
+            &[
+                (
+                    "call: { tool: t, input: { a: 1 }, returns: { b: 1 } }, expect: executed",
+                    &["step { path: $.output.a, remove: true }: never changed anything"],
+                ),
+                ("call: { tool: t, returns: { a: 1 } }, expect: { output: {} }", &[]),
+            ],
+        ),
+        (
+            "policies: [ { id: p, redact: { detect: [email, iban], patterns: [\"zz+\", \"k-[0-9]\"] } } ]",
+            &[
+                (
+                    "call: { tool: t, returns: ana@example.com }, expect: executed",
+                    &[
+                        "detector iban: never found anything",
+                        "pattern \"zz+\": never found anything",
+                        "pattern \"k-[0-9]\": never found anything",
+                    ],
+                ),
+                (
+                    "call: { tool: t, input: { to: DE89 3704 0044 0532 0130 00 } }, expect: executed",
+                    &["pattern \"zz+\": never found anything", "pattern \"k-[0-9]\": never found anything"],
+                ),
+                ("call: { tool: t, fails: no zz with k-1 }, expect: failed", &[]),
+            ],
+        ),
+        // Where only the result is searched, arguments don't count.
+        (
+            "policies: [ { id: p, redact: { in: output, detect: email } } ]",
+            &[(
+                "call: { tool: t, input: { to: ana@example.com } }, expect: executed",
+                &["detector email: never found anything"],
+            )],
+        ),
+    ]);
+}
+
+#[test]
+fn the_default_for_what_nothing_permits_is_to_apply_and_to_be_lifted() {
+    for (word, outcome) in [("deny", "denied"), ("approval", "suspended")] {
+        let rules =
+            format!("defaults: {{ unmatched: {word} }}\npolicies: [ {{ id: p, match: t, allow: {{}} }} ]");
+        let stopped = format!("call: {{ tool: u }}, expect: {outcome}");
+        let report = covered(&rules, &["call: { tool: t }, expect: executed"]);
+        assert_eq!(missing(&report)[0], format!("unmatched {word}: never applied"));
+        let report = covered(&rules, &[&stopped]);
+        assert_eq!(missing(&report)[0], format!("unmatched {word}: never lifted"));
+        let report = covered(&rules, &[&stopped, "call: { tool: t }, expect: executed"]);
+        assert_eq!(missing(&report), [""; 0]);
+    }
+    let report = covered("defaults: { unmatched: allow }\npolicies: []", &[]);
+    assert_eq!((report.total, report.percent, report.reaches(100.0)), (0, 100.0, true));
+}
+
+#[test]
+fn shadows_count_and_what_cases_can_not_come_to_is_told_apart() {
+    let rules = "
+policies:
+  - { id: watched, mode: shadow, match: t, deny: {} }
+  - { id: counted, mode: shadow, rate_limit: { limit: 1, per: 1h } }
+  - { id: sleeping, mode: off, match: t, deny: {} }
+  - { id: bound, budget: { tokens: 5 } }
+  - { id: plain, model: { max_tokens: { max: 5 } } }
+";
+    let report = covered(rules, &["call: { tool: t }, expect: executed"]);
+    let lacks =
+        ["policy watched: never failed to match", "tool t: never false", "kind rate_limit: never used up"];
+    assert_eq!(missing(&report), lacks);
+    let modes: Vec<_> =
+        report.files[0].policies.iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
+    assert_eq!(modes, [("watched", "shadow"), ("counted", "shadow")]);
+    let not_counted: Vec<_> =
+        report.files[0].not_counted.iter().map(|one| (one.id.as_str(), one.why)).collect();
+    assert_eq!(not_counted, [("sleeping", WhyNot::Off), ("bound", WhyNot::OfRun), ("plain", WhyNot::OfRun)]);
+    let more =
+        ["call: { tool: u }, expect: executed", "steps: [ { tool: t }, { tool: t, expect: executed } ]"];
+    assert_eq!(missing(&covered(rules, &more)), [""; 0]);
+}
+
+#[test]
+fn what_is_covered_is_rounded_down() {
+    let rules = "policies: [ { id: p, match: { tool: t, where: { path: $.input.a, eq: 1 } }, deny: {} } ]";
+    let report = covered(rules, &["call: { tool: t, input: { a: 1 } }, expect: denied"]);
+    assert_eq!((report.covered, report.total, report.percent), (4, 7, 57.1));
+    assert!(report.reaches(57.14) && !report.reaches(57.15));
+}
+
+/// Reads a tracefile by the words of `geninfo(1)`: every line is one that is known, stands where it may stand, and counts what it says.
+/// Gives back of each file the branches that were never taken, by line.
+fn strictly_read(text: &str) -> BTreeMap<String, Vec<usize>> {
+    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("no number: {text}"));
+    let mut files = BTreeMap::new();
+    assert!(text.ends_with("end_of_record\n"));
+    for record in text.split_terminator("end_of_record\n") {
+        let mut lines = record.lines();
+        assert_eq!(lines.next(), Some("TN:"));
+        let file = lines.next().and_then(|line| line.strip_prefix("SF:")).unwrap().to_owned();
+        let (mut functions, mut calls) = (BTreeMap::new(), BTreeMap::new());
+        let (mut branches, mut data) = (BTreeMap::new(), BTreeMap::new());
+        let mut totals = BTreeMap::new();
+        for line in lines {
+            let (key, rest) = line.split_once(':').unwrap();
+            let fields: Vec<&str> = rest.split(',').collect();
+            let is_new = match (key, fields.as_slice()) {
+                ("FN", [line, name]) => functions.insert((*name).to_owned(), number(line)).is_none(),
+                ("FNDA", [times, name]) => calls.insert((*name).to_owned(), number(times)).is_none(),
+                ("BRDA", [line, block, branch, taken]) => {
+                    let taken = (*taken != "-").then(|| number(taken));
+                    branches.insert((number(line), number(block), number(branch)), taken).is_none()
+                }
+                ("DA", [line, times]) => data.insert(number(line), number(times)).is_none(),
+                ("FNF" | "FNH" | "BRF" | "BRH" | "LF" | "LH", [count]) => {
+                    totals.insert(key.to_owned(), number(count)).is_none()
+                }
+                _ => panic!("no line of a tracefile: {line}"),
+            };
+            assert!(is_new, "twice: {line}");
+        }
+        assert!(functions.keys().eq(calls.keys()), "functions and their calls differ");
+        assert!(functions.values().all(|line| data.contains_key(line)));
+        for ((line, ..), taken) in &branches {
+            assert_eq!(taken.is_some(), data[line] > 0, "a dash is for what is on a line that never ran");
+        }
+        let counts = [
+            ("FNF", functions.len()),
+            ("FNH", calls.values().filter(|times| **times > 0).count()),
+            ("BRF", branches.len()),
+            ("BRH", branches.values().filter(|taken| taken.is_some_and(|times| times > 0)).count()),
+            ("LF", data.len()),
+            ("LH", data.values().filter(|times| **times > 0).count()),
+        ];
+        for (key, count) in counts {
+            assert_eq!(totals.get(key), Some(&(count as u64)), "{key} of {file}");
+        }
+        let open = branches.iter().filter(|(_, taken)| taken.is_none_or(|times| times == 0));
+        let open = open.map(|((line, ..), _)| *line as usize).collect();
+        assert!(files.insert(file, open).is_none());
+    }
+    files
+}
+
+#[test]
+fn a_tracefile_says_of_each_line_what_the_report_says() {
+    let rules = "
+defaults: { unmatched: deny }
+policies:
+  - id: some
+    match: [pay, get]
+    allow: {}
+  - id: never
+    match:
+      tool: [refund, give]
+      where:
+        any:
+          - { path: $.input.a, eq: 1 }
+          - { path: $.input.b, eq: 1 }
+    deny: {}
+  - { id: hidden, redact: { detect: [email, iban] } }
+";
+    let report = covered(rules, &["call: { tool: pay, returns: ana@example.com }, expect: executed"]);
+    let text = render::lcov(&report);
+    let read = strictly_read(&text);
+    let mut lacking: Vec<usize> = Vec::new();
+    for place in report.places() {
+        let times = place.sides.iter().filter(|side| side.times == 0).count();
+        lacking.extend(std::iter::repeat_n(place.place.line, times));
+    }
+    lacking.sort_unstable();
+    assert_eq!(read["rules.yaml"], lacking);
+    assert!(text.contains("\nFN:4,some\n") && text.contains("\nFNDA:1,some\nFNDA:0,never\n"), "{text}");
+    assert!(text.contains("\nDA:12,0\n") && text.contains("\nBRDA:12,0,0,-\n"), "{text}");
+    assert_eq!(render::lcov(&covered("policies: []", &[])), "");
+}
+
+#[test]
+fn programs_read_it_in_the_one_document() {
+    let rules = "policies: [ { id: p, match: { tool: t, where: { path: $.input.a, gt: 1 } }, deny: {} } ]";
+    let cases = [
+        "call: { tool: t, input: { a: 2 } }, expect: denied",
+        "call: { tool: t, input: { a: x } }, expect: denied",
+    ];
+    let report = covered(rules, &cases);
+    let document = render::json(None, Some(&report), &[]).unwrap();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots/suites");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("coverage_document", document));
+    assert!(!render::json(None, None, &[]).unwrap().contains("coverage"), "it is there only if asked for");
+}
+
+/// What the tests of a shipped bundle need not come to: bundle, place, and why.
+const EXCEPTIONS: [(&str, &str, &str); 1] = [(
+    "retail",
+    "payments.yaml test { path: $.input.user_id, eq: { path: $.session.facts.user } }: never false",
+    "`own-profile-only` denies such a call before there is a result; the test stands there should that policy be taken out",
+)];
+
+/// Bundles without tests, and why.
+const UNTESTED: [(&str, &str); 1] = [("runs", "it is about runs alone, and cases have only calls")];
+
+#[test]
+fn every_branch_of_the_shipped_bundles_is_covered() {
+    let mut bundles: Vec<PathBuf> =
+        fs::read_dir(project("policies")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    bundles.retain(|path| path.is_dir());
+    bundles.sort();
+    assert!(bundles.len() >= 5);
+    let mut unused: BTreeSet<_> = EXCEPTIONS.iter().map(|(bundle, place, _)| (*bundle, *place)).collect();
+    let mut open = Vec::new();
+    for bundle in &bundles {
+        let name = bundle.file_name().unwrap().to_str().unwrap();
+        let paths = [bundle.clone()];
+        let loaded = suite::load(&paths);
+        if UNTESTED.iter().any(|(untested, _)| *untested == name) {
+            assert!(loaded.suite.is_empty(), "{name} has tests by now");
+            continue;
+        }
+        let report = run(policy::build(&suite::rules_paths(&paths)), loaded);
+        assert!(report.total > 0, "{name}");
+        for file in &report.files {
+            let base = file.file.rsplit('/').next().unwrap();
+            for place in file.places() {
+                let Some(missing) = place.missing() else { continue };
+                let told =
+                    format!("{base} {} {}: {missing}", place.what, place.text.split(" #").next().unwrap());
+                let known = unused.iter().find(|(bundle, place)| *bundle == name && *place == told).copied();
+                if !known.is_some_and(|known| unused.remove(&known)) {
+                    open.push(format!("{}:{}:{}: {told}", file.file, place.place.line, place.place.column));
+                }
+            }
+        }
+    }
+    assert_eq!(open, [""; 0], "no test comes to these");
+    assert!(unused.is_empty(), "these are covered by now: {unused:?}");
+}
