@@ -26,7 +26,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
             let start = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit())?;
             rest = rest.get(start..)?;
             if !rest.starts_with('"') {
-                let end = rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c))).unwrap_or(rest.len());
+                let end =
+                    rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c))).unwrap_or(rest.len());
                 let (number, after) = rest.split_at_checked(end)?;
                 rest = after;
                 return Some(number);
@@ -145,10 +146,7 @@ mod tests {
     #[test]
     fn reads_what_is_json_and_keeps_the_text_of_numbers() {
         let text = r#"{"z":[1,1.0,1E400,12345678901234567890123],"a":{"b":null,"c":true}}"#;
-        assert_eq!(
-            parse(text).unwrap().to_string(),
-            text
-        );
+        assert_eq!(parse(text).unwrap().to_string(), text);
         let text = r#"{"1e5":"2e5 \" 3E5","a\\":[-1e5,2E-7,[1e+5,{"b":-0.5e05}]],"c":0}"#;
         assert_eq!(parse(text).unwrap().to_string(), text);
     }

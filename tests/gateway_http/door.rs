@@ -112,7 +112,7 @@ async fn what_a_request_lacks_or_says_twice_is_refused() {
     };
     let twice = |name: &'static str, value: &'static str| [all.to_vec(), vec![(name, value)]].concat();
     let mismatch = json!(-32020);
-    let cases: Vec<(&str, Vec<(&str, &str)>, &str, u16, Value)> = vec![
+    let cases = [
         ("no version", with("mcp-protocol-version", ""), good, 400, mismatch.clone()),
         ("another version", with("mcp-protocol-version", "2026-08-01"), good, 400, mismatch.clone()),
         ("an older version", with("mcp-protocol-version", "2025-11-25"), good, 400, mismatch.clone()),

@@ -376,7 +376,7 @@ fn unchunked(mut text: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = text.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).unwrap();
-        whole.push_str(&rest[..size.min(rest.len())]);
+        whole.push_str(rest.get(..size).unwrap_or(rest));
         text = rest.get(size + 2..).unwrap_or_default();
     }
     whole
