@@ -11,9 +11,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::call::{SessionState, ToolCall};
+use crate::diagnostic::SourceMap;
 use crate::execution::{AcceptsAnswer, Services};
+use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
-use crate::kernel::{Decision, Layers};
+use crate::kernel::{Decision, Kernel, Layers, Listener};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
@@ -54,7 +56,6 @@ impl std::fmt::Debug for Engine {
 }
 
 /// Rules that can't be loaded, with everything that is wrong with them.
-#[derive(Debug)]
 pub struct LoadError(Box<Built>);
 
 impl LoadError {
@@ -67,6 +68,13 @@ impl LoadError {
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&crate::diagnostic::render::text(&self.0.diagnostics, &self.0.sources, false))
+    }
+}
+
+/// As it is displayed: a `main` that returns the error prints what is wrong, and not the trees of the files.
+impl std::fmt::Debug for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 
@@ -114,6 +122,7 @@ impl Engine {
             keys: None,
             accepts_answer: None,
             hooks: Vec::new(),
+            listener: None,
         }
     }
 
@@ -126,6 +135,21 @@ impl Engine {
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let layers = Layers::from_iter([self.shared.bundle.load_full()]);
         self.shared.kernel(&layers).decide(call, session)
+    }
+
+    /// What is to become of a call, as [`decide`](Self::decide) says, and why in full: every policy, whether it matched and by which test.
+    /// `sources`: the files of the bundle, so that places can be named. Nothing only if Callgate itself fails on it.
+    pub fn explain(
+        &self,
+        call: &ToolCall,
+        session: &SessionState,
+        sources: &SourceMap,
+    ) -> Option<Explanation> {
+        let layers = Layers::from_iter([self.shared.bundle.load_full()]);
+        let explainer = Explainer::new(sources);
+        let kernel = Kernel { listener: Some(&explainer), ..self.shared.kernel(&layers) };
+        kernel.decide(call, session);
+        explainer.decided()
     }
 
     /// The rules that decide now, to be a lower layer of another engine's sessions.
@@ -150,6 +174,7 @@ pub struct EngineBuilder {
     keys: Option<Keys>,
     accepts_answer: Option<Box<AcceptsAnswer>>,
     hooks: Vec<Arc<dyn Middleware>>,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -221,14 +246,23 @@ impl EngineBuilder {
         self
     }
 
+    /// Lets someone hear of every asking of a policy, in all sessions.
+    #[must_use]
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks } = self;
+        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } =
+            self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
-        let shared = Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks };
+        let shared =
+            Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks, listener };
         Engine { shared: Arc::new(shared), story }
     }
 }

@@ -36,6 +36,7 @@ pub mod policy;
 
 // Running: one call, one agent run, and the whole for those who embed it.
 pub mod kernel;
+pub mod explain;
 mod execution;
 pub mod session;
 pub mod engine;

@@ -1,6 +1,7 @@
 //! The tools that stand behind the calls: their schemas and what their servers say of them.
 
 mod provider;
+mod sanitised;
 
 pub use provider::{ProviderTools, for_provider};
 

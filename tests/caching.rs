@@ -22,6 +22,19 @@ fn outcomes(engine: &Engine, clock: &ManualClock, tool: &Tool, calls: &[ToolCall
 }
 
 #[test]
+fn forever_is_until_a_result_gives_way() {
+    let (engine, clock) = policy("cache: { ttl: forever, max_entries: 1 }");
+    let tool = Tool::counting(&clock);
+    let search = |q: u32| {
+        let outcome = clock.drive(engine.session().execute(call("search", json!({ "q": q })), &tool));
+        outcome.outcome.name()
+    };
+    assert_eq!(search(1), "executed");
+    clock.advance(Duration::from_secs(1000 * 365 * 24 * 3600));
+    assert_eq!((search(1), search(2), search(1)), ("cached", "executed", "executed"));
+}
+
+#[test]
 fn a_hit_is_told_as_one_and_is_what_the_tool_gave() {
     let (engine, clock) = policy("cache: { ttl: 1m }");
     let tool = Tool::counting(&clock);

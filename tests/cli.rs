@@ -2,6 +2,8 @@
 
 mod approvals;
 mod check;
+mod completions;
+mod explain;
 mod run;
 mod schema;
 mod state;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::lifecycle::{Before, OnError, ToolHooks};
-use callgate::{EngineBuilder, ToolError};
+use callgate::{EngineBuilder, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 use crate::workshop::{Tool, call, ended, noon, rules, run};
@@ -48,6 +48,30 @@ fn a_hook_lifts_nothing_and_the_strictest_wins() {
     assert_eq!(outcome_of(rules(CAP).middleware(answering).middleware(halting)), "halted");
 }
 
+/// What it says is waited for, and is as strict as what others say at once.
+#[test]
+fn a_hook_before_a_call_may_take_its_time() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let asks = |verdict: fn(u64) -> Before| {
+        let clock = clock.clone();
+        ToolHooks::new("asks a service").before_async(move |call: &ToolCall| {
+            let (clock, n) = (clock.clone(), call.input["n"].as_u64().unwrap());
+            async move {
+                callgate::Clock::sleep(&clock, Duration::from_secs(2)).await;
+                verdict(n)
+            }
+        })
+    };
+    let edits = asks(|n| Before::Edit(json!({ "n": n + 1 })));
+    let blocks = asks(|n| if n > 1 { Before::Block(format!("{n} is too much")) } else { Before::Continue });
+    let mut session = rules(NONE).clock(clock.clone()).middleware(edits).middleware(blocks).build().session();
+    let mut run = |n: u64| clock.drive(session.execute(call("pay", json!({ "n": n })), &tool));
+    let (let_by, blocked) = (run(0), run(1));
+    assert_eq!((ended(&let_by).0, &tool.inputs()[..]), ("executed", &[json!({ "n": 1 })][..]));
+    assert_eq!((ended(&blocked), blocked.reason.message.as_str()), (("denied", "blocked"), "2 is too much"));
+}
+
 #[test]
 fn each_hook_sees_the_arguments_as_the_one_before_left_them() {
     let tool = Tool::counting(&noon());
@@ -57,6 +81,27 @@ fn each_hook_sees_the_arguments_as_the_one_before_left_them() {
     };
     outcome(rules(NONE).middleware(add("a")).middleware(add("b")), &tool, json!({ "n": 1 }));
     assert_eq!(tool.inputs(), [json!({ "n": 3 })]);
+}
+
+/// Of those that come before, the later one has the last word on the arguments, and the first word on what goes wrong.
+#[test]
+fn a_hook_of_one_tool_stands_beside_those_of_all_and_overrides_them_there() {
+    let clock = noon();
+    let failed = || (Duration::ZERO, Err(ToolError::new("down")));
+    let tool = Tool::scripted(&clock, [failed()]);
+    let hook = |name: &str, unit: &'static str| {
+        ToolHooks::new(name)
+            .before(move |_| Before::Edit(json!({ "unit": unit })))
+            .on_error(move |_, _| OnError::Recover(json!(unit)))
+    };
+    let engine = rules(NONE).clock(clock.clone());
+    let engine =
+        engine.middleware(hook("all", "celsius")).middleware(hook("one", "kelvin").for_tools(["lab"]));
+    let mut session = engine.build().session();
+    let outcomes = run(&clock, &mut session, &tool, &[call("lab", json!({})), call("weather", json!({}))]);
+    assert_eq!(tool.inputs(), [json!({ "unit": "kelvin" }), json!({ "unit": "celsius" })]);
+    let given: Vec<_> = outcomes.into_iter().map(|outcome| outcome.output.unwrap()).collect();
+    assert_eq!(given, [json!("kelvin"), json!("celsius")]);
 }
 
 #[test]

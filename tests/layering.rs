@@ -105,6 +105,7 @@ fn one_room_names_each_heavy_dependency() {
         ("ring", "mcp"),
         ("jsonwebtoken", "mcp"),
         ("clap", "cli"),
+        ("clap_complete", "cli"),
         ("anstream", "cli"),
         ("similar", "cli"),
         ("terminal_size", "cli"),

@@ -3,8 +3,10 @@
 mod arming;
 mod budgets;
 mod configuring;
+mod dropped;
 mod endings;
 mod running;
+mod shadows;
 mod showing;
 mod skills;
 mod streaming;

@@ -1,6 +1,8 @@
 //! The one test root: every integration test is a module here, so that none is left uncompiled.
 
 #[cfg(test)]
+mod adapters;
+#[cfg(test)]
 mod altered_stores;
 #[cfg(test)]
 mod approvals;
@@ -12,6 +14,8 @@ mod around_scripts;
 mod broken_rules;
 #[cfg(test)]
 mod broken_yaml;
+#[cfg(test)]
+mod bundles;
 #[cfg(test)]
 mod caching;
 #[cfg(test)]
@@ -31,9 +35,13 @@ mod dialects;
 #[cfg(test)]
 mod drawn_files;
 #[cfg(test)]
+mod editors;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod execution;
+#[cfg(test)]
+mod explaining;
 #[cfg(test)]
 mod expressions;
 #[cfg(test)]
@@ -60,6 +68,10 @@ mod limits;
 mod lint_claims;
 #[cfg(test)]
 mod lints;
+#[cfg(test)]
+mod mutants;
+#[cfg(test)]
+mod packages;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use callgate::call::{CallRecord, Outcome, Recorded};
 use callgate::host::{Observer, ToolSpan, ToolStart};
-use callgate::message::{CallPart, Content, Dialect, History, Message, Part, Role, approval_response};
+use callgate::message::{
+    CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+};
 use callgate::seal::Keys;
-use callgate::state::MemoryStore;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 use serde_json::{Value, json};
 
+use crate::altered_stores::{Alteration, Altered};
 use crate::playback::{project, records, sessions};
 use crate::workshop::noon;
 
@@ -37,11 +39,11 @@ impl Observer for Seen {
     }
 }
 
-/// An outcome without what changes from run to run.
+/// An outcome without what changes from run to run, and whether it is told for the first time.
 fn essence(outcome: &Outcome) -> Value {
     let mut value = serde_json::to_value(outcome).unwrap();
     let members = value.as_object_mut().unwrap();
-    for changing in ["duration_us", "approval", "retry_after_ms"] {
+    for changing in ["duration_us", "approval", "retry_after_ms", "replayed"] {
         members.remove(changing);
     }
     value
@@ -61,6 +63,15 @@ impl ToolExecutor for Played {
     }
 }
 
+/// A store that processes share.
+struct Shared;
+
+impl Alteration for Shared {
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Regime {
     /// Callgate drives the rounds.
@@ -71,12 +82,37 @@ enum Regime {
     SdkUntold,
 }
 
+/// Where the process ends, and another one goes on with what is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Crash {
+    /// Only where a person is waited for.
+    Never,
+    /// After each round, when its history is stored.
+    BetweenRounds,
+    /// After each round, before its history is stored: another process finds the calls, and the store knows what came of them.
+    BeforeStored,
+}
+
 /// How a session is run.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     regime: Regime,
     /// The history goes through this dialect between any two rounds.
     dialect: Option<Dialect>,
+    crash: Crash,
+}
+
+/// What a session is of.
+struct Case<'c> {
+    name: &'c str,
+    rules: &'c Arc<callgate::policy::Chains>,
+    calls: &'c [CallRecord],
+    /// How a person answers.
+    answer: fn(&RequestPart) -> ResponsePart,
+}
+
+fn yes(request: &RequestPart) -> ResponsePart {
+    approval_response(request.approval_id.clone(), true)
 }
 
 /// What came of a session: its outcomes, the results that its model was given, what observers saw.
@@ -93,15 +129,17 @@ struct Stage {
     played: Played,
     seen: Seen,
     clock: callgate::host::ManualClock,
-    store: Arc<MemoryStore>,
+    store: Arc<Altered<Shared>>,
 }
 
 impl Stage {
-    fn session(&self) -> Session {
+    /// The session as a process opens it.
+    fn session(&self, way: Way) -> Session {
         let keys = Keys::parse(&"5a".repeat(32)).unwrap();
         let engine = Engine::builder(Arc::clone(&self.rules)).clock(self.clock.clone()).seed(1).keys(keys);
         let engine = engine.store(Arc::clone(&self.store) as _).observer(self.seen.clone()).build();
-        engine.session().named("talk").with_context(self.context.clone())
+        let session = engine.session().named("talk").with_context(self.context.clone());
+        if way.crash == Crash::BeforeStored { session.recorded() } else { session }
     }
 
     async fn round(&self, session: Session, history: &mut History, way: Way) -> (Session, Vec<Outcome>) {
@@ -130,46 +168,66 @@ impl Stage {
         let outcomes = armed.suspend(history).await.unwrap().outcomes;
         (armed.disarm().await, outcomes)
     }
+
+    /// A round whose process ends before its history is stored, and what another process makes of that.
+    async fn crashed(&self, session: Session, history: &mut History, way: Way) -> (Session, Vec<Outcome>) {
+        drop(self.round(session, &mut history.clone(), way).await);
+        let mut session = self.session(way);
+        let outcomes = session.resume(history, &self.played).await.unwrap().outcomes;
+        (session, outcomes)
+    }
 }
 
-fn run(rules: &Arc<callgate::policy::Chains>, calls: &[CallRecord], way: Way) -> Came {
+fn run(case: &Case<'_>, way: Way) -> Came {
+    let calls = case.calls;
     let played = calls.iter().filter_map(|record| Some((record.call.id.clone(), record.recorded.clone()?)));
     let clock = noon();
     let stage = Stage {
-        rules: Arc::clone(rules),
+        rules: Arc::clone(case.rules),
         context: calls[0].call.context.clone(),
         played: Played(Arc::new(played.collect())),
         seen: Seen::default(),
-        store: Arc::new(MemoryStore::default()),
+        store: Arc::new(Altered::by(Shared)),
         clock: clock.clone(),
     };
     let mut history = History::new(vec![Message::new(Role::User, vec![Part::text("help me")])]);
     let mut outcomes = Vec::new();
     clock.drive(async {
-        let mut session = stage.session();
+        let mut session = stage.session(way);
         for round in calls.chunk_by(|one, next| one.round.is_some() && one.round == next.round) {
             let parts = round.iter().map(|record| {
                 Part::call(record.call.id.clone(), record.call.tool.clone(), record.call.input.clone())
             });
             history.push(Message::new(Role::Assistant, parts.collect()));
-            let (next, came) = stage.round(session, &mut history, way).await;
+            let (next, came) = match way.crash {
+                Crash::BeforeStored => stage.crashed(session, &mut history, way).await,
+                Crash::Never | Crash::BetweenRounds => stage.round(session, &mut history, way).await,
+            };
             session = next;
-            let suspended = came.iter().any(|outcome| outcome.approval.is_some());
             outcomes.extend(came);
             if let Some(dialect) = way.dialect {
                 history = History::read(dialect, &history.write(dialect)).unwrap();
             }
-            if suspended {
-                // Another process goes on, once a person has said yes.
-                let ids: Vec<String> = history
-                    .find_approval_requests()
-                    .iter()
-                    .map(|request| request.approval_id.clone())
-                    .collect();
-                for id in ids {
-                    history.append_approval_response(approval_response(id, true)).unwrap();
+            if way.crash == Crash::BetweenRounds {
+                session = stage.session(way);
+                assert!(
+                    session
+                        .resume(&mut history, &stage.played)
+                        .await
+                        .unwrap()
+                        .outcomes
+                        .iter()
+                        .all(|outcome| outcome.replayed)
+                );
+            }
+            let answers: Vec<ResponsePart> =
+                history.find_approval_requests().into_iter().map(case.answer).collect();
+            if !answers.is_empty() {
+                // Another process goes on, once a person has answered.
+                for answer in answers {
+                    history.append_approval_response(answer).unwrap();
                 }
-                session = stage.session();
+                session = stage.session(way);
                 outcomes.extend(session.resume(&mut history, &stage.played).await.unwrap().outcomes);
             }
         }
@@ -186,25 +244,30 @@ fn run(rules: &Arc<callgate::policy::Chains>, calls: &[CallRecord], way: Way) ->
     }
 }
 
-/// Every way but the plain one, each of which has to come to the same.
-fn ways() -> Vec<Way> {
-    let mut ways = Vec::new();
-    for regime in [Regime::Core, Regime::Sdk, Regime::SdkUntold] {
-        ways.push(Way { regime, dialect: None });
-        ways.extend(Dialect::ALL.map(|dialect| Way { regime, dialect: Some(dialect) }));
-    }
-    ways
+/// Every way with these regimes and this crash.
+fn ways(regimes: &[Regime], crash: Crash) -> Vec<Way> {
+    let dialects = || std::iter::once(None).chain(Dialect::ALL.map(Some));
+    let of = |regime: &Regime| {
+        dialects().map(|dialect| Way { regime: *regime, dialect, crash }).collect::<Vec<_>>()
+    };
+    regimes.iter().flat_map(of).collect()
 }
 
-fn assert_parity(rules: &Arc<callgate::policy::Chains>, name: &str, calls: &[CallRecord]) -> usize {
-    let plain = run(rules, calls, Way { regime: Regime::Core, dialect: None });
-    for way in ways() {
-        let came = run(rules, calls, way);
+const ALL: [Regime; 3] = [Regime::Core, Regime::Sdk, Regime::SdkUntold];
+/// Those in which a round is decided as a whole.
+const WHOLE: [Regime; 2] = [Regime::Core, Regime::Sdk];
+
+/// Runs a case in every way, and gives what it comes to.
+fn parity(case: &Case<'_>, regimes: &[Regime], crashes: &[Crash]) -> Came {
+    let name = case.name;
+    let plain = run(case, Way { regime: Regime::Core, dialect: None, crash: crashes[0] });
+    for way in crashes.iter().flat_map(|crash| ways(regimes, *crash)) {
+        let came = run(case, way);
         assert_eq!(came.outcomes, plain.outcomes, "{name} {way:?}");
         assert_eq!(came.results, plain.results, "{name} {way:?}");
         assert_eq!(came.seen, plain.seen, "{name} {way:?}");
     }
-    plain.outcomes.len()
+    plain
 }
 
 #[test]
@@ -215,7 +278,8 @@ fn recorded_sessions_of_a_shop_come_to_the_same_whichever_way_they_are_run() {
         let text =
             std::fs::read_to_string(project(&format!("policies/retail/sessions/{file}.jsonl"))).unwrap();
         for (name, calls) in sessions(records(&text)) {
-            outcomes += assert_parity(&rules, &name, &calls);
+            let case = Case { name: &name, rules: &rules, calls: &calls, answer: yes };
+            outcomes += parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]).outcomes.len();
         }
     }
     assert!(outcomes > 50, "{outcomes}");
@@ -246,5 +310,136 @@ fn sessions_that_ask_people_come_to_the_same_whichever_way_they_are_run() {
         r#"{"id":"i","tool":"pay","input":{"amount":101},"round":5,"recorded":{"error":{"message":"refused"}}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    assert!(assert_parity(&rules, "asking", &calls) > lines.len());
+    let case = Case { name: "asking", rules: &rules, calls: &calls, answer: yes };
+    assert!(parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]).outcomes.len() > lines.len());
+}
+
+/// How each outcome ended, by the call's id.
+fn kinds(came: &Came) -> Vec<String> {
+    let kind = |outcome: &String| {
+        let outcome: Value = serde_json::from_str(outcome).unwrap();
+        format!("{} {}", outcome["id"].as_str().unwrap(), outcome["outcome"].as_str().unwrap())
+    };
+    came.outcomes.iter().map(kind).collect()
+}
+
+#[test]
+fn of_a_round_one_call_asks_whichever_way_it_is_run() {
+    let rules =
+        engine::load_text("policies: [ { id: ask, match: pay, approval: { present: first } } ]").unwrap();
+    let lines = [
+        r#"{"id":"a","tool":"look","input":{},"round":1,"recorded":{"output":1}}"#,
+        r#"{"id":"b","tool":"pay","input":{"to":"ana"},"round":1,"recorded":{"output":2}}"#,
+        r#"{"id":"c","tool":"pay","input":{"to":"ben"},"round":1,"recorded":{"output":3}}"#,
+        r#"{"id":"d","tool":"pay","input":{"to":"ben"},"round":2,"recorded":{"output":4}}"#,
+    ];
+    let calls = records(&lines.join("\n"));
+    let case = Case { name: "one at a time", rules: &rules, calls: &calls, answer: yes };
+    let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
+    assert_eq!(
+        kinds(&came),
+        ["a executed", "b suspended", "c denied", "b executed", "d suspended", "d executed"]
+    );
+}
+
+#[test]
+fn what_a_person_changes_runs_so_whichever_way_it_is_run() {
+    let text = "policies: [ { id: ask, match: pay, approval: { edits: [$.input.amount] } } ]";
+    let rules = engine::load_text(text).unwrap();
+    let lines = [
+        r#"{"id":"a","tool":"pay","input":{"amount":250,"to":"ana"},"round":1,"recorded":{"output":1}}"#,
+        r#"{"id":"b","tool":"pay","input":{"amount":90,"to":"ben"},"round":2,"recorded":{"output":2}}"#,
+        r#"{"id":"c","tool":"pay","input":{"amount":9,"to":"eve"},"round":3,"recorded":{"output":3}}"#,
+        r#"{"id":"d","tool":"pay","input":{"amount":8,"to":"eve"},"round":3,"recorded":{"output":3}}"#,
+    ];
+    let calls = records(&lines.join("\n"));
+    // One is changed, one is answered for, one is denied, one is let by as it is.
+    let answer = |request: &RequestPart| match request.input.as_ref().unwrap()["amount"].as_u64() {
+        Some(250) => {
+            ResponsePart { edited_input: Some(json!({ "amount": 100, "to": "ana" })), ..yes(request) }
+        }
+        Some(90) => ResponsePart { output: Some(json!("paid by hand")), ..yes(request) },
+        Some(9) => approval_response(request.approval_id.clone(), false),
+        _ => yes(request),
+    };
+    let case = Case { name: "edited", rules: &rules, calls: &calls, answer };
+    let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
+    assert!(came.seen.iter().any(|line| line == r#"start a {"amount":100,"to":"ana"}"#), "{:?}", came.seen);
+    assert_eq!(
+        kinds(&came),
+        [
+            "a suspended",
+            "a executed",
+            "b suspended",
+            "b answered",
+            "c suspended",
+            "d suspended",
+            "c denied",
+            "d executed"
+        ]
+    );
+}
+
+const HALTING: &str = "policies:
+  - { id: stop, match: { tool: look, where: [ { path: $.input.q, eq: stop } ] }, halt: { message: enough } }
+  - { id: mark, match: read, label: { add: [read] } }
+  - { id: ask, match: pay, approval: {} }";
+
+fn halting() -> Vec<CallRecord> {
+    let lines = [
+        r#"{"id":"a","tool":"read","input":{},"round":1,"recorded":{"output":1}}"#,
+        r#"{"id":"b","tool":"look","input":{"q":"x"},"round":2,"recorded":{"output":2}}"#,
+        r#"{"id":"c","tool":"pay","input":{},"round":2,"recorded":{"output":3}}"#,
+        r#"{"id":"d","tool":"look","input":{"q":"stop"},"round":2,"recorded":{"output":4}}"#,
+        r#"{"id":"e","tool":"look","input":{"q":"y"},"round":3,"recorded":{"output":5}}"#,
+    ];
+    records(&lines.join("\n"))
+}
+
+#[test]
+fn a_round_that_halts_runs_nothing_whichever_way_it_is_run() {
+    let (rules, calls) = (engine::load_text(HALTING).unwrap(), halting());
+    let case = Case { name: "halting", rules: &rules, calls: &calls, answer: yes };
+    let came = parity(&case, &WHOLE, &[Crash::Never]);
+    assert_eq!(kinds(&came), ["a executed", "b halted", "c halted", "d halted", "e halted"]);
+    parity(&case, &WHOLE, &[Crash::BetweenRounds]);
+}
+
+/// An SDK that tells of no round has each call decided as it makes it: what came before the one that halts has run.
+#[test]
+fn without_being_told_of_a_round_only_what_follows_is_halted() {
+    let (rules, calls) = (engine::load_text(HALTING).unwrap(), halting());
+    let case = Case { name: "untold", rules: &rules, calls: &calls, answer: yes };
+    let mut came = ways(&[Regime::SdkUntold], Crash::Never).into_iter().map(|way| run(&case, way));
+    let plain = came.next().unwrap();
+    assert_eq!(
+        kinds(&plain),
+        ["a executed", "b executed", "c suspended", "d halted", "c halted", "e halted"]
+    );
+    assert!(came.all(|came| came == plain));
+}
+
+#[test]
+fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_is_run() {
+    let text = "policies:
+  - { id: ask, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, approval: {} }
+  - { id: mark, match: read, label: { add: [untrusted] } }
+  - { id: careful, match: { tool: send, where: [ { path: '$.session.labels[*]', eq: untrusted } ] }, deny: {} }";
+    let rules = engine::load_text(text).unwrap();
+    let lines = [
+        r#"{"id":"a","tool":"pay","input":{"amount":5},"round":1,"recorded":{"output":1}}"#,
+        r#"{"id":"b","tool":"read","input":{},"round":1,"recorded":{"error":{"message":"gone"}}}"#,
+        r#"{"id":"c","tool":"send","input":{},"round":2,"recorded":{"output":2}}"#,
+        r#"{"id":"d","tool":"pay","input":{"amount":500},"round":2,"recorded":{"output":3}}"#,
+        r#"{"id":"e","tool":"pay","input":{"amount":6},"round":3,"recorded":{"output":4}}"#,
+    ];
+    let calls = records(&lines.join("\n"));
+    let case = Case { name: "crashed", rules: &rules, calls: &calls, answer: yes };
+    let (live, came) = (parity(&case, &ALL, &[Crash::Never]), parity(&case, &ALL, &[Crash::BeforeStored]));
+    assert_eq!((&came.results, &came.seen), (&live.results, &live.seen));
+    assert_eq!(kinds(&came), kinds(&live));
+    assert_eq!(
+        kinds(&came),
+        ["a executed", "b failed", "c denied", "d suspended", "d executed", "e executed"]
+    );
 }

@@ -113,6 +113,7 @@ fn every_file_that_is_linked_is_there() {
         "docs/failures.md",
         "docs/asking-people.md",
         "docs/seeds.md",
+        "docs/explain.md",
         "docs/testing.md",
     ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();

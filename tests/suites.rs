@@ -91,8 +91,14 @@ fn each_suite_is_told_as_it_is() {
 /// Every policy of the shipped bundles is named by a test of theirs.
 #[test]
 fn the_shipped_bundles_pass_their_tests() {
-    for bundle in ["policies/starter", "policies/retail", "policies/pii", "policies/recipes"] {
-        let paths = [project(bundle)];
+    let mut tested = 0;
+    for entry in std::fs::read_dir(project("policies")).unwrap() {
+        let paths = [entry.unwrap().path()];
+        let bundle = paths[0].display();
+        if suite::load(&paths).suite.is_empty() {
+            continue;
+        }
+        tested += 1;
         let chains = engine::load(&paths).unwrap_or_else(|error| panic!("{error}"));
         let mut loaded = suite::load(&paths);
         loaded.check_against(&chains);
@@ -109,6 +115,7 @@ fn the_shipped_bundles_pass_their_tests() {
             assert!(part.contains(&policy.id.as_str()), "{bundle}: no test has `{}` take part", policy.id);
         }
     }
+    assert!(tested >= 8, "{tested}");
 }
 
 #[test]

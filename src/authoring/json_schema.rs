@@ -16,10 +16,25 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// Written so that editors offer every key and name the missing one.
+    /// Written so that editors offer every key, name what is missing, and point at the key that is one too many.
     fn add_to(&self, schema: &mut Map<String, Value>) {
-        let choices: Vec<Value> = self.one_of.iter().map(|key| json!({ "required": [key] })).collect();
-        schema.insert("oneOf".into(), choices.into());
+        let of = self.record.replace('_', " ");
+        let none = format!("a {of} has exactly one of the keys {}", self.one_of.join(", "));
+        let choices = self.one_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
+        schema.insert("anyOf".into(), choices.collect());
+        let mut later = self.one_of.as_slice();
+        let mut alone: Vec<Value> = Vec::new();
+        while let [key, rest @ ..] = later {
+            later = rest;
+            if !rest.is_empty() {
+                let two = format!("a {of} has this or `{key}`, not both");
+                let others: Map<String, Value> =
+                    [(format!("^({})$", rest.join("|")), Value::Bool(false))].into_iter().collect();
+                let then = json!({ "patternProperties": others, "errorMessage": two });
+                alone.push(json!({ "if": { "required": [key] }, "then": then }));
+            }
+        }
+        schema.insert("allOf".into(), alone.into());
         let needs = self.together.iter().map(|(key, needed)| ((*key).to_owned(), json!([needed])));
         schema.insert("dependentRequired".into(), Value::Object(needs.collect()));
     }
@@ -57,22 +72,53 @@ fn define(record: &'static Record, definitions: &mut Map<String, Value>) {
     for field in record.fields {
         let mut schema = describe(&field.shape, definitions);
         if let Some(members) = schema.as_object_mut() {
-            members.insert("description".into(), field.doc.into());
+            // Editors show a title as the heading of a hover text, and take that of what is around where there is none.
+            members.insert("title".into(), field.name.into());
+            describe_twice(members, field.doc, form(&field.shape));
         }
         properties.insert(field.name.into(), schema);
     }
     let required: Vec<&str> =
         record.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    let mut schema = json!({
-        "type": "object",
-        "description": record.doc,
-        "properties": properties,
-        "additionalProperties": false,
-    });
+    let mut schema = json!({ "type": "object" });
+    if let Some(members) = schema.as_object_mut() {
+        describe_twice(members, record.doc, None);
+        members.insert("properties".into(), properties.into());
+        members.insert("additionalProperties".into(), false.into());
+    }
     if let (Some(members), false) = (schema.as_object_mut(), required.is_empty()) {
         members.insert("required".into(), json!(required));
     }
     definitions.insert(record.name.into(), schema);
+}
+
+/// What a text has to look like, where the shape allows one and says it.
+fn form(shape: &Shape) -> Option<&'static str> {
+    match shape {
+        Shape::Text(form) => Some(form),
+        Shape::OneOrMany(item) => form(item),
+        Shape::Either(shapes) => shapes.iter().find_map(form),
+        _ => None,
+    }
+}
+
+/// A description as plain text, and as Markdown, which it is: editors that know only the first show it as it is.
+fn describe_twice(schema: &mut Map<String, Value>, doc: &str, form: Option<&str>) {
+    let text = match form {
+        Some(form) => format!("{doc}\n\nWrite {form}."),
+        None => doc.to_owned(),
+    };
+    // What a key is for says more than what a record is that may stand there.
+    let choices = schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
+    for choice in choices.filter_map(Value::as_object_mut).filter(|choice| choice.contains_key("$ref")) {
+        insert_description(choice, &text);
+    }
+    insert_description(schema, &text);
+}
+
+fn insert_description(schema: &mut Map<String, Value>, text: &str) {
+    schema.insert("description".into(), text.into());
+    schema.insert("markdownDescription".into(), text.into());
 }
 
 fn describe(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
@@ -80,29 +126,41 @@ fn describe(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Any => json!({}),
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::True => json!({ "const": true }),
-        Shape::Text(form) => json!({ "type": "string", "title": form }),
+        Shape::Text(form) => json!({ "type": "string", "description": form, "markdownDescription": form }),
         Shape::Number => json!({ "type": "number" }),
         Shape::Integer(min, i64::MAX) => json!({ "type": "integer", "minimum": min }),
         Shape::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Shape::Word(words) => {
-            let choices: Vec<Value> =
-                words.iter().map(|(word, doc)| json!({ "const": word, "description": doc })).collect();
-            json!({ "type": "string", "oneOf": choices })
+            let (choices, docs): (Vec<&str>, Vec<&str>) = words.iter().copied().unzip();
+            json!({ "type": "string", "enum": choices, "enumDescriptions": docs, "markdownEnumDescriptions": docs })
         }
         Shape::Items(item) => json!({ "type": "array", "items": describe(item, definitions) }),
         Shape::List(item) => json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) }),
+        // Without a choice, editors have one thing to say.
+        Shape::OneOrMany(item @ Shape::Text(_)) => {
+            let item = describe(item, definitions);
+            json!({ "type": ["string", "array"], "minItems": 1, "items": item })
+        }
         Shape::OneOrMany(item) => {
             let one = describe(item, definitions);
             let many = json!({ "type": "array", "minItems": 1, "items": one });
-            json!({ "anyOf": [one, many] })
+            json!({ "anyOf": [undescribed(one), many] })
         }
         Shape::Record(record) => {
             define(record, definitions);
             json!({ "$ref": reference(record) })
         }
         Shape::Either(shapes) => {
-            let choices: Vec<Value> = shapes.iter().map(|shape| describe(shape, definitions)).collect();
-            json!({ "anyOf": choices })
+            let choices = shapes.iter().map(|shape| undescribed(describe(shape, definitions)));
+            json!({ "anyOf": choices.collect::<Vec<_>>() })
         }
     }
+}
+
+/// One of several choices, whose own words would stand before those of the key that they are for.
+fn undescribed(mut choice: Value) -> Value {
+    if let Some(members) = choice.as_object_mut() {
+        members.retain(|name, _| !matches!(name.as_str(), "description" | "markdownDescription"));
+    }
+    choice
 }

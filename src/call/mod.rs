@@ -5,6 +5,7 @@ mod asking;
 mod outcome;
 mod record;
 mod session;
+mod shadow;
 mod view;
 
 pub use amount::Amount;
@@ -12,6 +13,7 @@ pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnc
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
 pub use session::SessionState;
+pub use shadow::RunShadow;
 pub use view::{CallView, Node, Root};
 
 use serde::{Deserialize, Serialize};

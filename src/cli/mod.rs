@@ -4,12 +4,15 @@
 
 mod approvals;
 mod check;
+mod completions;
 mod ending;
 mod exit;
+mod explain;
 mod files;
 mod init;
 mod listening;
 mod mend;
+mod mutate;
 mod output;
 mod pins;
 mod progress;
@@ -51,12 +54,14 @@ enum Command {
     Check(check::Check),
     Test(test::Test),
     Run(run::Run),
+    Explain(explain::Explain),
     Approvals(approvals::Approvals),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
+    Completions(completions::Completions),
 }
 
 /// Who reads the result.
@@ -83,12 +88,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::check(&arguments, &mut output),
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
+        Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),
+        Command::Completions(arguments) => completions::completions(&arguments, &mut output),
     };
     // What was written before the trouble is part of the result.
     let ended = output.end().and(ended);

@@ -36,6 +36,16 @@ impl Progress {
         }
     }
 
+    /// So many of so many, where each takes its time.
+    pub(super) fn step_of(&mut self, count: usize, of: usize) {
+        self.count = count;
+        if self.watched && Instant::now() >= self.next {
+            self.next = Instant::now() + PACE;
+            self.shown = true;
+            let _ = write!(stderr(), "\r{} of {} {}", grouped(count), grouped(of), self.word);
+        }
+    }
+
     /// Takes the line away.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {

@@ -8,11 +8,12 @@ use super::exit::{Exit, Stop};
 use super::output::Output;
 use crate::authoring::{Constraint, json_schema};
 use crate::matcher::CONDITION;
+use crate::mcp::config_record;
 use crate::middleware::KINDS;
 use crate::policy::rules_record;
 use crate::suite::tests_record;
 
-/// Print the JSON Schema of rules files or of test files, for editors.
+/// Print the JSON Schema of rules files, of test files, or of gateway files, for editors.
 ///
 /// With the YAML language server, begin a rules file with
 /// `# yaml-language-server: $schema=rules.schema.json`.
@@ -33,12 +34,15 @@ enum Subject {
     Rules,
     /// Policy tests
     Tests,
+    /// The servers behind a gateway (`callgate proxy --config`)
+    Gateway,
 }
 
 pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, Stop> {
     let schema = match arguments.of {
         Subject::Rules => rules_schema(),
         Subject::Tests => tests_schema(),
+        Subject::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
     };
     writeln!(output, "{schema:#}")?;
     Ok(Exit::Done)

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
+use super::Format;
 use super::check;
 use super::exit::{Exit, Stop};
+use super::mutate;
 use super::output::{GREEN, Output, RED};
 use super::progress::Progress;
 use crate::diagnostic::{Diagnostic, Diagnostics, render};
@@ -23,7 +25,8 @@ use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Repo
 /// The rules are every *.yaml and *.yml file below the paths, the tests every *.test.yaml and *.test.yml among them. Each case is a session
 /// of its own, with stubbed tools and a clock that stands still: no tool is run, and nobody waits.
 ///
-/// Exit status: 0 all cases pass, 1 a case fails, too little is covered or a file has errors, 2 there are no tests, or a path can't be read.
+/// Exit status: 0 all cases pass (with --mutate: no change survives), 1 a case fails, too little is covered or a file has errors, 2 there
+/// are no tests, or a path can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate test\n  \
@@ -31,14 +34,19 @@ use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Repo
     callgate test policies --format junit > report.xml\n  \
     callgate test policies --coverage --coverage-min 100\n  \
     callgate test policies --format lcov > lcov.info\n  \
+    callgate test policies --mutate\n  \
     callgate test policies --generate calls.jsonl --output policies/recorded.test.yaml")]
 pub(super) struct Test {
     /// Rules files and test files, and directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Run only the cases in whose name, or in the name of whose file, this occurs
+    /// Run only the cases in whose name, or in the name of whose file, this occurs; with `--mutate`: change only the policies
+    /// in whose id, or in the name of whose file, it occurs
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+    /// Change the rules, one small change at a time, and list the changes that no case notices
+    #[arg(long, conflicts_with_all = ["coverage", "coverage_min", "generate"])]
+    mutate: bool,
     /// How results are written
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
@@ -95,6 +103,16 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
         return show_problems(arguments.format, &built, &loaded, output);
     };
     let suite = chosen(&loaded.suite, arguments)?;
+    if arguments.mutate {
+        let format = match arguments.format {
+            Form::Text => Format::Text,
+            Form::Json => Format::Json,
+            Form::Junit | Form::Github | Form::Lcov => {
+                return Err(Stop::trouble("what --mutate finds is written as `text` or `json`"));
+            }
+        };
+        return mutate::run(&built, &suite, arguments.filter.as_deref(), format, output);
+    }
     let mut progress = Progress::new("cases", true);
     let mut times = Vec::new();
     let mut begun = Instant::now();
@@ -134,7 +152,8 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
             paths.join(" and ")
         )));
     }
-    let Some(text) = &arguments.filter else { return Ok(suite.clone()) };
+    let text = arguments.filter.as_ref().filter(|_| !arguments.mutate);
+    let Some(text) = text else { return Ok(suite.clone()) };
     let chosen = suite.only(text);
     if chosen.is_empty() {
         return Err(Stop::trouble(format!(

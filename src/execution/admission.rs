@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::services::Services;
-use crate::call::{Reason, SessionState, Verdict, reason_code};
+use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{Allowance, StateStore, StoreError, Take, before, guarded};
 use crate::kernel::{
     Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, effect_of, is_used_up, tell,
@@ -63,7 +63,8 @@ pub(super) async fn admit(
     let layers = decision.layers().clone();
     let fresh = limits.into_iter().filter(|pending| !taken.pending.contains(pending));
     let claims: Vec<Claim<'_>> = fresh.filter_map(|pending| Claim::of(pending, &layers)).collect();
-    let mut admission = Admission { kernel, services, taken, state };
+    let heard = kernel.listener.map(|_| Arc::new(decision.call().clone()));
+    let mut admission = Admission { heard, kernel, services, taken, state };
     if guarded(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| effect_of(claim.limit.on_exceed)).max();
@@ -106,6 +107,8 @@ enum Problem {
 }
 
 struct Admission<'a> {
+    /// The call, where somebody listens.
+    heard: Option<Arc<ToolCall>>,
     kernel: &'a Kernel<'a>,
     services: &'a Services,
     taken: &'a mut Taken,
@@ -172,23 +175,38 @@ impl Admission<'_> {
     /// Takes of all these limits, or of none, and tells who listens.
     async fn take(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
         let taken = self.take_unheard(claims).await;
-        let enough = |place: usize| match &taken {
-            Err(Problem::UsedUp(used_up)) => used_up.iter().all(|(used_up, _)| *used_up != place),
-            Ok(()) => true,
-            Err(Problem::Store(_)) => false,
+        let Some(call) = self.heard.clone() else { return taken };
+        let refused = |place: usize| match &taken {
+            Err(Problem::UsedUp(used_up)) => used_up.iter().find(|(used_up, _)| *used_up == place).copied(),
+            Err(Problem::Store(_)) => Some((place, None)),
+            Ok(()) => None,
         };
         for (place, claim) in claims.iter().enumerate() {
+            let left = self.left(claim).await;
             let Pending { policy: reference, measure } = &claim.pending;
             let asked = LimitAsked {
+                call: &call,
                 policy: claim.policy,
                 layer: reference.layer(),
                 key: &measure.key,
                 cost: measure.cost,
-                enough: enough(place),
+                enough: refused(place).is_none(),
+                left,
+                retry_after: refused(place).and_then(|(_, retry_after)| retry_after),
             };
             tell(self.kernel.listener, &Event::Limit(asked));
         }
         taken
+    }
+
+    /// How much is left of a limit, as far as that can be said.
+    async fn left(&self, claim: &Claim<'_>) -> Option<Amount> {
+        if let Rule::Run(allowed) = claim.limit.rule {
+            return Some(allowed.minus(self.state.taken(&claim.pending.measure.key)));
+        }
+        let take = claim.take()?;
+        let (clock, store) = (self.kernel.clock, &self.services.store);
+        self.services.ask(clock, || store.left(clock.now(), &take)).await.ok().flatten()
     }
 
     async fn take_unheard(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {

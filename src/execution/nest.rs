@@ -229,7 +229,8 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         self.leads -= u32::from(lead.is_some());
         if let Ok(Ended::Ran(ToolAnswer { output, dry: false })) = &ended {
             let stored_at = kernel.clock.now();
-            if let Ok(expires_at) = stored_at.checked_add(cache.ttl) {
+            let expires_at = cache.ttl.map_or(Ok(jiff::Timestamp::MAX), |ttl| stored_at.checked_add(ttl));
+            if let Ok(expires_at) = expires_at {
                 let entry = CacheEntry { output: output.clone(), stored_at, expires_at };
                 let put = || services.store.cache_put(space, &key, entry, found.generation);
                 let _ = services.ask(kernel.clock, put).await;

@@ -21,7 +21,7 @@ use std::future::Future;
 use serde_json::Value;
 
 pub use crate::call::Amount;
-use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, ToolCall};
+use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, RunShadow, ToolCall};
 
 /// Why a tool gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,10 @@ pub trait Observer: Send + Sync {
 
     /// A call was settled, also one that never started. Not told of calls that wait for a person.
     fn on_tool_end(&self, _span: &ToolSpan<'_>) {}
+
+    /// A policy in shadow would have changed the run, or stopped it: once in a run for each policy and what it would have done. What
+    /// one would have done to a call stands in the call's outcome.
+    fn on_run_shadow(&self, _request_id: &str, _shadow: &RunShadow) {}
 
     /// A person is asked about a call: once for each question, however often its session is taken up.
     fn on_request(&self, _request: &ApprovalRequest) {}

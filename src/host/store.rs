@@ -131,6 +131,13 @@ pub trait StateStore: Send + Sync {
     /// Whoever asks may go away before the answer comes. A store that answers late must then free the slots that it took.
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
 
+    /// How much could be taken of a limit now; `take` says which one it is, and its cost does not count. Nothing is taken. For people who
+    /// ask: nothing is decided by it, and a store that can't say answers nothing.
+    fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
+        let _ = (now, take);
+        Box::pin(async { Ok(None) })
+    }
+
     /// Gives a slot back. A key of which nothing is taken is passed over.
     fn give_back(&self, key: &str);
 

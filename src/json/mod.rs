@@ -5,10 +5,12 @@
 
 mod canonical;
 mod decimal;
+mod difference;
 mod strict;
 
 pub use canonical::{Digest, NoDigest, canonical, digest};
 pub use decimal::Decimal;
+pub use difference::{Difference, differences};
 pub use strict::parse;
 
 use serde::Serialize;

@@ -10,7 +10,7 @@ use super::limits::Pending;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrap::Wrapper;
 use crate::approval::KeptJournal;
-use crate::call::{PolicyTrace, Reason, ToolCall, Verdict, reason_code};
+use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::Digest;
 use crate::middleware::Kind;
 
@@ -158,6 +158,11 @@ impl<'c> Decision<'c> {
             Kind::Respond(respond) => Some((reference, respond.output.clone())),
             _ => None,
         }
+    }
+
+    /// Notes what a policy says of the call that gate did not ask.
+    pub(crate) fn note(&mut self, policy: PolicyRef, verdict: Verdict) {
+        self.trace.note(policy, Phase::Gate, verdict, false);
     }
 
     /// Makes the decision stricter.

@@ -146,7 +146,7 @@ impl Conclusion {
             _ => return None,
         };
         if let Some(limit) = policy.kind.as_limit() {
-            let measured = limits::measure(reference, policy, limit, view);
+            let measured = limits::measure(reference.layer, policy, limit, view);
             let holds = |measure: &Measure| {
                 held.limits.iter().any(|pending| pending.policy == reference && pending.measure == *measure)
             };

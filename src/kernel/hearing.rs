@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::trace::PolicyRef;
+use super::trace::{Layers, PolicyRef};
 use super::{Decision, Kernel, Subject};
 use crate::authoring::Polarity;
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
@@ -29,7 +30,7 @@ pub trait Listener: Send + Sync {
 pub enum Event<'a> {
     /// A call is about to be decided. One call may be decided more than once: with its round and again before it runs, and for each
     /// `next` of a script with other arguments.
-    Deciding(CallView<'a>),
+    Deciding(Deciding<'a>),
     /// A policy is accounted for. In each phase that a call comes to, every policy that acts in that phase is, once a decision.
     Asking(Asking<'a>),
     /// Normalise and gate are done.
@@ -42,6 +43,15 @@ pub enum Event<'a> {
     Executing(&'a ToolCall),
     /// A call came to its outcome.
     Ended(&'a Outcome),
+}
+
+/// A call that is about to be decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Deciding<'a> {
+    /// The call as it was asked for.
+    pub view: CallView<'a>,
+    /// The rules that decide.
+    pub layers: &'a Layers,
 }
 
 /// A policy is asked about a call, or passed by.
@@ -116,6 +126,8 @@ pub struct Change<'a> {
 /// What a call takes of a limit, and whether there was enough.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitAsked<'a> {
+    /// The call.
+    pub call: &'a ToolCall,
     /// The limit's policy.
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
@@ -126,6 +138,10 @@ pub struct LimitAsked<'a> {
     pub cost: Amount,
     /// Whether there was enough left. Of limits that are asked together all are taken of, or none.
     pub enough: bool,
+    /// How much is left now, where the store can say so.
+    pub left: Option<Amount>,
+    /// After how long there may be enough, where there is not and that is known.
+    pub retry_after: Option<Duration>,
 }
 
 /// An error, and a policy that may be about it.

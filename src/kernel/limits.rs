@@ -25,15 +25,15 @@ pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
     }
 }
 
-/// What a call takes of a limit, under a name that no other policy's count has. Ids are unique within a layer.
-pub(super) fn measure(
-    reference: PolicyRef,
+/// What a call takes of a limit of a layer, under a name that no other policy's count has. Ids are unique within a layer.
+pub(crate) fn measure(
+    layer: u32,
     policy: &Policy,
     limit: &Limit,
     view: &CallView<'_>,
 ) -> Result<Measure, String> {
     let Measure { key, cost } = limit.measure(view)?;
-    Ok(Measure { key: format!("{}/{}/{key}", reference.layer(), policy.id), cost })
+    Ok(Measure { key: format!("{layer}/{}/{key}", policy.id), cost })
 }
 
 /// Whether a limit that counts by run has too little left. Others are for the store to say.

@@ -13,7 +13,7 @@ mod limits;
 mod normalise;
 mod settle;
 mod shown;
-mod stage;
+pub(crate) mod stage;
 mod streamed;
 mod suggest;
 mod trace;
@@ -23,8 +23,8 @@ pub(crate) use asked::Held;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use hearing::tell;
-pub use hearing::{Asking, Change, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
-pub(crate) use limits::{Pending, effect as effect_of, is_used_up};
+pub use hearing::{Asking, Change, Deciding, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
+pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
 pub(crate) use stage::is_never_called;
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
@@ -90,7 +90,8 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: Held<'_>,
     ) -> Decision<'c> {
-        tell(self.listener, &Event::Deciding(self.view(call, session)));
+        let deciding = Deciding { view: self.view(call, session), layers: self.layers };
+        tell(self.listener, &Event::Deciding(deciding));
         if let Some(message) = session.halted() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }

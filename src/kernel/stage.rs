@@ -5,15 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::Value;
 
 use super::{Kernel, PolicyRef};
-use crate::call::{CallView, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{CallView, Reason, RunShadow, SessionState, ToolCall, Verdict, reason_code};
 use crate::lifecycle::Config;
 use crate::matcher::Truth;
 use crate::middleware::{Budget, Kind, Model};
 use crate::policy::{Chains, Mode, Policy, Unmatched};
 
 impl<'k> Kernel<'k> {
-    /// The enforced policies of the run that concern it now, in the order in which they act. When in doubt they do: each of them
-    /// restricts.
+    /// The policies of the run that concern it now, in the order in which they act, shadows among them. When in doubt they do: each of
+    /// them restricts.
     fn of_run(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
         let call = run_as_call(context);
         let view = CallView::new(&call, session);
@@ -21,9 +21,6 @@ impl<'k> Kernel<'k> {
         for (layer, chains) in (0u32..).zip(self.layers) {
             for index in chains.of_run() {
                 let Some(policy) = chains.policy(*index) else { continue };
-                if policy.mode != Mode::Enforce {
-                    continue;
-                }
                 // A condition that panics is none that says no.
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
                 let reference = PolicyRef { layer, index: *index };
@@ -37,35 +34,46 @@ impl<'k> Kernel<'k> {
     }
 
     /// Changes what the model is called with. The bundle comes last, so that no lower layer loosens its bounds; what can never be
-    /// called is not shown.
+    /// called is not shown. Gives what shadows would have changed.
     pub(crate) fn configure(
         &self,
         config: &mut Config,
         context: &Value,
         session: &SessionState,
         at_init: bool,
-    ) {
+    ) -> Vec<RunShadow> {
         let call = run_as_call(context);
         let view = CallView::new(&call, session);
-        let mut models: Vec<(u32, &Model)> = Vec::new();
+        let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
         for (reference, policy) in self.of_run(context, session) {
             if let Kind::Model(model) = &policy.kind
                 && model.at_init == at_init
             {
-                models.push((reference.layer(), model));
+                models.push((reference.layer(), policy, model));
             }
         }
-        models.sort_by_key(|(layer, _)| std::cmp::Reverse(*layer));
-        for (_, model) in models {
-            model.apply(config, &view);
+        models.sort_by_key(|(layer, ..)| std::cmp::Reverse(*layer));
+        let mut shadows = Vec::new();
+        // No policy changes messages, so that none have to be copied for a shadow.
+        let messages = std::mem::take(&mut config.messages);
+        for (_, policy, model) in models {
+            if policy.mode == Mode::Shadow {
+                let mut other = config.clone();
+                model.apply(&mut other, &view);
+                shadows.extend((other != *config).then(|| shadow(policy, Verdict::Rewrite, None)));
+            } else {
+                model.apply(config, &view);
+            }
         }
+        config.messages = messages;
         config.tools.retain(|tool| {
             let server = tool.server.as_deref().unwrap_or("");
             !self.layers.iter().any(|chains| is_never_called(chains, server, &tool.name))
         });
+        shadows
     }
 
-    /// The budgets that bound the run.
+    /// The budgets that bound the run, and those that would.
     pub(crate) fn budgets(
         &self,
         context: &Value,
@@ -78,20 +86,40 @@ impl<'k> Kernel<'k> {
         self.of_run(context, session).into_iter().filter_map(budget).collect()
     }
 
-    /// Why the run is stopped where it stands, apart from any call: the first `halt` that concerns the run.
-    pub(crate) fn halts_run(&self, context: &Value, session: &SessionState) -> Option<Reason> {
+    /// Why the run is stopped where it stands, apart from any call: the first `halt` that concerns the run; and which shadows would
+    /// stop it.
+    pub(crate) fn halts_run(
+        &self,
+        context: &Value,
+        session: &SessionState,
+    ) -> (Option<Reason>, Vec<RunShadow>) {
         let call = run_as_call(context);
         let view = CallView::new(&call, session);
-        self.of_run(context, session).into_iter().find_map(|(_, policy)| {
-            let Kind::Halt(halt) = &policy.kind else { return None };
+        let (mut halted, mut shadows) = (None, Vec::new());
+        for (_, policy) in self.of_run(context, session) {
+            let Kind::Halt(halt) = &policy.kind else { continue };
+            if policy.mode == Mode::Enforce && halted.is_some() {
+                continue;
+            }
             let message = match (&halt.message, &policy.description) {
                 (Some(template), _) => template.render(&view, &[]).text,
                 (None, Some(description)) => description.clone(),
                 (None, None) => format!("the run is stopped by the policy `{}`", policy.id),
             };
-            Some(Reason { policy: Some(policy.id.clone()), code: reason_code::HALTED.to_owned(), message })
-        })
+            let code = reason_code::HALTED.to_owned();
+            let reason = Reason { policy: Some(policy.id.clone()), code, message };
+            match policy.mode {
+                Mode::Shadow => shadows.push(shadow(policy, Verdict::Halt, Some(reason))),
+                _ => halted = Some(reason),
+            }
+        }
+        (halted, shadows)
     }
+}
+
+/// What a policy in shadow would have done.
+pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) -> RunShadow {
+    RunShadow { id: policy.id.clone(), kind: policy.kind.entry().name.to_owned(), verdict, reason }
 }
 
 /// What rules of the run read: the context and the session, and no call.

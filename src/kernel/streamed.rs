@@ -4,16 +4,36 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
+use super::stage::shadow;
 use super::{Kernel, PolicyRef};
-use crate::call::{CallView, SessionState, ToolCall};
+use crate::call::{CallView, RunShadow, SessionState, ToolCall, Verdict};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, StreamFilter};
-use crate::policy::Mode;
+use crate::middleware::{Kind, Stream, StreamFilter, StreamShadow};
+use crate::policy::{Mode, Policy};
 
 impl Kernel<'_> {
     /// The filter of one turn of the model, which begins now: of all `stream` policies whose conditions hold, the bundle's first.
     /// A condition that can't be decided counts as holding. `context` is what the host vouches for.
     pub fn stream_filter(&self, context: &Value, session: &SessionState) -> StreamFilter {
+        self.stream_filters(context, session).0
+    }
+
+    /// The filter of one turn, and the shadows beside it, each with what is told of it once it would have changed something.
+    pub(crate) fn stream_filters(
+        &self,
+        context: &Value,
+        session: &SessionState,
+    ) -> (StreamFilter, Vec<(RunShadow, StreamShadow)>) {
+        let (enforced, shadows): (Vec<_>, Vec<_>) =
+            self.streams(context, session).into_iter().partition(|(policy, _)| policy.mode == Mode::Enforce);
+        let filter = StreamFilter::new(enforced.into_iter().map(|(_, stream)| stream));
+        let beside = |(policy, stream): (&Policy, &Stream)| {
+            (shadow(policy, Verdict::Rewrite, None), StreamShadow::new(stream))
+        };
+        (filter, shadows.into_iter().map(beside).collect())
+    }
+
+    fn streams(&self, context: &Value, session: &SessionState) -> Vec<(&Policy, &Stream)> {
         // Conditions of these policies read only the context and the session.
         let none = ToolCall::new("", "", Value::Null).with_context(context.clone());
         let view = CallView::new(&none, session);
@@ -21,16 +41,13 @@ impl Kernel<'_> {
         for (layer, chains) in (0u32..).zip(self.layers) {
             for (index, policy) in (0u32..).zip(chains.policies()) {
                 let Kind::Stream(stream) = &policy.kind else { continue };
-                if policy.mode != Mode::Enforce {
-                    continue;
-                }
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
                 self.tell_of_run((PolicyRef { layer, index }, policy), view, says.as_ref().ok());
                 if says.map_or(true, |truth| truth != Truth::No) {
-                    streams.push(stream);
+                    streams.push((policy, stream));
                 }
             }
         }
-        StreamFilter::new(streams)
+        streams
     }
 }

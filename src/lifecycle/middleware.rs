@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::chunk::{Chunk, ChunkFate};
 use super::config::{Config, ConfigPatch};
 use super::context::RunContext;
-use crate::call::{Outcome, ToolCall};
+use crate::call::{Outcome, RunShadow, ToolCall};
 use crate::host::{BoxFuture, ToolError};
 use crate::message::History;
 
@@ -89,6 +89,8 @@ pub struct RunStats {
     pub iterations: u64,
     /// What it used in all.
     pub usage: Usage,
+    /// What policies in shadow would have done to it, each thing once.
+    pub shadows: Vec<RunShadow>,
 }
 
 /// How a run ended: in exactly one of these ways.

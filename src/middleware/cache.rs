@@ -33,8 +33,8 @@ static RECORD: Record = Record {
     fields: &[
         Field::required(
             "ttl",
-            Shape::Text("a span of time such as `60s`"),
-            "How long a result is given out, counted from when the tool gave it.",
+            Shape::Text("a span of time such as `60s`, or `forever`"),
+            "How long a result is given out, counted from when the tool gave it; `forever`: until it gives way or is forgotten.",
         ),
         Field::optional(
             "max_entries",
@@ -82,8 +82,8 @@ enum Key {
 /// A `cache` policy's own part.
 #[derive(Debug)]
 pub struct Cache {
-    /// How long a result is given out.
-    pub ttl: Duration,
+    /// How long a result is given out, where that ends.
+    pub ttl: Option<Duration>,
     /// How many are kept.
     pub max_entries: usize,
     /// The tools that make it forget.
@@ -97,7 +97,10 @@ pub struct Cache {
 impl Cache {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
-        let ttl = node.get("ttl").and_then(|node| reader.duration(node));
+        let ttl = node.get("ttl").and_then(|node| match node.as_str() {
+            Some("forever") => Some(None),
+            _ => reader.duration(node).map(Some),
+        });
         let max_entries =
             node.get("max_entries").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
         let key = node.get("key").map_or(Some(Key::Arguments), |node| Key::read(node, reader));

@@ -10,17 +10,19 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::Session;
 use super::desk::Known;
 use super::hooking::Hooked;
-use super::resume::{Found, ResumeError, Round, of_history, put};
+use super::made::is_same;
+use super::resume::{ResumeError, Round, of_history};
 use super::rounds::decided;
-use crate::call::{Outcome, OutcomeKind, ToolCall};
+use crate::call::{Outcome, ToolCall};
 use crate::host::ToolExecutor;
-use crate::json;
-use crate::kernel::Effect;
+use crate::kernel::{Decision, Effect, Layers};
 use crate::lifecycle::{Config, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
 
-/// A session whose tools an SDK drives. Clones are the same session; calls that come at once wait for each other, for what ran before
+/// A session whose tools an SDK drives: for each round [`tell_round`](Self::tell_round) where the SDK knows all its calls before it makes
+/// them (otherwise each is decided by itself), [`call`](Self::call) for each call, and [`suspend`](Self::suspend) at its end. A call's
+/// future may be dropped; it is then `indeterminate` and not run again. Clones are the same session; calls that come at once wait for each other, for what ran before
 /// in a round counts for what comes after.
 pub struct Armed<E> {
     inner: Arc<Inner<E>>,
@@ -48,9 +50,17 @@ struct Inner<E> {
 struct Driven {
     session: Session,
     /// Calls that the SDK has told of and not yet made.
-    told: Vec<(ToolCall, (Known, Hooked))>,
-    /// What came of the calls that it made: as it asked for them, and how they ended.
-    made: Vec<(ToolCall, Outcome)>,
+    told: Vec<Told>,
+}
+
+/// A call of a round that an SDK has told of.
+struct Told {
+    call: ToolCall,
+    turn: (Known, Hooked),
+    /// What it was decided to be with its round.
+    first: Option<Decision<'static>>,
+    /// The rules under which the round is decided.
+    layers: Layers,
 }
 
 /// What came of a call that an SDK made.
@@ -66,7 +76,7 @@ impl Session {
     /// Arms the session's tools for an SDK that drives the rounds. [`begin`](Self::begin) and [`resume`](Self::resume) come before.
     pub fn arm<E: ToolExecutor>(self, executor: E) -> Armed<E> {
         let run = self.run.clone();
-        let driven = Mutex::new(Driven { session: self, told: Vec::new(), made: Vec::new() });
+        let driven = Mutex::new(Driven { session: self, told: Vec::new() });
         Armed { inner: Arc::new(Inner { executor, run, driven }) }
     }
 }
@@ -98,12 +108,9 @@ impl<E: ToolExecutor> Armed<E> {
         let mut config = Config { tools: session.tools().to_vec(), ..Config::default() };
         let layers = session.layers();
         for at_init in [true, false] {
-            session.shared.kernel(&layers).configure(
-                &mut config,
-                &session.run.context,
-                &session.state,
-                at_init,
-            );
+            let (context, state) = (&session.run.context, &session.state);
+            // Nothing begins by this, so nothing of it is recorded.
+            let _ = session.shared.kernel(&layers).configure(&mut config, context, state, at_init);
         }
         config.tools
     }
@@ -116,13 +123,18 @@ impl<E: ToolExecutor> Armed<E> {
         session.shared.kernel(&session.layers()).decide(&call, &session.state).effect() == Effect::Suspend
     }
 
-    /// Tells of all calls of a round before any of them is made, for SDKs that know them: if one halts the run, none is run; hooks see
-    /// the round as a whole. Without it, each call is decided when it is made.
+    /// Tells of all calls of a round before any of them is made. Their round is then decided as a whole, as where Callgate drives: if one
+    /// halts the run, none is run, hooks see the round, and each call is as strictly decided as before any of them ran.
+    ///
+    /// An SDK that cannot do this has each call decided by itself when it is made: the calls before one that halts have run by then, and
+    /// [`after_tool_request`](crate::lifecycle::Middleware::after_tool_request) is not asked. Whatever counts or is remembered from call to
+    /// call (limits, labels, facts, budgets, approvals that are presented one at a time) is the same in both. Rules that have to stop a
+    /// whole round belong on the first call that is dangerous, not on a later one.
     pub async fn tell_round(&self, calls: &[CallPart]) {
         let mut driven = self.inner.driven.lock().await;
-        let Driven { session, told, made } = &mut *driven;
+        let Driven { session, told } = &mut *driven;
         told.clear();
-        made.clear();
+        session.made.clear();
         let calls: Vec<ToolCall> = calls
             .iter()
             .map(|part| {
@@ -137,15 +149,15 @@ impl<E: ToolExecutor> Armed<E> {
         let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
         for (call, name) in calls.into_iter().zip(names) {
             let turn = desk.prepare(call.clone(), name, &seen).await;
-            told.push((call, turn));
+            told.push(Told { call, turn, first: None, layers: layers.clone() });
         }
         let kernel = desk.kernel();
-        let decided = told.iter().filter_map(|(_, turn)| decided(&kernel, turn, desk.state));
-        let halting =
-            decided.filter(|decision| decision.effect() == Effect::Halt).map(|decision| decision.reason());
-        let halting: Vec<_> = halting.take(1).collect();
-        for reason in halting {
-            desk.state.halt(&reason.message);
+        for Told { turn, first, .. } in told.iter_mut() {
+            *first = decided(&kernel, turn, desk.state).map(Decision::into_owned);
+        }
+        let mut decisions = told.iter().filter_map(|told| told.first.as_ref());
+        if let Some(halting) = decisions.find(|decision| decision.effect() == Effect::Halt) {
+            desk.state.halt(&halting.reason().message);
         }
     }
 
@@ -154,28 +166,9 @@ impl<E: ToolExecutor> Armed<E> {
         let started = Instant::now();
         let mut driven = self.inner.driven.lock().await;
         let asked = driven.call(id, tool, &input);
-        let Driven { session, told, made } = &mut *driven;
-        let asked = session.name_call(asked);
-        session.halt_if_aborted();
-        let place = told.iter().position(|(known, _)| is_same(known, &asked));
-        let turn = place.map(|place| told.remove(place).1);
-        let occurrence = match &turn {
-            Some(_) => String::new(),
-            None => session.state.name_occurrence(&asked.id),
-        };
-        let waits = made.iter().any(|(_, outcome)| outcome.outcome == OutcomeKind::Suspended);
-        let seen = session.see_recorded().await;
-        let (layers, conversation) = (session.layers(), session.conversation());
-        let name = session.name.clone();
-        let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
-        let turn = match turn {
-            Some(turn) => turn,
-            None => desk.prepare(asked.clone(), occurrence, &seen).await,
-        };
-        let outcome = desk.put_through(&turn, waits, started).await;
-        let outcome = desk.report(name.as_deref(), outcome);
-        let result = session.result_for_model(&outcome);
-        made.push((asked, outcome.clone()));
+        let asked = driven.session.name_call(asked);
+        let outcome = driven.make(&self.inner.executor, asked, started).await;
+        let result = driven.session.result_for_model(&outcome);
         Called { outcome, result }
     }
 
@@ -184,28 +177,10 @@ impl<E: ToolExecutor> Armed<E> {
     /// did not make, because it stopped at another, is put through now. Also for the end of a round in which nobody is waited for.
     pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
         let mut driven = self.inner.driven.lock().await;
-        let Driven { session, told, made } = &mut *driven;
-        session.see(history, true).await?;
-        let mut outcomes = Vec::new();
-        let mut settled = Vec::new();
-        for found in session.new_calls(history) {
-            let Some(outcome) = outcome_of(session, &found, made) else { continue };
-            put(history, &found, &outcome, &session.telling, &mut settled)?;
-            outcomes.push(outcome);
-        }
-        history.append_results(settled)?;
-        told.clear();
-        made.clear();
-        if !outcomes.is_empty() {
-            session.tools_done(&outcomes);
-        }
-        if session.new_calls(history).is_empty() {
-            session.keep(history).await;
-        } else {
-            let rest = session.round(history, &self.inner.executor).await?;
-            outcomes.extend(rest.outcomes);
-        }
-        Ok(Round { outcomes, ignored: Vec::new() })
+        driven.session.see(history, true).await?;
+        driven.make_rest(&self.inner.executor, history).await;
+        driven.told.clear();
+        driven.session.round(history, &self.inner.executor).await
     }
 }
 
@@ -238,15 +213,41 @@ impl Driven {
         let part = CallPart { id: id.to_owned(), name: tool.to_owned(), input: input.clone() };
         self.session.calls.of(&part)
     }
-}
 
-/// What came of a call of a history, if the SDK has made it.
-fn outcome_of(session: &Session, found: &Found, made: &mut Vec<(ToolCall, Outcome)>) -> Option<Outcome> {
-    let call = of_history(&session.calls, found);
-    let place = made.iter().position(|(asked, _)| is_same(asked, &call))?;
-    Some(made.remove(place).1)
-}
+    /// Brings one call to its outcome: of a round that was told as its round was decided, otherwise by itself.
+    async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
+        let Self { session, told } = self;
+        session.halt_if_aborted();
+        let place = told.iter().position(|told| is_same(&told.call, &asked));
+        let known = place.map(|place| told.remove(place));
+        let occurrence = match &known {
+            Some(_) => String::new(),
+            None => session.state.name_occurrence(&asked.id),
+        };
+        let seen = session.see_recorded().await;
+        let conversation = session.conversation();
+        let layers = known.as_ref().map_or_else(|| session.layers(), |told| told.layers.clone());
+        let name = session.name.clone();
+        let mut desk = session.desk(&layers, &conversation, executor);
+        let (turn, first) = match known {
+            Some(told) => (told.turn, told.first),
+            None => (desk.prepare(asked.clone(), occurrence, &seen).await, None),
+        };
+        let waits = desk.made.waits();
+        desk.made.begin(asked);
+        let outcome = desk.put_through(&turn, first, waits, started).await;
+        let outcome = desk.report(name.as_deref(), outcome);
+        desk.made.end(&outcome);
+        outcome
+    }
 
-fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
-    one.id == other.id && one.tool == other.tool && json::equal(&one.input, &other.input)
+    /// Makes the calls of a told round that the SDK did not make.
+    async fn make_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
+        for found in self.session.new_calls(history) {
+            let call = of_history(&self.session.calls, &found);
+            if self.told.iter().any(|told| is_same(&told.call, &call)) {
+                self.make(executor, call, Instant::now()).await;
+            }
+        }
+    }
 }

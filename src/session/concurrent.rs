@@ -93,6 +93,7 @@ impl Session {
             telling: self.telling.clone(),
             skill_tool: None,
             listener: self.listener.clone(),
+            made: super::Made::default(),
         }
     }
 }
@@ -213,7 +214,7 @@ impl ConcurrentSession {
         let name = session.name.clone();
         let mut desk = session.desk(&layers, &conversation, executor);
         let prepared = desk.prepare(call, occurrence, &Ok(())).await;
-        let outcome = desk.put_through(&prepared, false, started).await;
+        let outcome = desk.put_through(&prepared, None, false, started).await;
         let outcome = desk.report(name.as_deref(), outcome);
         drop(turn);
         self.keep().await;

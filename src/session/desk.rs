@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::hooking::{Hooked, Hooks};
 use super::judged::Said;
+use super::made::Made;
 use super::spending::Spending;
 use super::told::Telling;
 use crate::approval::{Entry, LedgerError, Name, Stage};
@@ -31,6 +32,8 @@ pub(super) struct Desk<'d, E> {
     pub(super) recorded: bool,
     /// How models are told of outcomes.
     pub(super) telling: &'d Telling,
+    /// What came of the calls of the present round.
+    pub(super) made: &'d mut Made,
 }
 
 /// What the ledger knows of a call.
@@ -78,15 +81,20 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         started: Instant,
     ) -> Result<Outcome, Stopped> {
         let spending = self.spending();
-        let mut taken = None;
+        let (mut taken, mut shadows) = (None, Vec::new());
         // What is refused anyway takes nothing; what is run again was counted when it was run first.
         if decision.effect() < Effect::Invalid && !turn.holds_claim {
             let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
-            match spending.take(self.state, one, |_| true).await {
+            let counted = spending.take(self.state, one, |_| true, &mut shadows).await;
+            for shadow in shadows {
+                decision.note(shadow.policy, shadow.verdict());
+            }
+            match counted {
                 Ok(counted) => taken = Some(counted),
-                Err((at_bound, reason)) => {
-                    let effect = if at_bound == AtBound::Halt { Effect::Halt } else { Effect::Deny };
-                    decision.refuse(effect, reason, None);
+                Err(used_up) => {
+                    decision.note(used_up.policy, used_up.verdict());
+                    let halts = used_up.at_bound == AtBound::Halt;
+                    decision.refuse(if halts { Effect::Halt } else { Effect::Deny }, used_up.reason, None);
                 }
             }
         }

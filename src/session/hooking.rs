@@ -51,6 +51,11 @@ impl Hooked {
         Self { call, asked: None, verdict: Verdict::Nothing }
     }
 
+    /// The call as the model asked for it.
+    pub(super) fn asked(&self) -> &ToolCall {
+        self.asked.as_ref().unwrap_or(&self.call)
+    }
+
     /// Makes a decision on the call as strict as the hooks are.
     pub(super) fn apply<'c>(&self, mut decision: Decision<'c>) -> Decision<'c> {
         let reason = |by: &str, code: &str, message: &str| Reason {

@@ -4,21 +4,24 @@ mod answered;
 mod armed;
 mod concurrent;
 mod desk;
+mod ending;
 mod fitting;
 mod hooking;
 mod judged;
 mod kept;
+mod made;
 mod resume;
 mod rounds;
 mod run;
 mod skills;
 mod spending;
+mod streaming;
 mod told;
 
 pub use armed::{Armed, ArmedSession, Called};
 pub use concurrent::ConcurrentSession;
+pub use ending::Afterwork;
 pub use resume::{ResumeError, Round};
-pub use run::Afterwork;
 pub use skills::SkillAmendment;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +32,9 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use crate::call::{Outcome, SessionState, ToolCall};
+use crate::diagnostic::SourceMap;
 use crate::execution::{Execute, Services};
+use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
@@ -37,6 +42,7 @@ use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
 use crate::tools::{ToolDescriptor, Tools};
 use desk::Desk;
+use made::Made;
 use run::Progress;
 use told::Telling;
 
@@ -49,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) services: Services,
     /// The host's own code for every session.
     pub(crate) hooks: Vec<Arc<dyn Middleware>>,
+    /// Who hears of every asking in every session, if anybody.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
 impl Shared {
@@ -95,6 +103,8 @@ pub struct Session {
     telling: Telling,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
+    /// What came of the present round, as long as no history has it.
+    made: Made,
     /// Who hears of every asking, if anybody.
     listener: Option<Arc<dyn Listener>>,
 }
@@ -141,7 +151,8 @@ impl Session {
             tools: None,
             telling: Telling::default(),
             skill_tool: None,
-            listener: None,
+            made: Made::default(),
+            listener: shared.listener.clone(),
             unique_name,
             shared,
             name: None,
@@ -169,7 +180,7 @@ impl Session {
         self
     }
 
-    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run.
+    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run, instead of who hears the engine's.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
@@ -282,8 +293,23 @@ impl Session {
         let name = self.name.clone();
         let mut desk = self.desk(&layers, &conversation, executor);
         let turn = desk.prepare(call, occurrence, &seen).await;
-        let outcome = desk.put_through(&turn, false, started).await;
+        let outcome = desk.put_through(&turn, None, false, started).await;
         desk.report(name.as_deref(), outcome)
+    }
+
+    /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the bundle, so that places can
+    /// be named. Whoever else hears the session does not hear of this call. No explanation only if Callgate itself fails on it.
+    pub async fn explain(
+        &mut self,
+        call: ToolCall,
+        executor: &impl ToolExecutor,
+        sources: &SourceMap,
+    ) -> (Outcome, Option<Explanation>) {
+        let explainer = Arc::new(Explainer::new(sources));
+        let before = self.listener.replace(explainer.clone());
+        let outcome = self.execute(call, executor).await;
+        self.listener = before;
+        (outcome, explainer.take().pop())
     }
 
     /// What brings calls to their outcomes.
@@ -293,7 +319,8 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, .. } = self;
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, made, .. } =
+            self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let execute = Execute {
             kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
@@ -304,7 +331,7 @@ impl Session {
             run,
             observers: &shared.observers,
         };
-        Desk { shared, execute, state, conversation, recorded: *recorded, telling }
+        Desk { shared, execute, state, conversation, recorded: *recorded, telling, made }
     }
 
     /// What decides about the run.

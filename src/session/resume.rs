@@ -131,6 +131,10 @@ impl Session {
 
     /// Puts the calls of the model's last messages through, as [`execute_round`](Self::execute_round) does, and puts their
     /// results and questions into the history. A call that has a result or a question already is passed over.
+    ///
+    /// The future may be dropped. The history is then as it was, and `round` once more takes the round up where it stopped: what was
+    /// over is told again, a call that ran just then is `indeterminate` and not run again, the rest is run. (Another process knows the
+    /// same only of a [`recorded`](Self::recorded) session.)
     pub async fn round(
         &mut self,
         history: &mut History,
@@ -138,16 +142,55 @@ impl Session {
     ) -> Result<Round, ResumeError> {
         self.see(history, true).await?;
         let found = self.new_calls(history);
-        let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
-        let names = found.iter().map(|found| found.name.clone()).collect();
-        let outcomes = self.execute_named(calls, names, executor).await;
+        let outcomes = self.outcomes_of(&found, executor).await;
         let mut settled = Vec::new();
         for (found, outcome) in found.iter().zip(&outcomes) {
             put(history, found, outcome, &self.telling, &mut settled)?;
         }
         settle(history, settled)?;
+        self.made.clear();
         self.keep(history).await;
         Ok(Round { outcomes, ignored: Vec::new() })
+    }
+
+    /// Brings the calls of a round to their outcomes. Those of a round that was given up have theirs already, or began, and nobody knows
+    /// how they ended.
+    async fn outcomes_of(&mut self, found: &[Found], executor: &impl ToolExecutor) -> Vec<Outcome> {
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
+        let made = self.made.of_these(&calls);
+        let is_new = made.iter().map(Option::is_none);
+        let new = calls.iter().zip(found).zip(is_new).filter(|(_, is_new)| *is_new);
+        let (rest, names): (Vec<_>, Vec<_>) =
+            new.map(|((call, found), _)| (call.clone(), found.name.clone())).unzip();
+        let mut rest = match rest.is_empty() {
+            true => Vec::new(),
+            false => self.execute_named(rest, names, executor).await,
+        }
+        .into_iter();
+        let outcomes: Vec<Outcome> = calls
+            .iter()
+            .zip(made)
+            .filter_map(|(call, made)| match made {
+                None => rest.next(),
+                Some(Some(outcome)) => Some(outcome),
+                Some(None) => Some(self.given_up(call, executor)),
+            })
+            .collect();
+        self.tools_done(&outcomes);
+        outcomes
+    }
+
+    /// A call of a round that was given up while it ran.
+    fn given_up(&mut self, call: &ToolCall, executor: &impl ToolExecutor) -> Outcome {
+        let (layers, conversation, name) = (self.layers(), self.conversation(), self.name.clone());
+        let mut desk = self.desk(&layers, &conversation, executor);
+        let message =
+            "this call was given up while it ran; it is not run again, for it may have taken effect";
+        let outcome = desk.unfinished(call, message.to_owned(), Instant::now());
+        desk.report(name.as_deref(), outcome)
     }
 
     /// Tells observers what people decided, by the answers of a history, without running anything: for agents whose tools are
@@ -212,7 +255,7 @@ impl Session {
             return Ok(());
         }
         let seen = self.shared.seen(&self.conversation(), history, before_round).await?;
-        self.state.unite(&seen);
+        self.state.go_on_from(&seen);
         self.has_seen = true;
         Ok(())
     }
@@ -274,7 +317,7 @@ pub(super) fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
     call
 }
 
-pub(super) fn put(
+fn put(
     history: &mut History,
     found: &Found,
     outcome: &Outcome,

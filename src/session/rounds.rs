@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::Session;
 use super::desk::{Desk, Known};
 use super::hooking::Hooked;
-use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{Outcome, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{StoreError, ToolExecutor};
 use crate::kernel::{Decision, Effect, Kernel};
 
@@ -14,7 +14,8 @@ impl Session {
     /// person, the others run and their results stand. Each is decided once more just before it starts, for what ran
     /// before it in the round counts; that can only stop it.
     ///
-    /// Outcomes come in the order of the calls.
+    /// Outcomes come in the order of the calls. The future may be dropped: calls whose tools were started then count as started, and have
+    /// no outcome.
     pub async fn execute_round(
         &mut self,
         calls: Vec<ToolCall>,
@@ -22,7 +23,11 @@ impl Session {
     ) -> Vec<Outcome> {
         let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
         let occurrences = calls.iter().map(|call| self.state.name_occurrence(&call.id)).collect();
-        self.execute_named(calls, occurrences, executor).await
+        self.made.clear();
+        let outcomes = self.execute_named(calls, occurrences, executor).await;
+        self.made.clear();
+        self.tools_done(&outcomes);
+        outcomes
     }
 
     pub(super) async fn execute_named(
@@ -32,17 +37,6 @@ impl Session {
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
         self.requested(&calls);
-        let outcomes = self.execute_requested(calls, occurrences, executor).await;
-        self.tools_done(&outcomes);
-        outcomes
-    }
-
-    async fn execute_requested(
-        &mut self,
-        calls: Vec<ToolCall>,
-        occurrences: Vec<String>,
-        executor: &impl ToolExecutor,
-    ) -> Vec<Outcome> {
         let seen = self.see_recorded().await;
         let (layers, conversation) = (self.layers(), self.conversation());
         let name = self.name.clone();
@@ -64,22 +58,22 @@ impl Session {
         for (turn, decision) in turns.iter().zip(decisions) {
             let started = Instant::now();
             let (known, hooked) = turn;
+            desk.made.begin(hooked.asked().clone());
             let outcome = match (known, decision) {
                 (Known::New(of), Some(decision)) => {
-                    let overtaken = changed && decision.effect() < Effect::Invalid;
-                    let decision = match decided(&kernel, turn, desk.state).filter(|_| overtaken) {
-                        Some(later) => strictest(decision, later),
-                        None => decision,
-                    };
+                    let decision =
+                        if changed { in_turn(&kernel, turn, decision, desk.state) } else { decision };
                     // A call that is stopped may count, and what counts may halt.
                     changed |= decision.is_permitted() || decision.pending().next().is_some();
-                    let waits = outcomes.iter().any(|outcome| outcome.outcome == OutcomeKind::Suspended);
-                    let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
+                    let decision =
+                        if desk.made.waits() { one_at_a_time(&kernel, decision) } else { decision };
                     Box::pin(desk.first(hooked, decision, of.clone(), started)).await
                 }
                 (known, _) => Box::pin(desk.later(&hooked.call, known.clone(), started)).await,
             };
-            outcomes.push(desk.report(name.as_deref(), outcome));
+            let outcome = desk.report(name.as_deref(), outcome);
+            desk.made.end(&outcome);
+            outcomes.push(outcome);
             if let Some(reason) = desk.execute.run.aborted() {
                 desk.state.halt(&reason);
                 changed = true;
@@ -89,9 +83,21 @@ impl Session {
     }
 }
 
-/// Of two decisions on one call the stricter; of equal ones the later, which knows more.
-fn strictest<'c>(earlier: Decision<'c>, later: Decision<'c>) -> Decision<'c> {
-    if earlier.effect() > later.effect() { earlier } else { later }
+/// What a call that was decided with its round comes to now that its turn has come: what refused it stands. Otherwise the stricter of the
+/// two decisions counts; of equal ones the later, which knows more.
+fn in_turn<'c>(
+    kernel: &Kernel<'_>,
+    turn: &'c (Known, Hooked),
+    first: Decision<'c>,
+    state: &SessionState,
+) -> Decision<'c> {
+    if first.effect() >= Effect::Invalid {
+        return first;
+    }
+    match decided(kernel, turn, state) {
+        Some(later) if later.effect() >= first.effect() => later,
+        _ => first,
+    }
 }
 
 /// A call that waits for a person while another one of its round does, where they are asked one at a time.
@@ -121,16 +127,22 @@ impl<E: ToolExecutor> Desk<'_, E> {
         (known, hooked)
     }
 
-    /// Decides a call and brings it to its outcome. `waits`: another call of its round waits for a person.
-    pub(super) async fn put_through(
+    /// Decides a call and brings it to its outcome. `first`: what it was decided to be with its round, under the same layers. `waits`:
+    /// another call of its round waits for a person.
+    pub(super) async fn put_through<'c>(
         &mut self,
-        turn: &(Known, Hooked),
+        turn: &'c (Known, Hooked),
+        first: Option<Decision<'c>>,
         waits: bool,
         started: Instant,
     ) -> Outcome {
         let (known, hooked) = turn;
         let kernel = self.kernel();
-        match (known, decided(&kernel, turn, self.state)) {
+        let decision = match first {
+            Some(first) => Some(in_turn(&kernel, turn, first, self.state)),
+            None => decided(&kernel, turn, self.state),
+        };
+        match (known, decision) {
             (Known::New(of), Some(decision)) => {
                 let decision = if waits { one_at_a_time(&kernel, decision) } else { decision };
                 Box::pin(self.first(hooked, decision, of.clone(), started)).await

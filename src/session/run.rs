@@ -1,29 +1,29 @@
-//! The run around its calls: what the model is called with, what it streams and uses, and the one way in which the run ends.
+//! The run around its calls: how it begins, what the model is called with and uses, and whether it goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::Session;
-use super::spending::{Spending, Taken, of_model};
-use crate::call::{Amount, Outcome, ToolCall};
-use crate::host::guarded;
-use crate::kernel::Kernel;
-use crate::lifecycle::{
-    Chunk, ChunkFate, Config, Deferred, Ending, Middleware, Phase, RunContext, RunStats, Usage,
-};
+use super::spending::{Spending, Taken, UsedUp, of_model};
+use crate::call::{Amount, Outcome, RunShadow, ToolCall};
+use crate::kernel::{Kernel, stage};
+use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
 use crate::message::History;
-use crate::middleware::{AtBound, StreamFilter, Used};
+use crate::middleware::{AtBound, StreamFilter, StreamShadow, Used};
 
 /// Where a run is between its beginning and its end.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    started: Option<Instant>,
-    session_begun: bool,
+    pub(super) started: Option<Instant>,
+    pub(super) session_begun: bool,
     pub(super) stats: RunStats,
-    ended: bool,
-    capture: Capture,
+    pub(super) ended: bool,
+    /// Whether the turn was kept for later.
+    pub(super) captured: bool,
     /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
-    filter: Option<StreamFilter>,
+    pub(super) filter: Option<StreamFilter>,
+    /// What policies in shadow would have changed of it.
+    pub(super) stream_shadows: Vec<(RunShadow, StreamShadow)>,
     /// Used by models, and not yet counted.
     unpaid: Vec<Usage>,
     /// What the last call of the model took of budgets.
@@ -32,39 +32,6 @@ pub(super) struct Progress {
     pub(super) loaded: Vec<serde_json::Value>,
     /// How many calls of the model were given back for that.
     pub(super) free_turns: usize,
-}
-
-/// Whether a turn was kept for later.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Capture {
-    #[default]
-    Open,
-    Done,
-}
-
-/// Work that hooks have put off until after the run.
-#[must_use = "what hooks have put off is done by `finish`"]
-pub struct Afterwork(Vec<Deferred>);
-
-impl std::fmt::Debug for Afterwork {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Afterwork").field(&self.0.len()).finish()
-    }
-}
-
-impl Afterwork {
-    /// Does all of it, one after the other, and says what went wrong. The run has ended, so that fails nothing. May be spawned.
-    pub async fn finish(self) -> Vec<String> {
-        let mut wrong = Vec::new();
-        for work in self.0 {
-            match guarded(work).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => wrong.push(error),
-                Err(_) => wrong.push("work that was put off panicked".to_owned()),
-            }
-        }
-        wrong
-    }
 }
 
 impl Session {
@@ -119,60 +86,9 @@ impl Session {
         self.may_go_on()?;
         self.progress.stats.iterations += 1;
         self.progress.filter = None;
+        self.progress.stream_shadows = Vec::new();
         self.tell_rules(Phase::ModelStream);
         Ok(config)
-    }
-
-    /// A chunk that the model streams: what is passed on now. Policies see it first, and then hooks. What policies hold back of a text
-    /// is passed on before the model's turn ends ([`Chunk::Finished`]; where that never comes, see
-    /// [`rest_of_stream`](Self::rest_of_stream)). Errors: the run ends here.
-    pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
-        self.may_go_on()?;
-        // Whatever becomes of the chunk, what it says was used.
-        let used = match &chunk {
-            Chunk::Finished { usage, .. } => *usage,
-            _ => None,
-        };
-        if let Some(usage) = used {
-            self.used(usage);
-        }
-        let ends = matches!(chunk, Chunk::Finished { .. });
-        let chunks = self.stream_filter().push(chunk);
-        if ends {
-            self.progress.filter = None;
-        }
-        self.pass_on(chunks)
-    }
-
-    /// What is still held back where the model's turn ended without saying so. Errors: the run ends here.
-    pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
-        match self.progress.filter.take() {
-            Some(mut filter) => self.pass_on(filter.finish()),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    fn stream_filter(&mut self) -> &mut StreamFilter {
-        let layers = self.layers();
-        let Self { shared, state, run, progress, listener, .. } = self;
-        progress.filter.get_or_insert_with(|| {
-            let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&layers) };
-            kernel.stream_filter(&run.context, state)
-        })
-    }
-
-    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
-        for hook in &self.hooks {
-            let run = &self.run;
-            let fate = |chunk: Chunk| match catch_unwind(AssertUnwindSafe(|| hook.on_chunk(run, &chunk))) {
-                Ok(ChunkFate::Pass) | Err(_) => vec![chunk],
-                Ok(ChunkFate::Replace(others)) => others,
-            };
-            chunks = chunks.into_iter().flat_map(fate).collect();
-        }
-        self.passed_on(&chunks);
-        self.may_go_on()?;
-        Ok(chunks)
     }
 
     /// What one call of the model used, where that is not told by its last chunk.
@@ -189,7 +105,7 @@ impl Session {
     }
 
     /// Counts what models used, looks whether budgets let the run go on, and counts what it is going to use. Errors: they do not.
-    async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
+    pub(super) async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, state, run, progress, listener, .. } = self;
@@ -200,19 +116,27 @@ impl Session {
         }
         let Some(next) = next else { return Ok(()) };
         // Where only calls of tools are denied, the model may end by itself.
-        match spending.take(state, next, |at_bound| at_bound != AtBound::Deny).await {
+        let mut shadows = Vec::new();
+        let taken = spending.take(state, next, |at_bound| at_bound != AtBound::Deny, &mut shadows).await;
+        let ended = match taken {
             Ok(taken) => {
                 progress.last_turn = Some(taken);
                 Ok(())
             }
-            Err((AtBound::Finish, reason)) => {
+            Err(UsedUp { at_bound: AtBound::Finish, reason, .. }) => {
                 Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
             }
-            Err((_, reason)) => {
+            Err(UsedUp { reason, .. }) => {
                 state.halt(&reason.message);
                 Err(Ending::Aborted { reason: reason.message })
             }
-        }
+        };
+        let would = |shadow: UsedUp| {
+            let verdict = shadow.verdict();
+            Some(stage::shadow(shadow.policy.find(&layers)?, verdict, Some(shadow.reason)))
+        };
+        self.note_shadows(shadows.into_iter().filter_map(would).collect());
+        ended
     }
 
     /// The model asks for these calls. Where the run is aborted by now, none of them runs. Policies that halt it halt each call, with
@@ -255,58 +179,6 @@ impl Session {
         self.each_hook(|hook, run| hook.after_completion(run, history));
     }
 
-    /// Ends the run, also one that stops because calls of it wait for people: that has finished, and the next one goes on with its counts.
-    /// Only the first ending counts, and tells hooks. One that fails while it is told hides nothing. A run that was aborted
-    /// ends so, whatever else the host took it for.
-    pub async fn end(&mut self, ending: &Ending) -> Afterwork {
-        // The run is over whatever budgets say.
-        let _ = self.pay(None).await;
-        match self.run.aborted() {
-            Some(reason) => self.ended(&Ending::Aborted { reason }),
-            None => self.ended(ending),
-        }
-        Afterwork(self.run.take_deferred())
-    }
-
-    fn ended(&mut self, ending: &Ending) {
-        let Some(started) = self.progress.started else { return };
-        if !std::mem::replace(&mut self.progress.ended, true) {
-            self.progress.stats.duration = started.elapsed();
-            let stats = self.progress.stats.clone();
-            self.each_hook(|hook, run| hook.on_end(run, ending, &stats));
-        }
-    }
-
-    /// The session is over: no further run of it begins. One that goes on is aborted.
-    pub fn close(&mut self) -> Afterwork {
-        self.ended(&Ending::Aborted { reason: "its session was closed".to_owned() });
-        if std::mem::replace(&mut self.progress.session_begun, false) {
-            self.each_hook(|hook, run| hook.on_session_end(run));
-        }
-        Afterwork(self.run.take_deferred())
-    }
-
-    /// What the run came to so far.
-    pub fn stats(&self) -> &RunStats {
-        &self.progress.stats
-    }
-
-    /// Keeps the turn for later, at most once in a run. Where keeping it fails, it is tried once more, and then told.
-    pub async fn capture_turn<F, R>(&mut self, mut keep: F) -> Result<(), String>
-    where
-        F: FnMut() -> R,
-        R: Future<Output = Result<(), String>>,
-    {
-        if self.progress.capture == Capture::Done {
-            return Ok(());
-        }
-        if let Err(first) = kept(keep()).await {
-            kept(keep()).await.map_err(|second| format!("{first}; and once more: {second}"))?;
-        }
-        self.progress.capture = Capture::Done;
-        Ok(())
-    }
-
     /// The configuration as hooks and then policies make it.
     pub(super) fn configured(&mut self, mut config: Config, at_init: bool) -> Config {
         for hook in &self.hooks {
@@ -317,7 +189,8 @@ impl Session {
         }
         let layers = self.layers();
         let kernel = self.kernel(&layers);
-        kernel.configure(&mut config, &self.run.context, &self.state, at_init);
+        let shadows = kernel.configure(&mut config, &self.run.context, &self.state, at_init);
+        self.note_shadows(shadows);
         config
     }
 
@@ -336,12 +209,14 @@ impl Session {
     }
 
     /// Errors: the run is ended, by a policy that halts it where it stands, or from elsewhere before.
-    fn may_go_on(&mut self) -> Result<(), Ending> {
+    pub(super) fn may_go_on(&mut self) -> Result<(), Ending> {
         if let Some(reason) = self.run.aborted().or_else(|| self.state.halted().map(str::to_owned)) {
             return Err(Ending::Aborted { reason });
         }
         let layers = self.layers();
-        match self.kernel(&layers).halts_run(&self.run.context, &self.state) {
+        let (halted, shadows) = self.kernel(&layers).halts_run(&self.run.context, &self.state);
+        self.note_shadows(shadows);
+        match halted {
             Some(reason) => {
                 self.state.halt(&reason.message);
                 Err(Ending::Aborted { reason: reason.message })
@@ -350,9 +225,16 @@ impl Session {
         }
     }
 
-    fn passed_on(&mut self, chunks: &[Chunk]) {
-        self.run.chunk_index += u64::try_from(chunks.len()).unwrap_or(u64::MAX);
-        self.state.set("chunkIndex", self.run.chunk_index.into());
+    /// Notes what policies in shadow would have done to the run, and tells who watches; of each the same only once.
+    pub(super) fn note_shadows(&mut self, shadows: Vec<RunShadow>) {
+        for shadow in shadows {
+            let same = |known: &RunShadow| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
+            if !self.progress.stats.shadows.iter().any(same) {
+                let run = &self.run.request_id;
+                self.shared.tell(|observer| observer.on_run_shadow(run, &shadow));
+                self.progress.stats.shadows.push(shadow);
+            }
+        }
     }
 
     /// Lets rules read where the run stands.
@@ -375,20 +257,9 @@ impl Session {
     }
 
     /// Tells every hook. One that panics changes nothing.
-    fn each_hook(&self, tell: impl Fn(&dyn Middleware, &RunContext)) {
+    pub(super) fn each_hook(&self, tell: impl Fn(&dyn Middleware, &RunContext)) {
         for hook in &self.hooks {
             let _ = catch_unwind(AssertUnwindSafe(|| tell(&**hook, &self.run)));
         }
-    }
-}
-
-async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    guarded(keeping).await.unwrap_or_else(|_| Err("keeping the turn panicked".to_owned()))
-}
-
-impl Drop for Session {
-    /// A run that nobody ends was given up; hooks hear of that, too.
-    fn drop(&mut self) {
-        self.ended(&Ending::Aborted { reason: "its session was dropped".to_owned() });
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{RecordKey, StoreError, Write, in_time};
 use crate::json;
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
 use crate::middleware::{AtBound, Budget, Per, Used};
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 
 /// The space of what was used, in a store.
 const SPACE: &str = "budgets";
@@ -29,13 +29,14 @@ impl<'s> Spending<'s> {
         self.kernel.budgets(&self.run.context, state)
     }
 
-    /// The strictest of what budgets say that are used up. One whose use can't be known counts as used up.
+    /// The strictest of the budgets that are used up, and the shadows that are. One whose use can't be known counts as used up.
     async fn used_up(
         &self,
         state: &SessionState,
         binds: &impl Fn(AtBound) -> bool,
-    ) -> Option<(AtBound, Reason)> {
-        let mut strictest: Option<(AtBound, Reason)> = None;
+    ) -> (Option<UsedUp>, Vec<UsedUp>) {
+        let mut strictest: Option<UsedUp> = None;
+        let mut shadows = Vec::new();
         for (reference, policy, budget) in self.budgets(state) {
             if !binds(budget.at_bound) {
                 continue;
@@ -44,24 +45,29 @@ impl<'s> Spending<'s> {
                 Ok(used) => exceeded(budget, &used).map(|what| self.told(policy, budget, what, state)),
                 Err(error) => Some(unknown(policy, &error)),
             };
-            if let Some(reason) = found
-                && strictest.as_ref().is_none_or(|(known, _)| budget.at_bound > *known)
-            {
-                strictest = Some((budget.at_bound, reason));
+            let Some(reason) = found else { continue };
+            let used_up = UsedUp { policy: reference, at_bound: budget.at_bound, reason };
+            if policy.mode == Mode::Shadow {
+                shadows.push(used_up);
+            } else if strictest.as_ref().is_none_or(|known| budget.at_bound > known.at_bound) {
+                strictest = Some(used_up);
             }
         }
-        strictest
+        (strictest, shadows)
     }
 
     /// Counts what is about to be used, unless a budget that binds it is used up: then that one says what comes of it. Exact, also where
-    /// several take of one budget at once.
+    /// several take of one budget at once. Shadows are counted, bind nothing, and are told of in `shadows` where they are used up.
     pub(super) async fn take(
         &self,
         state: &mut SessionState,
         next: Used,
         binds: impl Fn(AtBound) -> bool,
-    ) -> Result<Taken, (AtBound, Reason)> {
-        if let Some(refused) = self.used_up(state, &binds).await {
+        shadows: &mut Vec<UsedUp>,
+    ) -> Result<Taken, UsedUp> {
+        let (refused, would_refuse) = self.used_up(state, &binds).await;
+        shadows.extend(would_refuse);
+        if let Some(refused) = refused {
             return Err(refused);
         }
         let mut taken = Taken::default();
@@ -71,7 +77,7 @@ impl<'s> Spending<'s> {
             if counted.is_empty() {
                 continue;
             }
-            let binding = binds(budget.at_bound);
+            let binding = policy.mode == Mode::Enforce && binds(budget.at_bound);
             let refused = match owner {
                 Ok(None) => {
                     for (what, amount) in &counted {
@@ -99,7 +105,7 @@ impl<'s> Spending<'s> {
             };
             if let Some(reason) = refused {
                 self.give_back(state, taken).await;
-                return Err((budget.at_bound, reason));
+                return Err(UsedUp { policy: reference, at_bound: budget.at_bound, reason });
             }
         }
         Ok(taken)
@@ -215,6 +221,21 @@ impl<'s> Spending<'s> {
             None => format!("the budget `{}` is used up: no {what} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }
+    }
+}
+
+/// A budget that is used up.
+#[derive(Debug)]
+pub(super) struct UsedUp {
+    pub(super) policy: PolicyRef,
+    pub(super) at_bound: AtBound,
+    pub(super) reason: Reason,
+}
+
+impl UsedUp {
+    /// What that means for what is about to begin.
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.at_bound == AtBound::Halt { Verdict::Halt } else { Verdict::Deny }
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`load`] finds and reads files, [`parse`] reads one text, [`place_in`] points inside a string.
 
 mod aliases;
+mod comments;
 mod content;
 mod document;
 mod files;
@@ -13,6 +14,7 @@ mod refusals;
 mod scalar;
 mod syntax;
 
+pub use comments::{Comment, comments};
 pub use content::{FileProblem, MAX_FILE_BYTES, NotUtf8, read_bytes, read_text};
 pub use document::{Entry, Node, NodeValue, Text, TextStyle};
 pub use files::{Survey, is_policy_test, is_rules_file, survey};

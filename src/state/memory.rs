@@ -11,8 +11,8 @@ use super::limits::since_epoch;
 use super::records::Records;
 use super::tracked::Limits;
 use crate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
-    Take, Write,
+    Amount, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreFuture, Take, Write,
 };
 
 /// The state of policies in memory, for one process. It is empty when made, and every engine that is given it shares it.
@@ -79,6 +79,10 @@ impl fmt::Debug for MemoryStore {
 impl StateStore for MemoryStore {
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move { self.limits().take(since_epoch(now), takes) })
+    }
+
+    fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
+        Box::pin(async move { Ok(Some(self.limits().left(since_epoch(now), take))) })
     }
 
     fn give_back(&self, key: &str) {

@@ -10,48 +10,13 @@ const MAX_LISTED: usize = 20;
 
 /// Where `actual` is not what was expected, each place once, as a path from `root`. Nothing where the values are equal.
 pub(super) fn differences(root: &str, expected: &Value, actual: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    compare(root, Some(expected), Some(actual), json::MAX_DEPTH, &mut found);
-    found
-}
-
-fn compare(
-    path: &str,
-    expected: Option<&Value>,
-    actual: Option<&Value>,
-    depth: usize,
-    found: &mut Vec<Difference>,
-) {
-    if found.len() >= MAX_LISTED {
-        return;
-    }
-    match (expected, actual) {
-        (Some(expected), Some(actual)) if json::equal(expected, actual) => {}
-        (Some(Value::Object(expected)), Some(Value::Object(actual))) if depth > 0 => {
-            let added = actual.keys().filter(|key| !expected.contains_key(*key));
-            for key in expected.keys().chain(added) {
-                compare(&below(path, key), expected.get(key), actual.get(key), depth - 1, found);
-            }
-        }
-        (Some(Value::Array(expected)), Some(Value::Array(actual))) if depth > 0 => {
-            for index in 0..expected.len().max(actual.len()) {
-                let place = format!("{path}[{index}]");
-                compare(&place, expected.get(index), actual.get(index), depth - 1, found);
-            }
-        }
-        (expected, actual) => found.push(Difference {
-            path: path.to_owned(),
-            expected: expected.cloned(),
-            actual: actual.cloned(),
-        }),
-    }
-}
-
-fn below(path: &str, key: &str) -> String {
-    let plain = key.chars().all(|c| c.is_alphanumeric() || c == '_')
-        && !key.starts_with(|c: char| c.is_numeric())
-        && !key.is_empty();
-    if plain { format!("{path}.{key}") } else { format!("{path}[{}]", Value::from(key)) }
+    let found = json::differences(root, expected, actual, MAX_LISTED).into_iter();
+    let difference = |json::Difference { path, before, after }| Difference {
+        path,
+        expected: before.cloned(),
+        actual: after.cloned(),
+    };
+    found.map(difference).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod coverage;
 mod expect;
 mod generate;
 mod load;
+pub mod mutate;
 mod read;
 mod read_call;
 mod read_case;

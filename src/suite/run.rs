@@ -105,6 +105,16 @@ struct Rules {
     listener: Option<Arc<dyn Listener>>,
 }
 
+/// Whether a case passes over a bundle, in no more than this time.
+pub(super) fn passes(
+    chains: Arc<Chains>,
+    tools: Arc<Vec<ToolDescriptor>>,
+    case: &Arc<Case>,
+    limit: Duration,
+) -> bool {
+    run_apart(Rules { chains, listener: None }, tools, case, limit, run_case).passed
+}
+
 type RunCase = fn(Rules, &[ToolDescriptor], &Case) -> CaseReport;
 
 /// Runs a case on a thread of its own. One that never ends is left behind.

@@ -1,17 +1,14 @@
-//! Tools as the providers of models accept them: names, and the JSON Schema that each understands.
+//! Tools as requests to the providers of models have them, under names that each accepts.
 //!
-//! A schema is only ever shown looser than it is: what a model sends is checked against the tool's own schema all the same.
-//!
-//! Where the limits are from: names of OpenAI and Gemini, and names of Gemini's parameters, from the providers' API references
-//! (`FunctionDefinition.name`, `FunctionDeclaration.name`); Gemini's keywords from its `Schema` object; that Anthropic and OpenAI refuse
-//! `oneOf`, `anyOf` and `allOf` at the top from their error messages, as in anthropics/claude-code#5319.
+//! Where the limits of names are from: the API references of OpenAI and Gemini (`FunctionDefinition.name`, `FunctionDeclaration.name`).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::ToolDescriptor;
-use crate::json::{self, MAX_DEPTH};
+use super::sanitised::{at_top, complete, definitions, in_openapi};
+use crate::json;
 use crate::message::Dialect;
 
 /// The longest name of a tool that every provider takes.
@@ -89,194 +86,6 @@ fn accepted_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<String>
     let mark: String = digest.chars().take(8).collect();
     let kept: String = name.chars().take(LONGEST_NAME - mark.len() - 1).collect();
     format!("{kept}_{mark}")
-}
-
-/// A schema whose top is a plain object: properties of alternatives stand side by side, and only what all alternatives require is
-/// required.
-fn at_top(schema: &Value) -> Value {
-    let mut top = schema.as_object().cloned().unwrap_or_default();
-    let mut alternatives = Vec::new();
-    for key in ["oneOf", "anyOf", "allOf"] {
-        let all = key == "allOf";
-        for branch in top.shift_remove(key).as_ref().and_then(Value::as_array).into_iter().flatten() {
-            alternatives.push((all, at_top(branch)));
-        }
-    }
-    for key in ["enum", "not", "const", "if", "then", "else"] {
-        top.shift_remove(key);
-    }
-    top.insert("type".to_owned(), "object".into());
-    let mut properties = top.shift_remove("properties").and_then(owned_object).unwrap_or_default();
-    let mut required = names_in(top.shift_remove("required").as_ref());
-    let mut in_each: Option<Vec<String>> = None;
-    for (all, branch) in &alternatives {
-        for (name, property) in branch.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            // Two alternatives may mean different things by one name: then anything is shown.
-            match properties.get(name) {
-                Some(known) if !json::equal(known, property) => {
-                    drop(properties.insert(name.clone(), json!({})))
-                }
-                _ => drop(properties.insert(name.clone(), property.clone())),
-            }
-        }
-        let of_branch = names_in(branch.get("required"));
-        match (all, in_each.as_mut()) {
-            (true, _) => required.extend(of_branch),
-            (false, None) => in_each = Some(of_branch),
-            (false, Some(in_each)) => in_each.retain(|name| of_branch.contains(name)),
-        }
-    }
-    required.extend(in_each.unwrap_or_default());
-    required.sort();
-    required.dedup();
-    top.insert("properties".to_owned(), properties.into());
-    if !required.is_empty() {
-        top.insert("required".to_owned(), required.into());
-    }
-    // What one alternative forbids another may have.
-    if !alternatives.is_empty() {
-        top.shift_remove("additionalProperties");
-    }
-    top.into()
-}
-
-fn owned_object(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(members) => Some(members),
-        _ => None,
-    }
-}
-
-fn names_in(value: Option<&Value>) -> Vec<String> {
-    let names = value.and_then(Value::as_array).into_iter().flatten();
-    names.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// What OpenAI misses where JSON Schema may leave it out: `items` of arrays, `properties` of objects.
-fn complete(schema: Value, depth: usize) -> Value {
-    match schema {
-        Value::Object(mut members) if depth < MAX_DEPTH => {
-            let is = |name: &str| members.get("type").and_then(Value::as_str) == Some(name);
-            let (array, object) = (is("array"), is("object"));
-            if array && !members.contains_key("items") {
-                members.insert("items".to_owned(), json!({}));
-            }
-            if object && !members.contains_key("properties") {
-                members.insert("properties".to_owned(), json!({}));
-            }
-            members.into_iter().map(|(key, value)| (key, complete(value, depth + 1))).collect()
-        }
-        Value::Array(items) if depth < MAX_DEPTH => {
-            items.into_iter().map(|item| complete(item, depth + 1)).collect()
-        }
-        other => other,
-    }
-}
-
-fn definitions(schema: &Value) -> Map<String, Value> {
-    let of = |key: &str| schema.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut all = of("definitions");
-    all.extend(of("$defs"));
-    all
-}
-
-/// The part of a schema that Gemini's `Schema` can say.
-fn in_openapi(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
-    // What nests deeper, or refers to itself, is shown as anything.
-    const DEEPEST: usize = 12;
-    let Some(members) = schema.as_object().filter(|_| depth < DEEPEST) else {
-        return json!({ "type": "string" });
-    };
-    if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-        let name = reference.rsplit('/').next().unwrap_or_default();
-        return match definitions.get(name) {
-            Some(definition) => in_openapi(definition, definitions, depth + 1),
-            None => json!({ "type": "string" }),
-        };
-    }
-    let inner = |value: &Value| in_openapi(value, definitions, depth + 1);
-    let mut said = Map::new();
-    for key in [
-        "title",
-        "description",
-        "minimum",
-        "maximum",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minItems",
-        "maxItems",
-    ] {
-        if let Some(value) = members.get(key) {
-            said.insert(key.to_owned(), value.clone());
-        }
-    }
-    let types: Vec<&str> = match members.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let mut real = types.iter().filter(|name| **name != "null");
-    let guessed = match members {
-        members if members.contains_key("properties") => Some("object"),
-        members if members.contains_key("items") => Some("array"),
-        members if members.contains_key("enum") || members.contains_key("const") => Some("string"),
-        _ => None,
-    };
-    let name = real.next().copied().or(guessed);
-    if types.contains(&"null") {
-        said.insert("nullable".to_owned(), true.into());
-    }
-    let alternatives: Vec<Value> = ["anyOf", "oneOf"]
-        .iter()
-        .filter_map(|key| members.get(*key).and_then(Value::as_array))
-        .flatten()
-        .filter(|branch| branch.get("type").and_then(Value::as_str) != Some("null"))
-        .map(inner)
-        .collect();
-    if name.is_none() && !alternatives.is_empty() {
-        said.insert("anyOf".to_owned(), alternatives.into());
-        return said.into();
-    }
-    let name = name.unwrap_or("string");
-    said.insert("type".to_owned(), name.into());
-    let formats: &[&str] = match name {
-        "string" => &["date-time", "enum"],
-        "integer" => &["int32", "int64"],
-        "number" => &["float", "double"],
-        _ => &[],
-    };
-    if let Some(format) =
-        members.get("format").and_then(Value::as_str).filter(|format| formats.contains(format))
-    {
-        said.insert("format".to_owned(), format.into());
-    }
-    let values = members.get("enum").and_then(Value::as_array).cloned();
-    let values = values.or_else(|| members.get("const").map(|value| vec![value.clone()]));
-    if let Some(values) = values.filter(|values| name == "string" && values.iter().all(Value::is_string)) {
-        said.insert("enum".to_owned(), values.into());
-    }
-    match name {
-        "object" => {
-            let properties = members.get("properties").and_then(Value::as_object).into_iter().flatten();
-            let properties: Map<String, Value> =
-                properties.map(|(name, property)| (name.clone(), inner(property))).collect();
-            let required: Vec<String> = names_in(members.get("required"))
-                .into_iter()
-                .filter(|name| properties.contains_key(name))
-                .collect();
-            said.insert("properties".to_owned(), properties.into());
-            if !required.is_empty() {
-                said.insert("required".to_owned(), required.into());
-            }
-        }
-        "array" => {
-            let items = members.get("items").map_or_else(|| json!({ "type": "string" }), inner);
-            said.insert("items".to_owned(), items);
-        }
-        _ => {}
-    }
-    said.into()
 }
 
 #[cfg(test)]

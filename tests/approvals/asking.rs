@@ -1,6 +1,6 @@
 //! How people are asked: one at a time, not too often, and who watches is told once.
 
-use callgate::message::{Message, ResponsePart, Role, approval_response};
+use callgate::message::{Message, Output, ResponsePart, Role, Settled, Settlement, approval_response};
 use serde_json::{Value, json};
 
 use super::scene::{REFUNDS, Scene};
@@ -126,6 +126,32 @@ fn decisions_of_a_history_are_told_without_running_anything() {
         assert_eq!(scene.watcher.told().iter().filter(|told| !told.starts_with("request")).count(), 2);
         assert!(notified(&scene).is_empty());
     }
+}
+
+/// A host that acts on decisions by itself, beside one that takes sessions up: each call runs in one of the two places.
+#[test]
+fn a_host_drives_what_was_decided_by_itself_beside_resume() {
+    let mut scene = Scene::new(REFUNDS);
+    scene.model_calls(&["a", "b"].map(|id| (id, "refund", json!({ "amount": 250, "of": id }))));
+    scene.round();
+    for id in ["approval_a", "approval_b"] {
+        scene.answer(approval_response(id, true));
+    }
+    assert_eq!(notified(&scene).len(), 2);
+    // It refunds `a` in its own way, and puts the result into the history.
+    let place = scene.history.occurrences()[0].place;
+    let output = Output::Text("refunded by hand".to_owned());
+    scene.history.append_results(vec![Settlement { place, output, settled: Settled::Output }]).unwrap();
+    let older = scene.history.clone();
+    scene.resume();
+    assert_eq!(scene.tool.inputs(), [json!({ "amount": 250, "of": "b" })]);
+    let told: Vec<String> = scene.results().iter().map(|result| result.output.text()).collect();
+    assert_eq!(told, ["refunded by hand", "1"]);
+    // It takes `b` up as well, by what it knew before.
+    scene.history = older;
+    scene.resume();
+    assert_eq!((scene.tool.count(), scene.results().last().unwrap().output.text()), (1, "1".to_owned()));
+    assert_eq!(scene.watcher.told().iter().filter(|told| told.starts_with("approved")).count(), 2);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn schema_text(of: &str) -> String {
 /// `UPDATE_GENERATED=1 cargo test` writes the files anew.
 #[test]
 fn the_schemas_in_the_repository_are_not_stale() {
-    for of in ["rules", "tests"] {
+    for of in ["rules", "tests", "gateway"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{of}.schema.json"));
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             fs::write(&path, schema_text(of)).unwrap();
@@ -40,9 +40,13 @@ fn read(yaml: &str) -> Value {
     serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap()
 }
 
-const RULES: [&str; 5] = [
+const RULES: [&str; 9] = [
     "policies: []",
     include_str!("../../policies/starter/rules.yaml"),
+    include_str!("../../policies/email-calendar/sending.yaml"),
+    include_str!("../../policies/filesystem/access.yaml"),
+    include_str!("../../policies/git/branches.yaml"),
+    include_str!("../../policies/payments/twice.yaml"),
     r#"
 callgate: 1
 defaults: { unmatched: allow, absent: no_match }
@@ -142,6 +146,8 @@ fn schema_and_check_accept_the_same_tests() {
         include_str!("../../policies/starter/rules.test.yaml"),
         include_str!("../../policies/retail/rules.test.yaml"),
         include_str!("../../policies/pii/redact.test.yaml"),
+        include_str!("../../policies/git/rules.test.yaml"),
+        include_str!("../../policies/payments/tools.test.yaml"),
         r#"
 callgate: 1
 tools: [ { name: t, description: d, input_schema: { type: object }, annotations: { readOnlyHint: true }, server: s } ]

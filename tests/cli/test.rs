@@ -130,3 +130,43 @@ fn colours_come_only_where_they_are_asked_for() {
     let forced = desk.command(&["test", "bad"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(String::from_utf8(forced.stdout).unwrap().contains("\u{1b}[31m"));
 }
+
+#[test]
+fn changes_that_no_case_notices_are_told_by_the_exit_status() {
+    let held = "
+cases:
+  - name: large refunds are denied, and nothing else
+    call: { tool: refund, input: { amount: 101 } }
+    rows:
+      - { expect: denied }
+      - { input: { amount: 100 }, expect: executed }
+      - { tool: pay, expect: executed }
+";
+    let desk = desk();
+    std::fs::create_dir(desk.0.path().join("held")).unwrap();
+    std::fs::write(desk.0.path().join("held/rules.yaml"), RULES).unwrap();
+    std::fs::write(desk.0.path().join("held/rules.test.yaml"), held).unwrap();
+    let mutate = |arguments: &[&str]| desk.run(&[&["test", "--mutate"], arguments].concat());
+    for (arguments, code, told) in [
+        (&["held"][..], 0, "7 changes: 7 noticed, 0 survived"),
+        (&["good"], 1, "7 changes: 3 noticed, 4 survived"),
+        (&["good", "--filter", "no-large"], 1, "4 survived"),
+        (&["good", "--filter", "rules.yaml"], 1, "4 survived"),
+        (&["good", "--filter", "elsewhere"], 2, "no policy with something to change has `elsewhere`"),
+        (&["bad"], 1, "rules are changed only once all cases pass over them as they are"),
+        (&["broken"], 1, "`polcy`"),
+        (&["untested"], 2, "there are no tests"),
+    ] {
+        let ended = mutate(arguments);
+        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.shown());
+        assert!(ended.shown().contains(told), "{arguments:?}\n{}", ended.shown());
+    }
+    settings().bind(|| insta::assert_snapshot!("test_mutate", mutate(&["good"]).shown()));
+    let document: Value = serde_json::from_str(&mutate(&["good", "--format", "json"]).stdout).unwrap();
+    let survivors = document["mutations"]["survivors"].as_array().unwrap();
+    assert_eq!((&document["version"], survivors.len()), (&1.into(), 4));
+    assert!(
+        survivors.iter().all(|survivor| survivor["policy"] == "no-large-refunds" && survivor["line"] == 1)
+    );
+    assert_eq!(std::fs::read_to_string(desk.0.path().join("good/rules.yaml")).unwrap(), RULES);
+}

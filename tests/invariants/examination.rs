@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use callgate::call::{CallView, Phase};
+use callgate::diagnostic::SourceMap;
+use callgate::explain::Explanation;
 use callgate::kernel::{Asking, Event, Listener, Said};
 use callgate::matcher::{Examined, ExaminedForm, Found, Truth};
 use callgate::policy::Chains;
-use callgate::{SessionState, ToolCall, engine};
+use callgate::{Outcome, OutcomeKind, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
 use super::vocabulary::{EVERYTHING, call, engine as engine_of, policies, rules, unmatched};
-use super::{Witness, essence, execute};
+use super::{Witness, block_on, essence, execute};
 
 const FIELDS: [&str; 8] = ["amount", "to", "file", "url", "flag", "tags", "nested", "other"];
 
@@ -134,11 +136,19 @@ impl Listener for Panics {
     }
 }
 
+/// What an explanation says, and what the outcome that it explains says.
+fn conclusions(explanation: &Explanation, outcome: &Outcome) -> [Value; 2] {
+    let explained = json!([explanation.outcome, explanation.reason, explanation.input, explanation.call.id]);
+    [explained, json!([outcome.outcome, outcome.reason, outcome.input, outcome.id])]
+}
+
 fn acting(chains: &Chains, phase: Phase) -> usize {
     chains.policies().iter().filter(|policy| policy.kind.acts_in(phase)).count()
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn examination_says_what_evaluation_says(
         absent in select(&["match", "no_match"][..]),
@@ -184,6 +194,32 @@ proptest! {
         for phase in [Phase::Normalise, Phase::Gate, Phase::Execute] {
             let of_phase = first.iter().filter(|(_, of, _)| *of == name(phase)).count();
             prop_assert_eq!(of_phase, acting(&chains, phase), "{}", name(phase));
+        }
+        // Neither does who has everything explained, and is told the same.
+        let sources = SourceMap::default();
+        let mut explained = engine_of(&text).session();
+        let mut again = engine_of(&text).session();
+        for call in &calls {
+            let decided = engine_of(&text).explain(call, again.state(), &sources).unwrap();
+            let outcome = execute(&mut again, call.clone(), &Witness::default());
+            let (same, explanation) = block_on(explained.explain(call.clone(), &Witness::default(), &sources));
+            let explanation = explanation.unwrap();
+            prop_assert_eq!(essence(&outcome), essence(&same));
+            let [told, came] = conclusions(&explanation, &same);
+            prop_assert_eq!(told, came);
+            prop_assert_eq!(explanation.decision == "invalid", outcome.outcome == OutcomeKind::Invalid);
+            prop_assert_eq!(explanation.decision == "suspend", outcome.outcome == OutcomeKind::Suspended);
+            let reason = outcome.reason.policy.as_deref();
+            prop_assert_eq!(explanation.decisive().map(|step| step.policy.as_str()), reason);
+            for named in &outcome.policies {
+                let acted = explanation.steps_of(&named.id).chain(explanation.again.iter().flat_map(|again| &again.steps))
+                    .any(|step| step.policy == named.id && step.verdict.is_some());
+                prop_assert!(acted, "{} took part, and is not told to", named.id);
+            }
+            for (place, policy) in chains.policies().iter().enumerate() {
+                prop_assert!(explanation.why_not(&policy.id).is_some(), "{place}");
+                prop_assert!(decided.why_not(&policy.id).is_some(), "{place}");
+            }
         }
         let settled = heard.keys().filter(|(_, of, _)| *of == "settle").count();
         prop_assert_eq!(settled, calls.len() * acting(&chains, Phase::Settle));

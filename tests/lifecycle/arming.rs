@@ -84,6 +84,61 @@ fn a_round_that_is_told_before_is_decided_as_a_whole() {
 }
 
 #[test]
+fn what_a_told_round_was_decided_to_be_stands_whatever_runs_before_it_is_made() {
+    let text = "policies:
+  - { id: unknown, match: { tool: pay, where: [ { not: { path: '$.session.labels[*]', eq: known } } ] }, approval: {} }
+  - { id: not-yet, match: { tool: drop, where: [ { not: { path: '$.session.labels[*]', eq: known } } ] }, deny: {} }
+  - { id: know, match: look, label: { add: [known] } }";
+    let parts = [part("c1", "look", json!({})), part("c2", "pay", json!({})), part("c3", "drop", json!({}))];
+    for (told, expected) in
+        [(true, ["executed", "suspended", "denied"]), (false, ["executed", "executed", "executed"])]
+    {
+        let (armed, _, clock) = armed(text);
+        if told {
+            clock.drive(armed.tell_round(&parts));
+        }
+        let kinds = parts.clone().map(|CallPart { id, name, input }| {
+            clock.drive(armed.call(&id, &name, input)).outcome.outcome.name()
+        });
+        assert_eq!(kinds, expected, "{told}");
+    }
+}
+
+/// The SDK stops at the first call of a told round; the others come to what they were decided to be.
+#[test]
+fn the_rest_of_a_told_round_is_made_when_the_sdk_stops() {
+    let (armed, counting, clock) = armed(RULES);
+    let mut history = user("look");
+    let calls = [
+        part("c1", "look", json!({})),
+        part("c2", "drop", json!({})),
+        part("c3", "look", json!({ "q": "stop" })),
+        part("c4", "look", json!({})),
+    ];
+    let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
+    history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
+    clock.drive(armed.tell_round(&calls));
+    clock.drive(armed.call("c1", "look", json!({})));
+    let round = clock.drive(armed.suspend(&mut history)).unwrap();
+    let ends: Vec<_> = round.outcomes.iter().map(ended).collect();
+    let halted = ("halted", "session_halted");
+    assert_eq!(ends, [halted, ("denied", "denied"), ("halted", "halted"), halted]);
+    assert_eq!(counting.count(), 0);
+}
+
+/// A host that has nothing to resume: what was counted before its first history was seen stays counted.
+#[test]
+fn what_a_run_has_used_stays_used_when_its_history_is_seen_first() {
+    let (armed, counting, clock) = armed("policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]");
+    let mut history = user("look");
+    calling(&mut history, "c1", "look", json!({}));
+    clock.drive(armed.call("c1", "look", json!({})));
+    clock.drive(armed.suspend(&mut history)).unwrap();
+    let next = clock.drive(armed.call("c2", "look", json!({}))).outcome;
+    assert_eq!((ended(&next), counting.count()), (("denied", "budget_exceeded"), 1));
+}
+
+#[test]
 fn clones_are_one_session_and_calls_at_once_count_one_by_one() {
     let text = "policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]";
     let (armed, counting, clock) = armed(text);

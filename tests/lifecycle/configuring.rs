@@ -164,3 +164,54 @@ fn hooks_change_parts_of_the_configuration_in_order_and_policies_bound_what_they
     let (_, configs) = configured(rules(cool).middleware(Dynamic), config());
     assert_eq!(configs[1].temperature, Some(0.4));
 }
+
+/// What a patch has takes the place of what was there as a whole; what it does not have stays.
+#[test]
+fn each_part_of_the_configuration_can_be_changed_by_itself() {
+    struct Patching(ConfigPatch);
+    impl Middleware for Patching {
+        fn id(&self) -> &str {
+            "patching"
+        }
+        fn on_config(&self, run: &RunContext, _: &Config) -> Option<ConfigPatch> {
+            (run.phase == Phase::BeforeModel).then(|| self.0.clone())
+        }
+    }
+    let some = |name: &str| Some(members(json!({ (name): 1 })));
+    let before = Config {
+        messages: super::user("hello"),
+        system_prompts: vec!["Help.".into()],
+        tools: vec![tool("look")],
+        temperature: Some(0.1),
+        top_p: Some(0.2),
+        max_tokens: Some(3),
+        metadata: members(json!({ "a": 1 })),
+        provider_options: members(json!({ "b": 1 })),
+    };
+    let none = ConfigPatch::default;
+    for patch in [
+        none(),
+        ConfigPatch { messages: Some(super::user("shorter")), ..none() },
+        ConfigPatch { system_prompts: Some(vec![]), ..none() },
+        ConfigPatch { tools: Some(vec![tool("pay")]), ..none() },
+        ConfigPatch { temperature: Some(0.5), top_p: Some(0.6), max_tokens: Some(7), ..none() },
+        ConfigPatch { metadata: some("c"), ..none() },
+        ConfigPatch { provider_options: some("d"), ..none() },
+    ] {
+        let after = Config {
+            messages: patch.messages.clone().unwrap_or_else(|| before.messages.clone()),
+            system_prompts: patch.system_prompts.clone().unwrap_or_else(|| before.system_prompts.clone()),
+            tools: patch.tools.clone().unwrap_or_else(|| before.tools.clone()),
+            temperature: patch.temperature.or(before.temperature),
+            top_p: patch.top_p.or(before.top_p),
+            max_tokens: patch.max_tokens.or(before.max_tokens),
+            metadata: patch.metadata.clone().unwrap_or_else(|| before.metadata.clone()),
+            provider_options: patch
+                .provider_options
+                .clone()
+                .unwrap_or_else(|| before.provider_options.clone()),
+        };
+        let engine = rules("policies: []").middleware(Patching(patch));
+        assert_eq!(configured(engine, before.clone()).1, [after.clone(), after]);
+    }
+}

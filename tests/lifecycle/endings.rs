@@ -237,9 +237,11 @@ fn a_turn_is_kept_once_tried_twice_and_told_when_it_fails() {
     assert_eq!(clock.drive(session.capture_turn(keep(1))), Ok(()));
     assert_eq!(clock.drive(session.capture_turn(keep(9))), Ok(()));
     assert_eq!(kept.load(Ordering::SeqCst), 2);
-    let panics = || -> std::future::Ready<Result<(), String>> { std::future::ready(Ok(())) };
+    // The next run keeps its own.
     session.begin(Config::default()).unwrap();
-    assert_eq!(clock.drive(session.capture_turn(panics)), Ok(()));
+    let told = clock.drive(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
+    assert_eq!(told.matches("keeping the turn panicked").count(), 2);
+    assert_eq!(clock.drive(session.capture_turn(|| async { Ok(()) })), Ok(()));
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! What we write, checked against the types that the providers publish: their packages from PyPI and npm, at the versions
-//! pinned beside this file, installed once below `target/providers`.
+//! pinned beside this file, installed once below `target/packages`.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use callgate::message::{Dialect, History};
 use proptest::strategy::{Strategy, ValueTree};
@@ -12,53 +11,10 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use super::{corpus, generated};
+use crate::packages::{install, installed, run};
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/providers")
-}
-
-/// Runs a command to its end; what it printed, and whether it succeeded. The panic says what to install where the program
-/// itself is missing.
-fn run(command: &mut Command, input: &str) -> (String, bool) {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = spawned.unwrap_or_else(|error| {
-        panic!("`{program}` could not be run ({error}); the providers' types need python3 with venv, node and npm")
-    });
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_owned();
-    // A program that ends early closes its input; what it printed says why.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    (printed.concat(), output.status.success())
-}
-
-fn install(commands: &mut [Command]) {
-    for command in commands {
-        let (printed, done) = run(command, "");
-        assert!(
-            done,
-            "the providers' packages could not be installed by {command:?} (is the registry in reach?):\n{printed}"
-        );
-    }
-}
-
-/// The folder of these packages, installed by `install` unless the same were before; a broken installation is begun anew.
-fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
-    let folder = target.join("providers");
-    let version = &callgate::json::digest(&pins.into()).short();
-    let home = folder.join(format!("{name}-{version}"));
-    if !home.join("installed").exists() {
-        let _ = fs::remove_dir_all(&home);
-        fs::create_dir_all(&home).unwrap();
-        install(&home);
-        fs::write(home.join("installed"), pins).unwrap();
-    }
-    home
 }
 
 /// Messages as a provider gets them: of every history of the corpus, and of generated ones.

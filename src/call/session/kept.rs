@@ -98,6 +98,12 @@ impl SessionState {
         }
     }
 
+    /// Takes in what a session has seen up to here. What this one has seen itself meanwhile is of the same run: it stays.
+    pub fn go_on_from(&mut self, seen: &Self) {
+        self.run = self.run.max(seen.run);
+        self.unite(seen);
+    }
+
     /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
     /// becomes more permissive; of two facts of one place the other's stays.
     pub fn unite(&mut self, other: &Self) {

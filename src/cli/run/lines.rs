@@ -43,7 +43,8 @@ impl Lines {
         Ok(Self::new(name, reader))
     }
 
-    fn new(name: String, reader: Box<dyn Read>) -> Self {
+    /// Lines of what is read already, under this name.
+    pub(in crate::cli) fn new(name: String, reader: Box<dyn Read>) -> Self {
         Self { name, reader: BufReader::with_capacity(64 << 10, reader), number: 0, line: Vec::new() }
     }
 

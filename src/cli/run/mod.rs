@@ -1,10 +1,10 @@
 //! `callgate run`: puts recorded or piped calls through the engine and shows what becomes of each.
 
-mod lines;
+pub(super) mod lines;
 mod player;
 mod report;
 mod row;
-mod sessions;
+pub(super) mod sessions;
 mod summary;
 
 use std::path::{Path, PathBuf};
@@ -214,7 +214,7 @@ impl Seen<'_> {
 }
 
 /// The call of a line, in its context.
-fn record(text: &str, number: u64, context: &Map<String, Value>) -> Result<CallRecord, String> {
+pub(super) fn record(text: &str, number: u64, context: &Map<String, Value>) -> Result<CallRecord, String> {
     let mut record = CallRecord::parse(text).map_err(|error| match error {
         RecordError::Json(error) => format!("not JSON: {} (column {})", json_problem(&error), error.column()),
         error => error.to_string(),
@@ -246,7 +246,7 @@ fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
     Outcome::new((&line_id(number), ""), OutcomeKind::Denied, Value::Null, reason, revision)
 }
 
-fn warn_of_schemas(tools: &[ToolDescriptor]) {
+pub(super) fn warn_of_schemas(tools: &[ToolDescriptor]) {
     for tool in tools {
         if let Some(Err(error)) = tool.input_schema.as_ref().map(ArgumentSchema::compile) {
             warn(format!("the schema of the tool `{}` can't be used: {error}", tool.name));

@@ -26,7 +26,7 @@ const UNNAMED: &str = "default";
 
 /// Whether sessions are kept in a state.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(in crate::cli) enum Keeping {
     /// They end with the run.
     Nowhere,
     /// Each is new to the state.
@@ -39,7 +39,7 @@ pub(super) enum Keeping {
 type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
 
 /// All sessions of a run.
-pub(super) struct Sessions {
+pub(in crate::cli) struct Sessions {
     engine: Engine,
     runtime: Runtime,
     keeping: Keeping,
@@ -65,7 +65,7 @@ struct Open {
 }
 
 impl Sessions {
-    pub(super) fn new(engine: Engine, runtime: Runtime, keeping: Keeping) -> Self {
+    pub(in crate::cli) fn new(engine: Engine, runtime: Runtime, keeping: Keeping) -> Self {
         Self {
             engine,
             runtime,
@@ -86,7 +86,7 @@ impl Sessions {
     /// # Errors
     /// When the state knows the session already and it is not to be resumed, or can't be asked. None of its calls may be taken
     /// then.
-    pub(super) fn admit(&mut self, record: &mut CallRecord) -> Result<(), Stop> {
+    pub(in crate::cli) fn admit(&mut self, record: &mut CallRecord) -> Result<(), Stop> {
         if self.keeping == Keeping::Nowhere {
             return Ok(());
         }
@@ -110,13 +110,18 @@ impl Sessions {
     }
 
     /// How many sessions there were.
-    pub(super) fn opened(&self) -> usize {
+    pub(in crate::cli) fn opened(&self) -> usize {
         self.opened
     }
 
     /// Takes a call in, and shows the outcomes that it leads to: those of the round that it completes, and its own unless
     /// it waits for its own round. `bytes`: what the call takes of memory.
-    pub(super) fn take(&mut self, record: CallRecord, bytes: usize, show: Show<'_>) -> Result<(), Stop> {
+    pub(in crate::cli) fn take(
+        &mut self,
+        record: CallRecord,
+        bytes: usize,
+        show: Show<'_>,
+    ) -> Result<(), Stop> {
         let name = record.session.clone();
         let mut open = self.bring_up(&name, show)?;
         if !open.waits_for(record.round.as_ref()) {
@@ -143,7 +148,7 @@ impl Sessions {
     }
 
     /// Shows what is left: the rounds that nothing completed.
-    pub(super) fn end(&mut self, show: Show<'_>) -> Result<(), Stop> {
+    pub(in crate::cli) fn end(&mut self, show: Show<'_>) -> Result<(), Stop> {
         while self.close_idlest(show)? {}
         Ok(())
     }

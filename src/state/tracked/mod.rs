@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::{Allowance, Refusal, StoreError, Take};
+use crate::host::{Allowance, Amount, Refusal, StoreError, Take};
 use crate::state::limits::{Answer, Micros, Spent, cost};
 
 /// Callers read the clock before they stand in line, so a time that lies back no further than this is taken for a late
@@ -88,6 +88,24 @@ impl Limits {
             self.take_one(&take.key, &take.allowance, cost(&take.allowance, take.cost));
         }
         Ok(Vec::new())
+    }
+
+    /// How much could be taken of a limit now.
+    pub fn left(&mut self, time: Micros, take: &Take) -> Amount {
+        self.reach(time);
+        // The largest cost that is admitted: whoever admits one admits every smaller one.
+        let (mut admitted, mut refused) = (0, u64::MAX);
+        while refused - admitted > 1 {
+            let cost = admitted + (refused - admitted) / 2;
+            match self.peek(&take.key, &take.allowance, u128::from(cost)) {
+                Answer::Admitted => admitted = cost,
+                Answer::After(_) | Answer::Never => refused = cost,
+            }
+        }
+        match take.allowance {
+            Allowance::Slots { .. } => Amount::whole(admitted),
+            _ => Amount::of_millionths(admitted),
+        }
     }
 
     /// Gives a slot back.

@@ -13,4 +13,5 @@ pub use github::github;
 pub use json::json;
 pub use junit::junit;
 pub use lcov::lcov;
+pub(super) use text::visible;
 pub use text::{summary, text};

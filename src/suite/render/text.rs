@@ -224,7 +224,8 @@ fn cut(text: &str, length: usize) -> String {
     }
 }
 
-pub(super) fn visible(text: &str) -> String {
+/// One line that no terminal acts on.
+pub(in crate::suite) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if c.is_control() || is_hidden(c) {
             line.extend(c.escape_default());

@@ -1,0 +1,249 @@
+//! Callgate around Rig: Rig's `AgentRun` says what comes next in a run, Callgate what may come. This file is to be copied.
+
+use callgate::lifecycle::{Chunk, Config, Ending, Usage};
+use callgate::message::{Dialect, History, Message, Output, Part, Role, Settled};
+use callgate::session::Round;
+use callgate::{Session, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
+use rig_agent::run::{
+    AgentRun, AgentRunStep, ModelTurn, ModelTurnOutcome, PendingToolCall, PreparedRequest, RequestPatch,
+    RunSpec, prepare_request,
+};
+use rig_agent::tool::{ToolContext, ToolOutput, ToolSet};
+use rig_core::DynModel;
+use rig_core::completion::{CompletionRequest, CompletionResponse};
+use rig_core::message::{AssistantContent, ToolResultContent, UserContent};
+use rig_core::operation::Completion;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// An agent of Rig. Of an `Agent` that is built already: `run_spec()`, and the tools that it was built with.
+pub struct Agent {
+    pub spec: RunSpec,
+    pub model: DynModel<Completion>,
+    pub tools: ToolSet,
+}
+
+/// A run between two requests: what is stored while a person decides. Both parts can be written as JSON.
+pub struct Talk {
+    /// Rig's side: the conversation, and where the run stands in it.
+    pub run: AgentRun,
+    /// Callgate's side: the calls with their results, sealed questions and answers.
+    pub calls: History,
+}
+
+impl Talk {
+    /// A talk that begins with what the user says.
+    pub fn new(agent: &Agent, prompt: &str) -> Self {
+        Self { run: AgentRun::from_spec(&agent.spec, prompt, None), calls: History::default() }
+    }
+
+    /// As it is stored.
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+        Ok(json!({ "run": serde_json::to_value(&self.run)?, "calls": self.calls.write(Dialect::AiSdk) }))
+    }
+
+    /// As it was stored.
+    pub fn of_json(stored: &Value) -> Result<Self, Box<dyn std::error::Error>> {
+        let run = AgentRun::deserialize(&stored["run"])?;
+        Ok(Self { run, calls: History::read(Dialect::AiSdk, &stored["calls"])? })
+    }
+}
+
+/// How a request ends.
+#[derive(Debug)]
+pub enum Ended {
+    /// With what the model said last.
+    Answered(String),
+    /// With questions in `Talk::calls` that people have to answer.
+    Waits,
+    /// By a policy, or because something failed.
+    Stopped(Ending),
+}
+
+/// The rig tools as what Callgate runs calls by. Only calls that passed every policy get here.
+impl ToolExecutor for Agent {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let result = self.tools.execute(&call.tool, &call.input.to_string(), &mut ToolContext::new()).await;
+        match result.into_result() {
+            Ok(output) => Ok(json_of(&output).into()),
+            Err(error) => Err(ToolError::new(error.model_output().render()).of_kind(error.kind().as_str())),
+        }
+    }
+}
+
+impl Agent {
+    /// A session for one request: its policies know the tools of this agent.
+    pub fn guarded(&self, session: Session) -> Session {
+        let describe = |tool: rig_core::completion::ToolDefinition| ToolDescriptor {
+            name: tool.name.to_string(),
+            description: Some(tool.description),
+            input_schema: Some(tool.parameters),
+            annotations: None,
+            server: None,
+            once: false,
+            idempotent: false,
+        };
+        session.with_tools(self.tools.tool_definitions().into_iter().map(describe))
+    }
+
+    /// Runs until the model has answered, a person is asked, or a policy ends it. With a stored talk it goes on where that stopped.
+    pub async fn run(&self, session: &mut Session, talk: &mut Talk) -> Ended {
+        let ended = self.steps(session, talk).await.unwrap_or_else(Ended::Stopped);
+        let finished = |reason: &str, content: &str| Ending::Finished {
+            reason: Some(reason.to_owned()),
+            content: content.to_owned(),
+        };
+        let ending = match &ended {
+            Ended::Answered(text) => finished("stop", text),
+            Ended::Waits => finished("approval", ""),
+            Ended::Stopped(ending) => ending.clone(),
+        };
+        session.end(&ending).await.finish().await;
+        ended
+    }
+
+    async fn steps(&self, session: &mut Session, talk: &mut Talk) -> Result<Ended, Ending> {
+        let config = session.begin(Config {
+            system_prompts: self.spec.preamble.iter().cloned().collect(),
+            tools: session.tools().to_vec(),
+            temperature: self.spec.temperature,
+            max_tokens: self.spec.max_tokens,
+            ..Config::default()
+        })?;
+        loop {
+            match talk.run.next_step().map_err(failed)? {
+                AgentRunStep::CallModel { prompt, history, .. } => {
+                    let config = Config { messages: talk.calls.clone(), ..config.clone() };
+                    let prepared = self.prepared(session.before_model(config).await?, &history)?;
+                    let request = prepared.clone().apply(CompletionRequest::new(prompt));
+                    let mut response = self.model.call(request).await.map_err(failed)?;
+                    filter(session, &mut response)?;
+                    let turn = self.turn(&response, &prepared);
+                    if let ModelTurnOutcome::NeedsResolution(_) =
+                        talk.run.model_response(turn).map_err(failed)?
+                    {
+                        talk.run.resolve_unhandled_invalid_tool_call().map_err(failed)?;
+                    }
+                }
+                AgentRunStep::CallTools { calls } => {
+                    if self.put_through(session, &mut talk.calls, &calls).await?.is_suspended() {
+                        return Ok(Ended::Waits);
+                    }
+                    talk.run.tool_results(results(&talk.calls, calls)).map_err(failed)?;
+                }
+                AgentRunStep::Done(response) => return Ok(Ended::Answered(response.output())),
+            }
+        }
+    }
+
+    /// What the model is called with: the configuration as policies and hooks leave it.
+    fn prepared(
+        &self,
+        config: Config,
+        history: &[rig_core::message::Message],
+    ) -> Result<PreparedRequest, Ending> {
+        let shown: Vec<String> = config.tools.into_iter().map(|tool| tool.name).collect();
+        let patch = RequestPatch {
+            preamble: Some(config.system_prompts.join("\n")),
+            temperature: config.temperature,
+            max_tokens: config.max_tokens,
+            active_tools: Some(shown),
+            ..RequestPatch::default()
+        };
+        let (capabilities, tools) = (self.model.capabilities().completion, self.tools.tool_definitions());
+        prepare_request(&self.spec, &capabilities, history, tools, None, Some(&patch)).map_err(failed)
+    }
+
+    /// The model's turn. It may name any tool: of one that it was not shown Callgate says better why not.
+    fn turn(&self, response: &CompletionResponse, prepared: &PreparedRequest) -> ModelTurn {
+        let all = || self.tools.names().map(str::to_owned);
+        let (mut executable, mut allowed) =
+            (prepared.executable_tool_names.clone(), prepared.allowed_tool_names.clone());
+        executable.extend(all());
+        allowed.extend(all());
+        ModelTurn::from_response_parts(response, executable, allowed)
+    }
+
+    /// Has the calls of a turn decided and run; of a stored talk those that waited, by what people have answered since.
+    async fn put_through(
+        &self,
+        session: &mut Session,
+        known: &mut History,
+        calls: &[PendingToolCall],
+    ) -> Result<Round, Ending> {
+        if !known.calls_without_result().is_empty() {
+            return session.resume(known, self).await.map_err(failed);
+        }
+        let new = calls.iter().filter(|call| call.preresolved_result.is_none()).map(|call| {
+            let function = &call.tool_call.function;
+            Part::call(call.tool_call.id.to_string(), function.name.to_string(), function.arguments_value())
+        });
+        known.push(Message::new(Role::Assistant, new.collect()));
+        session.round(known, self).await.map_err(failed)
+    }
+}
+
+/// What the model says and what that used goes past the policies of streams and budgets.
+fn filter(session: &mut Session, response: &mut CompletionResponse) -> Result<(), Ending> {
+    let usage = Usage {
+        prompt_tokens: response.usage.input_tokens.unwrap_or_default(),
+        completion_tokens: response.usage.output_tokens.unwrap_or_default(),
+        total_tokens: response.usage.total_tokens,
+        cost: None,
+    };
+    let mut passed = Vec::new();
+    for (place, content) in response.choice.iter().enumerate() {
+        if let AssistantContent::Text(text) = content {
+            passed.extend(session.chunk(Chunk::text(place.to_string(), &text.text))?);
+        }
+    }
+    passed.extend(session.chunk(Chunk::Finished { reason: None, usage: Some(usage) })?);
+    for (place, content) in response.choice.iter_mut().enumerate() {
+        if let AssistantContent::Text(_) = content {
+            let said = passed.iter().filter_map(|chunk| match chunk {
+                Chunk::Text { id, delta } if *id == place.to_string() => Some(delta.as_str()),
+                _ => None,
+            });
+            *content = AssistantContent::text(said.collect::<String>());
+        }
+    }
+    Ok(())
+}
+
+/// The results of these calls as Rig puts them into its conversation; each call of a round that is over has one.
+fn results(known: &History, calls: Vec<PendingToolCall>) -> Vec<UserContent> {
+    let mut told = Vec::new();
+    // The calls of this turn are the last ones.
+    let mut occurrences = known.occurrences();
+    for PendingToolCall { tool_call, preresolved_result } in calls.into_iter().rev() {
+        let id = tool_call.id.to_string();
+        let found = occurrences.iter().rposition(|occurrence| occurrence.call.id == id);
+        told.push(match (preresolved_result, found.map(|place| occurrences.remove(place).result)) {
+            (Some(result), _) => result,
+            (None, Some(Some(result))) if result.settled == Settled::Output => {
+                UserContent::ToolResult(tool_call.result(content_of(&result.output)))
+            }
+            (None, found) => {
+                let why = found.flatten().map(|result| content_of(&result.output));
+                UserContent::ToolResult(tool_call.error_result(why.unwrap_or_default()))
+            }
+        });
+    }
+    told.reverse();
+    told
+}
+
+fn content_of(output: &Output) -> Vec<ToolResultContent> {
+    vec![match output {
+        Output::Json(value) => ToolResultContent::Json { value: value.clone() },
+        other => ToolResultContent::text(other.text()),
+    }]
+}
+
+fn json_of(output: &ToolOutput) -> Value {
+    output.as_json().cloned().unwrap_or_else(|| output.render().into())
+}
+
+fn failed(error: impl std::fmt::Display) -> Ending {
+    Ending::Failed { error: error.to_string() }
+}

@@ -1,0 +1,31 @@
+//! `callgate completions`: what shells complete commands and options by.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use clap_complete::{Shell, generate};
+
+use super::Arguments;
+use super::exit::{Exit, Stop};
+use super::output::Output;
+
+/// Print what makes a shell complete commands, options and their values.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callgate completions bash > ~/.local/share/bash-completion/completions/callgate\n  \
+    callgate completions zsh > \"${fpath[1]}/_callgate\"\n  \
+    callgate completions fish > ~/.config/fish/completions/callgate.fish\n  \
+    callgate completions powershell >> $PROFILE\n  \
+    callgate completions elvish >> ~/.config/elvish/rc.elv")]
+pub(super) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(super) fn completions(arguments: &Completions, output: &mut Output) -> Result<Exit, Stop> {
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut Arguments::command(), "callgate", &mut script);
+    output.write_all(&script)?;
+    Ok(Exit::Done)
+}

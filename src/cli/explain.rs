@@ -1,0 +1,270 @@
+//! `callgate explain`: one call's way through the policies.
+
+use std::fs;
+use std::io::{self, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Format;
+use super::check;
+use super::exit::{Exit, Stop};
+use super::files::{json_problem, read_context, read_tools};
+use super::output::{Output, complain_of_rules};
+use super::run::lines::Lines;
+use super::run::sessions::{Keeping, Sessions};
+use super::run::{record, warn_of_schemas};
+use super::state::runtime;
+use crate::call::CallRecord;
+use crate::diagnostic::{SourceMap, nearest};
+use crate::engine::Engine;
+use crate::explain::{Explainer, Explanation, render};
+use crate::json;
+use crate::policy;
+use crate::source::is_rules_file;
+
+/// Tell one call's way through the policies: which matched, which did not and by which test, and why it was decided so.
+///
+/// CALL is one call, {"tool": "…", "input": {…}}, or a session as JSON Lines as `callgate run` reads them. Of several calls the last is
+/// explained; those before it are put through first, with what their tools are recorded to have answered, so that limits, labels
+/// and facts are what they were. Nothing is executed: "recorded": {"output": …} or {"error": "…"} plays the tool.
+///
+/// What policies redact is redacted here, too.
+///
+/// Exit status: 0 explained, whatever became of the call, 1 the rules hold errors, 2 wrong usage, an unknown policy or call, a line that
+/// is no call, or a file that can't be read.
+#[derive(clap::Args)]
+#[command(
+    override_usage = "callgate explain [OPTIONS] --policies <PATH>... <CALL>",
+    after_help = "Examples:\n  \
+        callgate explain --policies policies call.json\n  \
+        callgate explain --policies policies --why-not large-refunds call.json\n  \
+        callgate explain --policies policies --call c7 session.jsonl\n  \
+        echo '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}' | callgate explain --policies policies -"
+)]
+pub(super) struct Explain {
+    /// Rules files, and directories to search for them
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// The tools behind the calls: a JSON list of {name, description?, input_schema?, annotations?, server?}, or the result
+    /// of an MCP tools/list
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// A JSON object that is the context of every call; members of a call's own context stand before those of the same name
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// Answer only why this policy did not act
+    #[arg(long, value_name = "POLICY")]
+    why_not: Option<String>,
+    /// Explain the call of this id; of several the last
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+    /// Show also the policies for other tools, and those that nobody asked, each in a line of its own
+    #[arg(long)]
+    all: bool,
+    /// How it is written: for people, or as one JSON document for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The call, or the calls as JSON Lines; `-` for stdin
+    #[arg(value_name = "CALL")]
+    calls: Option<PathBuf>,
+}
+
+impl Explain {
+    /// The rules and the calls. In `--policies a b call.json` the call stands among the values of the option.
+    fn places(&self) -> Result<(&[PathBuf], &Path), Stop> {
+        match (&self.calls, self.policies.split_last()) {
+            (Some(calls), _) => Ok((&self.policies, calls)),
+            (None, Some((calls, policies)))
+                if !policies.is_empty() && !calls.is_dir() && !is_rules_file(calls) =>
+            {
+                Ok((policies, calls))
+            }
+            _ => Err(Stop::trouble(
+                "which call? name a file with it, or `-` for stdin: `callgate explain --policies policies call.json`",
+            )),
+        }
+    }
+}
+
+pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<Exit, Stop> {
+    let (policies, calls) = arguments.places()?;
+    let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
+    let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
+    let mut built = policy::build(policies);
+    let Some(chains) = built.chains.take() else {
+        complain_of_rules(&built);
+        return Ok(check::exit(&built.diagnostics));
+    };
+    if let Some(wanted) = &arguments.why_not {
+        let known = chains.policies().iter().map(|policy| policy.id.as_str());
+        known_policy(wanted, known.chain(chains.off().iter().map(String::as_str)))?;
+    }
+    warn_of_schemas(&tools);
+    let records = read_calls(calls, &context)?;
+    let (records, place) = up_to(records, arguments.call.as_deref(), calls)?;
+    let chains = Arc::new(chains);
+    let explanation = put_through(records, place, &built.sources, |explainer| {
+        Engine::builder(chains).tools(tools).heard_by(explainer).build()
+    })?;
+    write(&explanation, arguments, &built.sources, output)?;
+    Ok(Exit::Done)
+}
+
+/// Errors: there is no policy of this id.
+fn known_policy<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) -> Result<(), Stop> {
+    if known.clone().any(|id| id == wanted) {
+        return Ok(());
+    }
+    Err(Stop::trouble(match nearest(wanted, known) {
+        Some(near) => format!("there is no policy `{wanted}`; did you mean `{near}`?"),
+        None => format!("there is no policy `{wanted}` below these paths"),
+    }))
+}
+
+/// The calls of a file: one as a JSON document, or one a line.
+fn read_calls(path: &Path, context: &Map<String, Value>) -> Result<Vec<CallRecord>, Stop> {
+    let (name, bytes) = read(path)?;
+    let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
+    let document = whole.map(json::parse);
+    match &document {
+        Some(Ok(Value::Array(_))) => {
+            return Err(Stop::trouble(format!(
+                "`{name}` is a JSON list: give one call as a JSON object, or several with one on each line"
+            )));
+        }
+        Some(Ok(_)) => {
+            let record = record(whole.unwrap_or_default(), 1, context);
+            return record
+                .map(|record| vec![record])
+                .map_err(|problem| Stop::trouble(format!("{name}: {problem}")));
+        }
+        Some(Err(_)) | None => {}
+    }
+    let mut lines = Lines::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
+    let mut records = Vec::new();
+    while let Some(line) = lines.next(|| Ok(()))? {
+        let number = line.number;
+        match line.text.and_then(|text| record(text, number, context)) {
+            Ok(record) => records.push(record),
+            Err(problem) => {
+                // A document over several lines is wrong where it is wrong as a whole.
+                return Err(Stop::trouble(match (&document, records.is_empty()) {
+                    (Some(Err(error)), true) if error.line() > line_of_first(&bytes) => {
+                        format!(
+                            "{name}:{}:{}: not JSON: {}",
+                            error.line(),
+                            error.column(),
+                            json_problem(error)
+                        )
+                    }
+                    _ => format!("{name}:{number}: {problem}"),
+                }));
+            }
+        }
+    }
+    if records.is_empty() {
+        return Err(Stop::trouble(format!("there is no call in `{name}`")));
+    }
+    Ok(records)
+}
+
+/// The first line that is not blank.
+fn line_of_first(bytes: &[u8]) -> usize {
+    let blank =
+        bytes.split(|byte| *byte == b'\n').take_while(|line| line.iter().all(u8::is_ascii_whitespace));
+    blank.count() + 1
+}
+
+fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
+    let unreadable = |error: io::Error| Stop::trouble(format!("`{}` can't be read: {error}", path.display()));
+    if path != Path::new("-") {
+        return Ok((path.display().to_string(), fs::read(path).map_err(unreadable)?));
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(("stdin".to_owned(), bytes))
+}
+
+/// The calls up to the one that is explained, with its place, and the rest of its round.
+fn up_to(
+    mut records: Vec<CallRecord>,
+    wanted: Option<&str>,
+    path: &Path,
+) -> Result<(Vec<CallRecord>, usize), Stop> {
+    let is_wanted = |record: &CallRecord| wanted.is_none_or(|wanted| record.call.id == wanted);
+    let Some(place) = records.iter().rposition(is_wanted) else {
+        let wanted = wanted.unwrap_or_default();
+        let help = match nearest(wanted, records.iter().map(|record| record.call.id.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "a call without id is named after its line, as in `line_3`".to_owned(),
+        };
+        return Err(Stop::trouble(format!("there is no call `{wanted}` in `{}`; {help}", path.display())));
+    };
+    let mut end = place + 1;
+    if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
+        let of_session =
+            records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
+        let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if json::equal(round, other));
+        let round = of_session.take_while(|(_, record)| same(record));
+        end = round.last().map_or(end, |(last, _)| last + 1);
+    }
+    records.truncate(end);
+    Ok((records, place))
+}
+
+/// Puts the calls through, and gives the explanation of the one at this place.
+fn put_through(
+    records: Vec<CallRecord>,
+    place: usize,
+    sources: &SourceMap,
+    engine: impl FnOnce(Arc<Explainer>) -> Engine,
+) -> Result<Explanation, Stop> {
+    let lost = || Stop::trouble("Callgate failed to explain this call");
+    let target = records.get(place).ok_or_else(lost)?;
+    let (id, session) = (target.call.id.clone(), target.session.clone());
+    let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
+    let number = records.iter().take(place).filter(alike).count();
+    let explainer = Arc::new(Explainer::new(sources).of_calls(&id));
+    let mut sessions = Sessions::new(engine(Arc::clone(&explainer)), runtime()?, Keeping::Nowhere);
+    let mut seen = 0;
+    let mut found = None;
+    let mut look = |explained: Vec<Explanation>| {
+        for explanation in explained.into_iter().filter(|explanation| explanation.call.session == session) {
+            if seen == number {
+                found = Some(explanation);
+            }
+            seen += 1;
+        }
+    };
+    for record in records {
+        // What waits for its round is no more than what was read.
+        sessions.take(record, 0, &mut |_| Ok(()))?;
+        look(explainer.take());
+    }
+    sessions.end(&mut |_| Ok(()))?;
+    look(explainer.take());
+    found.ok_or_else(lost)
+}
+
+fn write(
+    explanation: &Explanation,
+    arguments: &Explain,
+    sources: &SourceMap,
+    output: &mut Output,
+) -> Result<(), Stop> {
+    let failed = |error: serde_json::Error| Stop::trouble(error.to_string());
+    let why_not = arguments.why_not.as_deref().and_then(|policy| explanation.why_not(policy));
+    match (arguments.format, why_not) {
+        (Format::Json, Some(why_not)) => writeln!(output, "{}", render::json(&why_not).map_err(failed)?)?,
+        (Format::Json, None) => writeln!(output, "{}", render::json(explanation).map_err(failed)?)?,
+        (Format::Text, Some(why_not)) => {
+            write!(output, "{}", render::why_not(&why_not, Some(sources), output.colour))?;
+        }
+        (Format::Text, None) => {
+            write!(output, "{}", render::text(explanation, Some(sources), output.colour, arguments.all))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! `callgate test --mutate`: which changes of the rules no test notices.
+
+use std::io::Write;
+
+use super::Format;
+use super::exit::{Exit, Stop};
+use super::output::{GREEN, Output, RED, complain};
+use super::progress::Progress;
+use crate::policy::Built;
+use crate::suite::{Suite, mutate, render};
+
+/// Makes every change to the policies in whose id or file's name `only` occurs, and runs the whole suite over each.
+pub(super) fn run(
+    built: &Built,
+    suite: &Suite,
+    only: Option<&str>,
+    format: Format,
+    output: &mut Output,
+) -> Result<Exit, Stop> {
+    let mut progress = Progress::new("changes", true);
+    let mutated = mutate::mutate(built, suite, only, &mut |count, of| progress.step_of(count, of));
+    progress.end();
+    let mutated = match mutated {
+        Ok(mutated) => mutated,
+        Err(report) => {
+            write!(output, "{}", render::text(&report, output.colour))?;
+            output.flush()?;
+            complain(
+                "rules are changed only once all cases pass over them as they are; mend these first, or see \
+                 `callgate test` without `--mutate`",
+            );
+            return Ok(Exit::Fails);
+        }
+    };
+    if let (0, Some(only)) = (mutated.changes, only) {
+        return Err(Stop::trouble(format!(
+            "no policy with something to change has `{only}` in its id, or in the name of its file"
+        )));
+    }
+    if format == Format::Json {
+        let document = mutate::json(&mutated).map_err(|error| Stop::trouble(error.to_string()))?;
+        writeln!(output, "{document}")?;
+    } else {
+        write!(output, "{}", mutate::text(&mutated, output.colour))?;
+        let style = if mutated.passed() { GREEN } else { RED };
+        let summary = output.paint(style, &mutate::summary(&mutated)).into_owned();
+        writeln!(output, "{summary}")?;
+    }
+    Ok(if mutated.passed() { Exit::Done } else { Exit::Fails })
+}

@@ -1,0 +1,399 @@
+//! The explanation of a call that is not over.
+
+use serde_json::Value;
+
+use super::explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
+use super::step::{Heard, LimitTaken, Step, number};
+use super::veil::{self, Veil};
+use super::words::{self, Ended};
+use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, Verdict, reason_code};
+use crate::diagnostic::SourceMap;
+use crate::kernel::{Asking, Deciding, Decision, Effect, Layers, LimitAsked, Unasked};
+use crate::middleware::{Counted, Kind, Redact};
+use crate::policy::{Mode, Unmatched};
+
+/// A call on its way.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// Where the call lies in memory: ids repeat, also in one round.
+    address: usize,
+    wanted: bool,
+    running: bool,
+    call: ExplainedCall,
+    layers: Layers,
+    /// Of the call itself, and from `again` on of those that were made of it.
+    decisions: Vec<Decided>,
+    again: usize,
+    /// What was asked in settle, and of the run.
+    later: Vec<Step>,
+    limits: Vec<Asked>,
+    /// The redactions that were made in the end.
+    redactions: Vec<(u32, u32)>,
+}
+
+/// What was asked of a limit.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// By which decision on the call.
+    decision: usize,
+    layer: u32,
+    policy: String,
+    /// It is taken of together with others, or not at all.
+    binds: bool,
+    taken: LimitTaken,
+}
+
+/// One decision.
+#[derive(Debug)]
+struct Decided {
+    steps: Vec<Step>,
+    effect: Effect,
+    reason: Option<Reason>,
+    input: Value,
+}
+
+impl Draft {
+    pub(super) fn new(deciding: &Deciding<'_>, wanted: bool) -> Self {
+        let call = deciding.view.call;
+        Self {
+            address: address(call),
+            wanted,
+            running: false,
+            call: ExplainedCall {
+                id: call.id.clone(),
+                tool: call.tool.clone(),
+                server: call.server.clone(),
+                session: None,
+                input: Value::Null,
+            },
+            layers: deciding.layers.clone(),
+            decisions: Vec::new(),
+            again: usize::MAX,
+            later: Vec::new(),
+            limits: Vec::new(),
+            redactions: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_of(&self, id: &str) -> bool {
+        self.call.id == id
+    }
+
+    pub(super) fn is_at(&self, call: &ToolCall) -> bool {
+        self.address == address(call) && self.call.id == call.id
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running
+    }
+
+    pub(super) fn executes(&mut self) {
+        self.running = true;
+        self.again = self.again.min(self.decisions.len());
+    }
+
+    pub(super) fn begin(&mut self, deciding: &Deciding<'_>) {
+        if !self.wanted {
+            return;
+        }
+        let input = Veil::of(deciding.layers, deciding.view).document(Root::Input, deciding.view.input);
+        if self.decisions.is_empty() {
+            self.call.input.clone_from(&input);
+        }
+        self.layers.clone_from(deciding.layers);
+        self.decisions.push(Decided { steps: Vec::new(), effect: Effect::Run, reason: None, input });
+    }
+
+    pub(super) fn ask(&mut self, asking: &Asking<'_>, sources: Option<&SourceMap>) {
+        if !self.wanted {
+            return;
+        }
+        let step = Step::of(asking, &self.layers, sources);
+        let enforced = asking.policy.mode != Mode::Shadow;
+        if !matches!(asking.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
+            if let (Kind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
+                self.redactions.push((asking.layer, asking.place));
+            }
+            // A call may come to budgets more than once.
+            self.later.retain(|known| known.phase.is_some() || known.place != step.place);
+            self.later.push(step);
+            return;
+        }
+        let Some(decided) = self.decisions.last_mut() else { return };
+        if let (Some(Phase::Normalise), Some(change), true) = (asking.phase, asking.change, enforced) {
+            let veil = Veil::of(&self.layers, asking.view);
+            decided.input = veil.document(Root::Input, change.after);
+        }
+        decided.steps.push(step);
+    }
+
+    pub(super) fn decided(&mut self, decision: &Decision<'_>) {
+        if let (true, Some(decided)) = (self.wanted, self.decisions.last_mut()) {
+            decided.effect = decision.effect();
+            decided.reason = Some(decision.reason());
+        }
+    }
+
+    pub(super) fn limit(&mut self, asked: &LimitAsked<'_>) {
+        let Some(limit) = asked.policy.kind.as_limit() else { return };
+        let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
+        let taken = LimitTaken {
+            limit: limit.words.clone(),
+            cost: number(asked.cost),
+            enough: asked.enough,
+            taken: asked.enough,
+            left: asked.left.map(number),
+            retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
+        };
+        let decision = self.decisions.len().saturating_sub(1);
+        let asked = Asked {
+            decision,
+            layer: asked.layer,
+            policy: asked.policy.id.clone(),
+            binds: limit.counted == Counted::Executions && asked.policy.mode != Mode::Shadow,
+            taken,
+        };
+        self.limits.push(asked);
+    }
+
+    /// The explanation. Without an outcome, of what was decided.
+    pub(super) fn conclude(
+        mut self,
+        outcome: Option<&Outcome>,
+        sources: Option<&SourceMap>,
+    ) -> Option<Explanation> {
+        if !self.wanted {
+            return None;
+        }
+        let redactions = self.redactions.clone();
+        self.apply_limits();
+        let executed = self.again != usize::MAX;
+        let again = self.decisions.split_off(self.again.min(self.decisions.len()));
+        let main = strictest(self.decisions)?;
+        let kind = outcome.map(|outcome| outcome.outcome);
+        let mut explanation = Explanation {
+            version: VERSION,
+            decision: decision_word(main.effect, kind),
+            outcome: kind,
+            reason: outcome.map(|outcome| outcome.reason.clone()).or(main.reason)?,
+            why: String::new(),
+            at: None,
+            input: outcome.map_or(main.input, |outcome| outcome.input.clone()),
+            unmatched: Vec::new(),
+            steps: main.steps,
+            again: again.into_iter().filter_map(Decided::told).collect(),
+            attempts: outcome.and_then(|outcome| outcome.attempts),
+            off: self.layers.iter().flat_map(|chains| chains.off().iter().cloned()).collect(),
+            revision: match outcome {
+                Some(outcome) => outcome.revision.clone(),
+                None => self.layers.iter().map(|chains| chains.revision()).collect::<Vec<_>>().join("+"),
+            },
+            call: self.call,
+        };
+        explanation.call.session = outcome.and_then(|outcome| outcome.session.clone());
+        explanation.steps.append(&mut self.later);
+        explanation.add_unheard(&self.layers, sources);
+        explanation.steps.sort_by_key(|step| (phase_order(step.phase), step.order));
+        explanation.unmatched = unlifted(&explanation, &self.layers);
+        if let Some(outcome) = outcome {
+            explanation.amend(outcome);
+        }
+        explanation.mark_decisive();
+        explanation.hide(&redactions, &self.layers);
+        explanation.tell(executed);
+        Some(explanation)
+    }
+
+    fn apply_limits(&mut self) {
+        let limits = std::mem::take(&mut self.limits);
+        for Asked { decision, layer, policy, binds, mut taken } in limits.iter().map(Asked::clone) {
+            let refused = |other: &Asked| other.decision == decision && other.binds && !other.taken.enough;
+            taken.taken &= !(binds && limits.iter().any(refused));
+            let decided = self.decisions.get_mut(decision);
+            let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
+            if let Some(step) = steps.find(|step| step.layer == layer && step.policy == policy) {
+                step.limit = Some(taken);
+            }
+        }
+    }
+}
+
+impl Decided {
+    fn told(self) -> Option<Again> {
+        let had_a_say = |step: &Step| step.verdict.is_some() || step.heard == Heard::Undecided;
+        Some(Again {
+            input: self.input,
+            decision: decision_word(self.effect, None),
+            reason: self.reason?,
+            steps: self.steps.into_iter().filter(had_a_say).collect(),
+        })
+    }
+}
+
+impl Explanation {
+    /// Policies that nobody was asked about: those of the run, and all of a session that is halted.
+    fn add_unheard(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
+        for (layer, chains) in (0u32..).zip(layers) {
+            for (index, policy) in (0u32..).zip(chains.policies()) {
+                let place = (layer, index);
+                if self.steps.iter().any(|step| step.place == place) {
+                    continue;
+                }
+                let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
+                let phase = phases.into_iter().find(|phase| policy.kind.acts_in(*phase));
+                self.steps.push(Step::unasked(policy, place, phase, Unasked::NotRun, sources));
+            }
+        }
+    }
+
+    /// What policies said turned out otherwise, where they wrap the execution or count.
+    fn amend(&mut self, outcome: &Outcome) {
+        for step in self.steps.iter_mut().filter(|step| step.verdict.is_some()) {
+            let phase = if step.kind == "respond" { Some(Phase::Execute) } else { step.phase };
+            let known =
+                outcome.policies.iter().find(|known| known.id == step.policy && Some(known.phase) == phase);
+            if let Some(known) = known {
+                step.verdict = Some(known.verdict);
+            }
+        }
+    }
+
+    /// Of the steps of the policy that gave the reason, the one that did.
+    fn mark_decisive(&mut self) {
+        let Some(policy) = &self.reason.policy else { return };
+        let of_policy = |step: &Step| step.policy == *policy && !step.shadow;
+        let says = |step: &Step| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
+        let acts = |step: &Step| of_policy(step) && step.verdict.is_some();
+        let kinds: [&dyn Fn(&Step) -> bool; 3] = [&says, &acts, &of_policy];
+        // A script may have made the call that was stopped.
+        let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
+        let mut steps: Vec<&mut Step> = self.steps.iter_mut().chain(again).collect();
+        let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
+        if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
+            step.decisive = true;
+            self.at.clone_from(&step.at);
+        }
+    }
+
+    /// Hides also by those redactions of which it turned out only in the end that they concern the call.
+    fn hide(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
+        let redacts: Vec<&Redact> = redactions
+            .iter()
+            .filter_map(|(layer, place)| match &layers.get(*layer as usize)?.policy(*place)?.kind {
+                Kind::Redact(redact) => Some(redact),
+                _ => None,
+            })
+            .collect();
+        if redacts.is_empty() {
+            return;
+        }
+        let value = |root: Root, value: &mut Value| {
+            for redact in redacts.iter().filter(|redact| veil::hides(redact, root)) {
+                if redact.redactor.redact_value(value).is_err() {
+                    *value = Value::from(veil::WITHHELD);
+                }
+            }
+        };
+        let text = |text: &mut String| {
+            for redact in &redacts {
+                *text = redact.redactor.redact_text(text).into_owned();
+            }
+        };
+        value(Root::Input, &mut self.call.input);
+        value(Root::Input, &mut self.input);
+        for again in &mut self.again {
+            value(Root::Input, &mut again.input);
+            text(&mut again.reason.message);
+        }
+        let steps = self.steps.iter_mut().chain(self.again.iter_mut().flat_map(|again| &mut again.steps));
+        for step in steps {
+            step.problem.iter_mut().for_each(text);
+            for change in &mut step.changes {
+                let root = if step.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
+                value(root, &mut change.before);
+                value(root, &mut change.after);
+                text(&mut change.path);
+            }
+            let Some(condition) = &mut step.condition else { continue };
+            condition.each_mut(&mut |part| {
+                part.why.iter_mut().for_each(text);
+                let Some(test) = &mut part.test else { return };
+                test.misfit.iter_mut().for_each(text);
+                test.found.iter_mut().for_each(|found| value(test.root, &mut found.value));
+                for operator in &mut test.operators {
+                    if let Some(root) = operator.operand_root {
+                        value(root, &mut operator.operand);
+                    }
+                }
+            });
+        }
+    }
+
+    /// Puts everything into words.
+    fn tell(&mut self, executed: bool) {
+        let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
+        for step in &mut self.steps {
+            step.words = words::of_step(step, ended);
+        }
+        for step in self.again.iter_mut().flat_map(|again| &mut again.steps) {
+            step.words = words::of_step(step, None);
+        }
+        self.why = words::of_conclusion(self);
+    }
+}
+
+/// Of several decisions on one call the stricter counted; of equal ones the later.
+fn strictest(decisions: Vec<Decided>) -> Option<Decided> {
+    let stricter =
+        |earlier: Decided, later: Decided| if earlier.effect > later.effect { earlier } else { later };
+    decisions.into_iter().reduce(stricter)
+}
+
+fn decision_word(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
+    match (outcome, effect) {
+        (Some(OutcomeKind::Denied), _) | (None, Effect::Deny) => "deny",
+        (Some(OutcomeKind::Halted), _) | (None, Effect::Halt) => "halt",
+        (Some(OutcomeKind::Suspended), _) | (None, Effect::Suspend) => "suspend",
+        (Some(OutcomeKind::Invalid), _) | (None, Effect::Invalid) => "invalid",
+        (Some(OutcomeKind::Answered), _) | (None, Effect::Answer) => "answer",
+        _ => "run",
+    }
+}
+
+/// The layers in which nothing permits the call, where that stops it.
+fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<Unlifted> {
+    if explanation.decision == "invalid" || explanation.reason.code == reason_code::SESSION_HALTED {
+        return Vec::new();
+    }
+    let permits = |step: &Step, layer: u32| {
+        step.layer == layer
+            && !step.shadow
+            && step.heard == Heard::Matched
+            && step.verdict.is_some()
+            && matches!(step.kind, "allow" | "approval" | "respond")
+    };
+    let unlifted = (0u32..).zip(layers).filter_map(|(layer, chains)| {
+        let says = match chains.defaults().unmatched {
+            Unmatched::Allow => return None,
+            Unmatched::Approval => "approval",
+            Unmatched::Deny => "deny",
+        };
+        let lifted = explanation.steps.iter().any(|step| permits(step, layer));
+        (!lifted).then_some(Unlifted { layer, says })
+    });
+    unlifted.collect()
+}
+
+fn phase_order(phase: Option<Phase>) -> u8 {
+    match phase {
+        Some(Phase::Normalise) => 0,
+        Some(Phase::Gate) => 1,
+        Some(Phase::Execute) => 2,
+        Some(Phase::Settle) => 3,
+        None => 4,
+    }
+}
+
+fn address(call: &ToolCall) -> usize {
+    std::ptr::from_ref(call).addr()
+}

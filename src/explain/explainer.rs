@@ -1,0 +1,139 @@
+//! Listens while calls live, and makes an explanation of each that comes to its outcome.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::draft::Draft;
+use super::explanation::Explanation;
+use crate::call::{Outcome, Phase};
+use crate::diagnostic::SourceMap;
+use crate::kernel::{Asking, Deciding, Decision, Event, LimitAsked, Listener};
+
+/// So many calls may be under way at once; of more the first are not explained.
+const MAX_OPEN: usize = 4096;
+
+/// Makes explanations of calls. It can listen to sessions that take turns, not to several at once.
+#[derive(Debug, Default)]
+pub struct Explainer {
+    sources: Option<SourceMap>,
+    wanted: Option<String>,
+    heard: Mutex<HeardSoFar>,
+}
+
+#[derive(Debug, Default)]
+struct HeardSoFar {
+    /// Calls that have not come to their outcomes, in the order in which they were decided first.
+    open: Vec<Draft>,
+    /// The call that is being decided, by its place among those.
+    deciding: Option<usize>,
+    done: Vec<Explanation>,
+}
+
+impl Explainer {
+    /// An explainer that knows the files of the bundle, and so says where everything stands.
+    pub fn new(sources: &SourceMap) -> Self {
+        Self { sources: Some(sources.clone()), ..Self::default() }
+    }
+
+    /// Explains only calls of this id.
+    #[must_use]
+    pub fn of_calls(mut self, id: impl Into<String>) -> Self {
+        self.wanted = Some(id.into());
+        self
+    }
+
+    /// The explanations of the calls that have come to their outcomes since this was last called, in that order.
+    pub fn take(&self) -> Vec<Explanation> {
+        std::mem::take(&mut self.lock().done)
+    }
+
+    /// The explanation of the call that was decided last, as far as it has come.
+    pub(crate) fn decided(&self) -> Option<Explanation> {
+        let mut heard = self.lock();
+        let draft = heard.open.pop()?;
+        draft.conclude(None, self.sources.as_ref())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HeardSoFar> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Explainer {
+    fn hear(&self, event: &Event<'_>) {
+        let mut heard = self.lock();
+        match event {
+            Event::Deciding(deciding) => heard.begin(deciding, self.wanted.as_deref()),
+            Event::Asking(asking) => heard.ask(asking, self.sources.as_ref()),
+            Event::Decided(decision) => heard.decided(decision),
+            Event::Limit(limit) => heard.limit(limit),
+            Event::Executing(call) => {
+                if let Some(draft) = heard.open.iter_mut().find(|draft| draft.is_of(&call.id)) {
+                    draft.executes();
+                }
+            }
+            // Of errors it is told by what becomes of them.
+            Event::Error(_) => {}
+            Event::Ended(outcome) => {
+                let explanation = heard.end(outcome, self.sources.as_ref());
+                heard.done.extend(explanation);
+            }
+        }
+    }
+}
+
+impl HeardSoFar {
+    fn begin(&mut self, deciding: &Deciding<'_>, wanted: Option<&str>) {
+        // What is decided while a call runs was made of that one.
+        let running = self.open.iter().position(Draft::is_running);
+        let known = self.open.iter().position(|draft| draft.is_at(deciding.view.call));
+        if let Some(place) = running.or(known) {
+            self.deciding = Some(place);
+            if let Some(draft) = self.open.get_mut(place) {
+                draft.begin(deciding);
+            }
+            return;
+        }
+        if self.open.len() >= MAX_OPEN {
+            self.open.remove(0);
+        }
+        let is_wanted = wanted.is_none_or(|wanted| wanted == deciding.view.call.id);
+        let mut draft = Draft::new(deciding, is_wanted);
+        draft.begin(deciding);
+        self.open.push(draft);
+        self.deciding = Some(self.open.len() - 1);
+    }
+
+    fn ask(&mut self, asking: &Asking<'_>, sources: Option<&SourceMap>) {
+        let draft = match asking.phase {
+            Some(Phase::Normalise | Phase::Gate | Phase::Execute) => {
+                self.deciding.and_then(|place| self.open.get_mut(place))
+            }
+            Some(Phase::Settle) => self.open.iter_mut().find(|draft| draft.is_of(&asking.view.call.id)),
+            // Budgets are asked just before a call runs.
+            None => self.open.first_mut(),
+        };
+        if let Some(draft) = draft {
+            draft.ask(asking, sources);
+        }
+    }
+
+    fn decided(&mut self, decision: &Decision<'_>) {
+        if let Some(draft) = self.deciding.and_then(|place| self.open.get_mut(place)) {
+            draft.decided(decision);
+        }
+    }
+
+    fn limit(&mut self, limit: &LimitAsked<'_>) {
+        if let Some(draft) = self.open.iter_mut().find(|draft| draft.is_of(&limit.call.id)) {
+            draft.limit(limit);
+        }
+    }
+
+    /// Outcomes come in the order of their calls, also where ids repeat.
+    fn end(&mut self, outcome: &Outcome, sources: Option<&SourceMap>) -> Option<Explanation> {
+        let place = self.open.iter().position(|draft| draft.is_of(&outcome.id))?;
+        let draft = self.open.remove(place);
+        self.deciding = None;
+        draft.conclude(Some(outcome), sources)
+    }
+}

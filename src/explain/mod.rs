@@ -1,0 +1,35 @@
+//! One call's way through the chain, told: which policies matched and which did not, by which test and which values, what they
+//! changed, what was left of limits, and why it was decided so.
+//!
+//! An [`Explainer`] listens while calls live and makes an [`Explanation`] of each. Explanations are redacted as outcomes are.
+//!
+//! ```
+//! use callgate::{SessionState, ToolCall, engine::Engine, policy};
+//! use serde_json::json;
+//!
+//! let mut built = policy::build_texts([(
+//!     "rules.yaml",
+//!     "policies:\n  - id: large\n    match: { tool: refund, where: { path: $.input.amount, gt: 100 } }\n    deny: {}\n",
+//! )]);
+//! let engine = Engine::new(built.chains.take().expect("the rules are valid").into());
+//! let call = ToolCall::new("c1", "refund", json!({ "amount": 50 }));
+//! let explanation = engine.explain(&call, &SessionState::default(), &built.sources).expect("it was decided");
+//! let why_not = explanation.why_not("large").expect("there is such a policy");
+//! assert_eq!(why_not.words, "`$.input.amount` is 50, not `gt: 100`");
+//! ```
+
+mod condition;
+mod draft;
+mod explainer;
+mod explanation;
+pub mod render;
+mod step;
+mod veil;
+mod why_not;
+mod words;
+
+pub use condition::{Condition, Form, FoundValue, Operator, Test, TruthWord};
+pub use explainer::Explainer;
+pub use explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
+pub use step::{Changed, Heard, LimitTaken, Pattern, Step};
+pub use why_not::{Because, WhyNot};

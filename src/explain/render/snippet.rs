@@ -1,0 +1,37 @@
+//! The line of a rules file that something stands in, its words underlined.
+
+use super::page::{CYAN, DIM, Page, visible};
+use crate::diagnostic::{Location, SourceMap};
+
+/// A longer line is not shown.
+const LONGEST_LINE: usize = 400;
+
+/// Writes the place, and the line with the words underlined, where the file is known.
+pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&SourceMap>) {
+    let place = page.paint(DIM, &place(at));
+    page.line(indent, &place);
+    let source = sources
+        .and_then(|sources| sources.iter().map(|(_, source)| source).find(|source| source.name() == at.file));
+    let line = source.and_then(|source| source.text().lines().nth(at.line.checked_sub(1)?));
+    let Some(line) = line.filter(|line| line.len() <= LONGEST_LINE) else { return };
+    let characters: Vec<char> = line.chars().collect();
+    let start = at.column.saturating_sub(1);
+    // Of what goes on over lines the first is underlined.
+    let end = if at.end_line > at.line { characters.len() } else { at.end_column.saturating_sub(1) };
+    let leading = characters.iter().take_while(|c| c.is_whitespace()).count().min(start);
+    let shown: String = characters.iter().skip(leading).collect();
+    let number = at.line.to_string();
+    let before = visible(&characters.iter().skip(leading).take(start - leading).collect::<String>());
+    let words = visible(&characters.iter().skip(start).take(end.saturating_sub(start)).collect::<String>());
+    let gap = " ".repeat(before.chars().count());
+    let under = page.paint(CYAN, &"^".repeat(words.chars().count().max(1)));
+    let bar = page.paint(DIM, &format!("{number} |"));
+    page.line(indent, &format!("{bar} {}", visible(&shown)));
+    let bar = page.paint(DIM, &format!("{} |", " ".repeat(number.len())));
+    page.line(indent, &format!("{bar} {gap}{under}"));
+}
+
+/// `rules.yaml:7:31`
+pub fn place(at: &Location) -> String {
+    visible(&format!("{}:{}:{}", at.file, at.line, at.column))
+}

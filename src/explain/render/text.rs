@@ -1,0 +1,238 @@
+//! What a person reads: what became of the call and why, then every policy by phase.
+
+use super::page::{BOLD, CYAN, DIM, GREEN, Page, RED, YELLOW, padded, visible};
+use super::snippet::{place, snippet};
+use crate::call::{Phase, Verdict};
+use crate::diagnostic::SourceMap;
+use crate::explain::words::{self, layer_name};
+use crate::explain::{Because, Changed, Explanation, Heard, Step, WhyNot};
+
+/// No column but the last gets wider.
+const WIDEST: usize = 36;
+
+/// The explanation for people. `sources`: the files of the rules, where they are known, so that their words can be shown. `all`: with
+/// the policies for other tools and those that nobody asked, each in a line of its own. `colour`: with ANSI escapes, which never come
+/// from a value.
+pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool, all: bool) -> String {
+    let mut page = Page::new(colour);
+    head(&mut page, explanation, sources);
+    let told = |step: &Step| all || !is_folded(step);
+    let width = |of: fn(&Step) -> &str| {
+        let widths = explanation.steps.iter().filter(|step| told(step)).map(|step| of(step).chars().count());
+        widths.max().unwrap_or(0).min(WIDEST)
+    };
+    let columns = (width(|step| &step.policy), width(|step| step.kind));
+    let phases = [Some(Phase::Normalise), Some(Phase::Gate), Some(Phase::Execute), Some(Phase::Settle), None];
+    for phase in phases {
+        let of_phase = || explanation.steps.iter().filter(|step| step.phase == phase);
+        let unasked = of_phase().filter(|step| step.heard == Heard::NotAsked && !all);
+        let unasked: Vec<&Step> = unasked.collect();
+        let steps: Vec<&Step> = of_phase().filter(|step| told(step)).collect();
+        if steps.is_empty() && (unasked.is_empty() || phase.is_none()) {
+            continue;
+        }
+        page.line(0, "");
+        let name = page.paint(BOLD, phase_name(phase));
+        page.line(0, &name);
+        for step in steps {
+            write_step(&mut page, step, columns);
+        }
+        write_unasked(&mut page, &unasked);
+    }
+    write_again(&mut page, explanation);
+    write_folded(&mut page, explanation, all);
+    page.end()
+}
+
+/// Why a policy did not act, for people. `sources` and `colour` as of [`text`].
+pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> String {
+    let mut page = Page::new(colour);
+    let (mark, style) = match why_not.because {
+        Because::ItDecided | Because::ItActed => ("✓", GREEN),
+        Because::Stricter | Because::Shadow => ("~", YELLOW),
+        _ => ("·", DIM),
+    };
+    let (mark, policy) = (page.paint(style, mark), page.paint(BOLD, &visible(&why_not.policy)));
+    page.line(0, &format!("{mark} {policy}: {}", visible(&why_not.words)));
+    if let Some(at) = &why_not.at {
+        page.line(0, "");
+        snippet(&mut page, 2, at, sources);
+    }
+    page.end()
+}
+
+fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>) {
+    let (word, mark, style) = ending(explanation);
+    let call = &explanation.call;
+    let server = call.server.as_deref().map(|server| format!(" of {}", visible(server))).unwrap_or_default();
+    let (ending, tool) =
+        (page.paint(style, &format!("{mark} {word}")), page.paint(BOLD, &visible(&call.tool)));
+    let id = page.paint(DIM, &visible(&call.id));
+    page.line(0, &format!("{ending}  {tool}{server}  {id}"));
+    page.line(2, &visible(&explanation.why));
+    let reason = &explanation.reason;
+    let stopped = !matches!(explanation.decision, "run" | "answer");
+    if stopped && !reason.message.is_empty() && reason.message != explanation.why {
+        let message = format!("told: {} [{}]", visible(&reason.message), visible(&reason.code));
+        page.line(2, &page.paint(DIM, &message));
+    }
+    if let Some(at) = explanation.decisive().and_then(|step| step.deciding_place().or(step.at.as_ref())) {
+        page.line(0, "");
+        snippet(page, 2, at, sources);
+    }
+}
+
+/// What became of the call, as it looks.
+fn ending(explanation: &Explanation) -> (String, &'static str, &'static str) {
+    let word = match (explanation.outcome, explanation.decision) {
+        (Some(outcome), _) => outcome.name().to_owned(),
+        (None, "run") => "would run".to_owned(),
+        (None, "answer") => "would be answered".to_owned(),
+        (None, "suspend") => "would wait for a person".to_owned(),
+        (None, "invalid") => "would be invalid".to_owned(),
+        (None, "halt") => "would be halted".to_owned(),
+        (None, _) => "would be denied".to_owned(),
+    };
+    let (mark, style) = match (explanation.decision, word.as_str()) {
+        ("run", "failed" | "recovered" | "aborted" | "indeterminate") => ("!", YELLOW),
+        ("run" | "answer", _) => ("✓", GREEN),
+        ("suspend", _) => ("?", YELLOW),
+        ("halt", _) => ("■", RED),
+        _ => ("✗", RED),
+    };
+    (word, mark, style)
+}
+
+fn phase_name(phase: Option<Phase>) -> &'static str {
+    match phase {
+        Some(Phase::Normalise) => "normalise",
+        Some(Phase::Gate) => "gate",
+        Some(Phase::Execute) => "execute",
+        Some(Phase::Settle) => "settle",
+        None => "the run around the call",
+    }
+}
+
+/// Whether a step is only counted unless all are to be shown.
+fn is_folded(step: &Step) -> bool {
+    matches!(step.heard, Heard::OtherTool | Heard::OtherServer | Heard::NotAsked)
+}
+
+fn write_step(page: &mut Page, step: &Step, (policy_width, kind_width): (usize, usize)) {
+    let (mark, style) = appearance(step);
+    let policy = padded(&visible(&step.policy), policy_width);
+    let kind = page.paint(DIM, &padded(step.kind, kind_width));
+    let layer = if step.layer == 0 { String::new() } else { format!(" [{}]", layer_name(step.layer)) };
+    let idle = step.verdict.is_none();
+    let policy = if step.decisive { page.paint(BOLD, &policy) } else { policy };
+    let words = visible(&step.words);
+    let words = if idle { page.paint(DIM, &words) } else { words };
+    let at = match step.deciding_place().or(step.at.as_ref()) {
+        Some(at) => page.paint(DIM, &format!("  {}", place(at))),
+        None => String::new(),
+    };
+    let mark = page.paint(style, mark);
+    page.line(2, &format!("{mark} {policy}  {kind}  {words}{layer}{at}"));
+    for change in &step.changes {
+        write_change(page, change);
+    }
+}
+
+fn write_change(page: &mut Page, change: &Changed) {
+    let path = visible(&change.path);
+    let (before, after) = (visible(&words::value(&change.before)), visible(&words::value(&change.after)));
+    let line = match change.how {
+        "added" => format!("{path}  {}", page.paint(GREEN, &format!("+ {after}"))),
+        "removed" => format!("{path}  {}", page.paint(RED, &format!("- {before}"))),
+        _ if before == after => format!("{path}  {after}"),
+        _ => format!("{path}  {} → {}", page.paint(RED, &before), page.paint(GREEN, &after)),
+    };
+    page.line(8, &line);
+}
+
+fn appearance(step: &Step) -> (&'static str, &'static str) {
+    match step.verdict {
+        None => ("·", DIM),
+        Some(_) if step.shadow => ("○", DIM),
+        Some(Verdict::Pass) => ("✓", GREEN),
+        Some(Verdict::Rewrite | Verdict::Answer) => ("~", CYAN),
+        Some(Verdict::Suspend) => ("?", YELLOW),
+        Some(Verdict::Deny) => ("✗", RED),
+        Some(Verdict::Halt) => ("■", RED),
+    }
+}
+
+/// Policies that nobody asked, those with the same reason in one line.
+fn write_unasked(page: &mut Page, steps: &[&Step]) {
+    let mut reasons: Vec<&str> = steps.iter().map(|step| step.words.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for reason in reasons {
+        let names = steps.iter().filter(|step| step.words == reason).map(|step| visible(&step.policy));
+        let names: Vec<String> = names.collect();
+        let who = match names.as_slice() {
+            [first, second, third, more @ ..] if !more.is_empty() => {
+                format!("{first}, {second}, {third} and {} more", more.len())
+            }
+            names => names.join(", "),
+        };
+        let line = page.paint(DIM, &format!("· {who}: {}", visible(reason)));
+        page.line(2, &line);
+    }
+}
+
+/// What became of calls that a script made of this one.
+fn write_again(page: &mut Page, explanation: &Explanation) {
+    for again in &explanation.again {
+        page.line(0, "");
+        let head = format!("called again with {}: {}", visible(&words::value(&again.input)), again.decision);
+        let head = page.paint(BOLD, &head);
+        page.line(0, &head);
+        page.line(2, &visible(&again.reason.message));
+        for step in &again.steps {
+            write_step(page, step, (0, 0));
+        }
+    }
+}
+
+fn write_folded(page: &mut Page, explanation: &Explanation, all: bool) {
+    let mut told = Vec::new();
+    // One that acts in two phases is one policy.
+    let mut elsewhere: Vec<(u32, &str)> = explanation
+        .steps
+        .iter()
+        .filter(|step| matches!(step.heard, Heard::OtherTool | Heard::OtherServer))
+        .map(|step| (step.layer, step.policy.as_str()))
+        .collect();
+    elsewhere.sort_unstable();
+    elsewhere.dedup();
+    let amount = |count: usize, one: &str, many: &str| match count {
+        1 => format!("1 policy {one}"),
+        count => format!("{count} policies {many}"),
+    };
+    if !all && !elsewhere.is_empty() {
+        let servers = explanation.steps.iter().any(|step| step.heard == Heard::OtherServer);
+        let or_servers = if servers { " or servers" } else { "" };
+        let one = format!("is for other tools{or_servers}");
+        told.push(amount(elsewhere.len(), &one, &one.replacen("is", "are", 1)));
+    }
+    let of_run =
+        explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == Heard::NotAsked);
+    let of_run = of_run.count();
+    if !all && of_run > 0 {
+        told.push(amount(of_run, "acts on the run around the calls", "act on the run around the calls"));
+    }
+    if !explanation.off.is_empty() {
+        let names: Vec<String> = explanation.off.iter().map(|id| visible(id)).collect();
+        told.push(format!("{}: {}", amount(explanation.off.len(), "is off", "are off"), names.join(", ")));
+    }
+    if told.is_empty() && explanation.steps.is_empty() {
+        told.push("there are no policies".to_owned());
+    }
+    if !told.is_empty() {
+        page.line(0, "");
+    }
+    for line in told {
+        page.line(0, &page.paint(DIM, &line));
+    }
+}

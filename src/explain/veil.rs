@@ -1,0 +1,185 @@
+//! What may be shown of a call under way: redacted before anything of it is kept.
+
+use std::cell::OnceCell;
+
+use serde_json::Value;
+
+use crate::call::{CallView, Node, Root};
+use crate::json;
+use crate::kernel::Layers;
+use crate::matcher::{Examined, ExaminedForm, Truth};
+use crate::middleware::{Kind, Redact};
+use crate::policy::{Mode, Policy};
+
+/// Stands for a value that can't be redacted and so is not shown.
+pub(super) const WITHHELD: &str = "[withheld]";
+/// A longer value, in bytes of JSON, is not shown whole.
+const LARGEST: usize = 4 << 10;
+/// Characters that are shown of a longer text.
+const SHOWN_TEXT: usize = 400;
+
+/// Hides in values of a call what policies hide, by the whole document that they stand in: whether something is found may depend
+/// on the keys above it.
+pub(super) struct Veil<'v> {
+    redactions: Vec<&'v Redact>,
+    view: CallView<'v>,
+    input: OnceCell<Value>,
+    output: OnceCell<Value>,
+    context: OnceCell<Value>,
+    session: OnceCell<Value>,
+    annotations: OnceCell<Value>,
+}
+
+impl<'v> Veil<'v> {
+    /// What hides things of this call now, or may come to when it has a result.
+    pub(super) fn of(layers: &'v Layers, view: CallView<'v>) -> Self {
+        let server = view.call.server.as_deref().unwrap_or("");
+        let policies = layers.iter().flat_map(|chains| chains.policies());
+        let fitting = policies.filter(|policy| policy.matcher.concerns(server, &view.call.tool));
+        let redactions = fitting.filter_map(|policy| redaction(policy, &view)).collect();
+        Self {
+            redactions,
+            view,
+            input: OnceCell::new(),
+            output: OnceCell::new(),
+            context: OnceCell::new(),
+            session: OnceCell::new(),
+            annotations: OnceCell::new(),
+        }
+    }
+
+    /// A value that stands in a member of the call document, as it may be shown.
+    pub(super) fn value(&self, root: Root, node: Node<'_>) -> Value {
+        let value = match node {
+            Node::Text(text) => match root {
+                Root::Error => Value::from(self.hide_text(root, text)),
+                _ => Value::from(text),
+            },
+            Node::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
+        };
+        bounded(value)
+    }
+
+    /// A whole document that stands in the place of a member, as it may be shown.
+    pub(super) fn document(&self, root: Root, document: &Value) -> Value {
+        let mut hidden = document.clone();
+        match self.of_root(root).all(|redact| redact.redactor.redact_value(&mut hidden).is_ok()) {
+            true => hidden,
+            false => WITHHELD.into(),
+        }
+    }
+
+    /// A text about the call.
+    pub(super) fn text(&self, text: &str) -> String {
+        let hide = |text: String, redact: &&Redact| redact.redactor.redact_text(&text).into_owned();
+        cut(self.redactions.iter().fold(text.to_owned(), hide))
+    }
+
+    fn hide_text(&self, root: Root, text: &str) -> String {
+        self.of_root(root)
+            .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
+    }
+
+    fn of_root(&self, root: Root) -> impl Iterator<Item = &'v Redact> {
+        self.redactions.iter().copied().filter(move |redact| hides(redact, root))
+    }
+
+    fn counterpart(&self, root: Root, value: &Value) -> Option<Value> {
+        let (document, hidden) = match root {
+            Root::Input => (self.view.input, &self.input),
+            Root::Output => (self.view.output?, &self.output),
+            Root::Context => (&self.view.call.context, &self.context),
+            Root::Session => (self.view.session.document(), &self.session),
+            Root::Annotations => (self.view.annotations?, &self.annotations),
+            Root::Tool | Root::Server | Root::Id | Root::Error => return None,
+        };
+        if self.of_root(root).next().is_none() {
+            return Some(value.clone());
+        }
+        let hidden = hidden.get_or_init(|| self.document(root, document));
+        counterpart(document, hidden, value, json::MAX_DEPTH).cloned()
+    }
+}
+
+/// What stands in a hidden document where `wanted` itself, not one like it, stands in the document that it was made of.
+pub(super) fn counterpart<'h>(
+    document: &Value,
+    hidden: &'h Value,
+    wanted: &Value,
+    depth: usize,
+) -> Option<&'h Value> {
+    if std::ptr::eq(document, wanted) {
+        return Some(hidden);
+    }
+    let depth = depth.checked_sub(1)?;
+    match (document, hidden) {
+        (Value::Array(items), Value::Array(hidden)) if items.len() == hidden.len() => {
+            items.iter().zip(hidden).find_map(|(item, hidden)| counterpart(item, hidden, wanted, depth))
+        }
+        (Value::Object(members), Value::Object(hidden)) if members.len() == hidden.len() => {
+            let pairs = members.values().zip(hidden.values());
+            pairs.into_iter().find_map(|(member, hidden)| counterpart(member, hidden, wanted, depth))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a redaction hides what stands in this member. The session holds what earlier calls had for arguments and results, and a
+/// context may hold anything.
+pub(super) fn hides(redact: &Redact, root: Root) -> bool {
+    match root {
+        Root::Input => redact.input,
+        Root::Output | Root::Error => redact.output,
+        Root::Context | Root::Session | Root::Annotations => true,
+        Root::Tool | Root::Server | Root::Id => false,
+    }
+}
+
+/// A redaction that is certainly not one of this call hides nothing; one whose conditions read the result may become one.
+fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
+    let Kind::Redact(redact) = &policy.kind else { return None };
+    if policy.mode != Mode::Enforce {
+        return None;
+    }
+    let Some(condition) = &policy.matcher.condition else { return Some(redact) };
+    let examined = condition.examine(view);
+    (examined.truth != Truth::No || reads_result(&examined)).then_some(redact)
+}
+
+fn reads_result(examined: &Examined<'_>) -> bool {
+    let mut reads = false;
+    examined.each(&mut |part| {
+        reads |= match &part.form {
+            ExaminedForm::Test(test) => {
+                let operands = test.operators.iter().filter_map(|asked| asked.operand_path);
+                test.root.settle_only() || operands.into_iter().any(|(_, root)| root.settle_only())
+            }
+            ExaminedForm::Expr(_) => true,
+            _ => false,
+        };
+    });
+    reads
+}
+
+/// A value of which not more is kept than is looked at.
+pub(super) fn bounded(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(cut(text)),
+        Value::Array(_) | Value::Object(_) => {
+            let bytes = json::canonical(&value).len();
+            if bytes <= LARGEST {
+                return value;
+            }
+            let what = json::JsonType::of(&value).with_article();
+            Value::from(format!("[{what} of {bytes} bytes]"))
+        }
+        scalar => scalar,
+    }
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(SHOWN_TEXT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

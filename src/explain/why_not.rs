@@ -1,0 +1,168 @@
+//! The shortest reason why one policy did not act on a call.
+
+use serde::Serialize;
+
+use super::explanation::Explanation;
+use super::step::{Heard, Step};
+use super::words::{because, layer_name};
+use crate::call::{Verdict, reason_code};
+use crate::diagnostic::Location;
+use crate::kernel::Unasked;
+
+/// What kept a policy from acting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// Nothing: it gave the reason for what became of the call.
+    ItDecided,
+    /// Nothing: it took part.
+    ItActed,
+    /// It matched, and a stricter policy, or an equally strict one before it, decided.
+    Stricter,
+    /// It matched, and only watches.
+    Shadow,
+    /// It is `off`.
+    Off,
+    /// It is for other tools.
+    OtherTool,
+    /// It is for other servers.
+    OtherServer,
+    /// Its conditions do not hold.
+    NoMatch,
+    /// It can't be decided whether it matches, and it acts only on what is certain.
+    Undecided,
+    /// The call never came to it.
+    NotAsked,
+    /// It acts on the run around the calls.
+    OfRun,
+}
+
+/// Why a policy did not act.
+#[derive(Clone, Debug, Serialize)]
+pub struct WhyNot {
+    /// The policy.
+    pub policy: String,
+    /// Its layer: 0 is the bundle, then the prompt's and the call's; nothing of one that is off.
+    pub layer: Option<u32>,
+    /// What kept it.
+    pub because: Because,
+    /// The same in words.
+    pub words: String,
+    /// The words of the rules file that keep it: the operator that said no, the patterns; else the policy.
+    pub at: Option<Location>,
+}
+
+impl Explanation {
+    /// Why a policy did not act on the call, or that it did. Nothing if there is no such policy.
+    pub fn why_not(&self, policy: &str) -> Option<WhyNot> {
+        // One that acts in two phases did act if it did so in one of them.
+        let rank = |step: &&Step| match self.kept(step).0 {
+            Because::ItDecided => 0,
+            Because::ItActed => 1,
+            Because::Stricter | Because::Shadow => 2,
+            Because::NotAsked => 4,
+            _ => 3,
+        };
+        let decisive = self.decisive().filter(|step| step.policy == policy);
+        let Some(step) = decisive.or_else(|| self.steps_of(policy).min_by_key(rank)) else {
+            self.off.iter().find(|off| *off == policy)?;
+            return Some(WhyNot {
+                policy: policy.to_owned(),
+                layer: None,
+                because: Because::Off,
+                words: "it is off: `mode: off` takes no part in anything".to_owned(),
+                at: None,
+            });
+        };
+        let (because, words) = self.kept(step);
+        let words = match step.layer {
+            0 => words,
+            layer => format!("{words} (it is one of {})", layer_name(layer)),
+        };
+        let at = step.deciding_place().or(step.at.as_ref()).cloned();
+        Some(WhyNot { policy: policy.to_owned(), layer: Some(step.layer), because, words, at })
+    }
+
+    fn kept(&self, step: &Step) -> (Because, String) {
+        let words = step.words.clone();
+        match (step.heard, step.verdict) {
+            _ if step.decisive => (Because::ItDecided, format!("it did: it {words}")),
+            (Heard::OtherTool, _) => {
+                (Because::OtherTool, format!("the tool is `{}`, and it is {words}", self.call.tool))
+            }
+            (Heard::OtherServer, _) => {
+                let server = self.call.server.as_deref();
+                let server =
+                    server.map_or("there is no server".to_owned(), |name| format!("the server is `{name}`"));
+                (Because::OtherServer, format!("{server}, and it is {words}"))
+            }
+            (Heard::NotAsked, _) if step.phase.is_none() => {
+                (Because::OfRun, "it acts on the run around the calls, and on no single call".to_owned())
+            }
+            (Heard::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => {
+                (Because::NotAsked, "the session was halted before, so no policy was asked".to_owned())
+            }
+            (Heard::NotAsked, _) => {
+                let stopped = matches!(step.unasked, Some(Unasked::InvalidArguments | Unasked::NotRun));
+                let why = if stopped { format!(": {}", self.why) } else { String::new() };
+                (Because::NotAsked, format!("{words}{why}"))
+            }
+            (Heard::NoMatch, _) => (Because::NoMatch, words),
+            (Heard::Undecided, None) => (Because::Undecided, words),
+            (_, None) => (Because::NoMatch, words),
+            (_, Some(verdict)) if step.shadow => (Because::Shadow, shadowed(verdict, step)),
+            // Every `approval` that matches is part of the one request.
+            (_, Some(Verdict::Suspend)) if self.decision == "suspend" => {
+                (Because::ItActed, format!("it did act: it {words}"))
+            }
+            (_, Some(verdict @ (Verdict::Deny | Verdict::Halt | Verdict::Suspend))) => {
+                (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
+            }
+            (_, Some(verdict @ Verdict::Answer)) if self.decision != "answer" && step.kind == "respond" => {
+                (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
+            }
+            (_, Some(verdict @ Verdict::Pass)) if step.kind == "allow" && self.decision != "run" => {
+                (Because::Stricter, format!("it permits the call, but {}", self.decided_by(verdict)))
+            }
+            (_, Some(_)) => (Because::ItActed, format!("it did act: it {words}")),
+        }
+    }
+
+    /// Who decided instead of a policy that said this.
+    fn decided_by(&self, said: Verdict) -> String {
+        match self.decisive() {
+            Some(step) if step.verdict == Some(said) => {
+                format!("`{}` is as strict and comes before it: it {}", step.policy, step.words)
+            }
+            Some(step) => format!("`{}` is stricter: it {}", step.policy, step.words),
+            None => self.why.clone(),
+        }
+    }
+}
+
+fn shadowed(verdict: Verdict, step: &Step) -> String {
+    let would = match verdict {
+        Verdict::Deny => "would have denied it",
+        Verdict::Halt => "would have halted the run",
+        Verdict::Suspend => "would have asked a person",
+        Verdict::Answer => "would have answered",
+        Verdict::Rewrite => "would have changed it",
+        Verdict::Pass => "would have let it pass",
+    };
+    let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("it only watches (`mode: shadow`); it {would}{why}")
+}
+
+impl Step {
+    /// The very words that keep it from acting, or make it act.
+    pub(super) fn deciding_place(&self) -> Option<&Location> {
+        if let Some(pattern) = self.patterns.first() {
+            return pattern.at.as_ref();
+        }
+        let leaf = self.condition.as_ref()?.deciding().into_iter().next()?;
+        let operators = leaf.test.iter().flat_map(|test| &test.operators);
+        let says = operators.filter(|operator| operator.truth == Some(leaf.truth));
+        says.filter_map(|operator| operator.at.as_ref()).next().or(leaf.at.as_ref())
+    }
+}

@@ -1,0 +1,328 @@
+//! What is told in words: why a test says what it says, what a policy did, and why the call ended as it did.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::condition::{Condition, Form, FoundValue, Operator, Test, TruthWord};
+use super::explanation::Explanation;
+use super::step::{Heard, Step};
+use crate::call::{OutcomeKind, Verdict, reason_code};
+use crate::kernel::Unasked;
+use crate::spans::in_words;
+use crate::text;
+
+/// Of more reasons the rest is only counted.
+const TOLD_REASONS: usize = 3;
+/// Of more values the rest is only counted.
+const TOLD_VALUES: usize = 5;
+
+/// Why a condition says what it says: its deciding tests with the values on both sides.
+pub(super) fn because(condition: &Condition) -> String {
+    let deciding = condition.deciding();
+    let told = deciding.iter().take(TOLD_REASONS).map(|leaf| because_of(leaf, condition.truth));
+    let mut told: Vec<String> = told.collect();
+    if let Some(more @ 1..) = deciding.len().checked_sub(TOLD_REASONS) {
+        told.push(format!("and {more} more"));
+    }
+    told.join("; ")
+}
+
+fn because_of(leaf: &Condition, whole: TruthWord) -> String {
+    let words = match (leaf.form, leaf.truth) {
+        (Form::All, _) => "it has no conditions".to_owned(),
+        (Form::Any, _) => "none of nothing holds".to_owned(),
+        (_, TruthWord::Undecided) => leaf.why.clone().unwrap_or_default(),
+        (Form::Expr, truth) => {
+            let word = if truth == TruthWord::Yes { "true" } else { "false" };
+            format!("`{}` is {word}", line(leaf.expr.as_deref().unwrap_or_default()))
+        }
+        (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| of_test(test, truth)),
+    };
+    let turned =
+        matches!((whole, leaf.truth), (TruthWord::Yes, TruthWord::No) | (TruthWord::No, TruthWord::Yes));
+    if turned { format!("{words} (under `not`)") } else { words }
+}
+
+fn of_test(test: &Test, truth: TruthWord) -> String {
+    let path = &test.path;
+    let asked = || test.operators.iter().filter(|operator| operator.key != "exists");
+    match (truth, test.found.as_slice()) {
+        (TruthWord::Absent, []) => format!("`{path}` is absent, which counts as matching (`absent: match`)"),
+        (_, []) => format!("`{path}` is absent"),
+        _ if asked().next().is_none() => format!("`{path}` is there"),
+        (TruthWord::Absent, _) => match asked().find(|operator| operator.truth == Some(TruthWord::Absent)) {
+            Some(Operator { operand_path: Some(operand), .. }) => {
+                format!("`{operand}`, which `{path}` is compared with, is absent, which counts as matching")
+            }
+            _ => format!("what `{path}` is compared with is absent, which counts as matching"),
+        },
+        (truth, [one]) if test.count == 1 => compared(&format!("`{path}`"), one, test, truth),
+        (truth, found) => of_several(test, truth, found),
+    }
+}
+
+/// The operators that say this.
+fn saying(test: &Test, truth: TruthWord) -> String {
+    let all = || test.operators.iter().filter(|operator| operator.key != "exists");
+    let says = |operator: &&Operator| operator.truth.is_none_or(|said| said == truth);
+    let mut told: Vec<String> = all().filter(says).map(operator).collect();
+    if told.is_empty() {
+        told = all().map(operator).collect();
+    }
+    told.join(" and ")
+}
+
+fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthWord) -> String {
+    let value = value(&found.value);
+    let absent = |operator: &&Operator| operator.operand_path.is_some() && operator.operand.is_null();
+    if let Some(Operator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
+        && truth == TruthWord::No
+    {
+        return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
+    }
+    // `each: none` turns what the operators say.
+    let holds = (truth == TruthWord::Yes) != (test.each == "none");
+    match holds {
+        true => format!("{what} is {value}: {}", saying(test, truth)),
+        false => format!("{what} is {value}, not {}", saying(test, truth)),
+    }
+}
+
+fn of_several(test: &Test, truth: TruthWord, found: &[FoundValue]) -> String {
+    let path = &test.path;
+    let one =
+        |truth: TruthWord| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
+    let asked = saying(test, truth);
+    let mut listed: Vec<String> = found.iter().take(TOLD_VALUES).map(|found| value(&found.value)).collect();
+    if test.count > listed.len() {
+        listed.push(format!("{} more", test.count - listed.len()));
+    }
+    let listed = listed.join(", ");
+    match (test.each, truth) {
+        ("any", TruthWord::Yes) | ("none", TruthWord::No) => {
+            format!("a value of `{path}` is {}: {asked}", one(TruthWord::Yes).unwrap_or_default())
+        }
+        ("every", TruthWord::No) => {
+            format!("a value of `{path}` is {}, not {asked}", one(TruthWord::No).unwrap_or_default())
+        }
+        ("every", _) => format!("every value of `{path}` is {asked}: {listed}"),
+        _ => format!("no value of `{path}` is {asked}: {listed}"),
+    }
+}
+
+/// An operator as it is written, with the value of an operand that is read from the call.
+fn operator(operator: &Operator) -> String {
+    match &operator.operand_path {
+        Some(path) if operator.operand.is_null() => format!("`{}: {path}` (absent)", operator.key),
+        Some(path) => format!("`{}: {path}` ({})", operator.key, value(&operator.operand)),
+        None => format!("`{}: {}`", operator.key, value(&operator.operand)),
+    }
+}
+
+/// A value in one line of a message.
+pub(super) fn value(value: &Value) -> String {
+    text::cut(&value.to_string())
+}
+
+/// An expression may be written over several lines.
+fn line(text: &str) -> String {
+    text::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// How the call ended.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) outcome: OutcomeKind,
+    /// Its execution began.
+    pub(super) executed: bool,
+    pub(super) attempts: Option<u32>,
+}
+
+/// What a policy did, or why it did nothing.
+pub(super) fn of_step(step: &Step, ended: Option<Ended>) -> String {
+    let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
+    let words = match (step.heard, step.verdict) {
+        (Heard::NotAsked, _) => of_unasked(step.unasked).to_owned(),
+        (Heard::OtherTool | Heard::OtherServer, _) => {
+            let patterns: Vec<String> =
+                step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
+            let of = if step.heard == Heard::OtherTool { "for" } else { "for the server" };
+            format!("{of} {}", patterns.join(", "))
+        }
+        (Heard::NoMatch, _) => why.unwrap_or_default(),
+        (Heard::Matched | Heard::Absent, Some(verdict)) => {
+            let did = did(step, verdict, ended);
+            why.map_or(did.clone(), |why| format!("{did}: {why}"))
+        }
+        (Heard::Undecided, Some(verdict)) => {
+            let did = did(step, verdict, ended);
+            format!("{did}, for it can't be decided whether it matches: {}", why.unwrap_or_default())
+        }
+        (Heard::Undecided, None) => format!(
+            "it can't be decided whether it matches, and then a policy of kind `{}` does not act: {}",
+            step.kind,
+            why.unwrap_or_default()
+        ),
+        (Heard::Matched | Heard::Absent, None) => why.unwrap_or_else(|| "it did nothing".to_owned()),
+    };
+    if step.shadow && step.verdict.is_some() { format!("in shadow, changes nothing: {words}") } else { words }
+}
+
+fn of_unasked(why: Option<Unasked>) -> &'static str {
+    match why {
+        None => "it was not asked",
+        Some(Unasked::NoObject) => "not asked: the arguments are no JSON object",
+        Some(Unasked::InvalidArguments) => {
+            "not asked: the arguments do not fit, and it is no stricter than that"
+        }
+        Some(Unasked::NotRun) => "not asked: the call did not come so far",
+        Some(Unasked::NoError) => "not asked: there was no error",
+        Some(Unasked::OtherError) => "not asked: it recovers other errors",
+        Some(Unasked::TriedEnough) => "not asked: it has invited the model to try again as often as it may",
+        Some(Unasked::RecoveredBefore) => "not asked: the error was recovered already",
+        Some(Unasked::NoResult) => "not asked: there is no result of a real tool",
+        Some(Unasked::Failed) => "its conditions fail, so it acts",
+    }
+}
+
+/// What a policy that takes part does, said of it.
+fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
+    let undecided = step.heard == Heard::Undecided;
+    let problem = || step.problem.as_deref().filter(|_| !undecided);
+    let because = |text: &str| match problem() {
+        Some(problem) => format!("{text}: {problem}"),
+        None => text.to_owned(),
+    };
+    let places = match step.changes.len() {
+        1 => "1 place".to_owned(),
+        many => format!("{many} places"),
+    };
+    let text = match (step.kind, verdict) {
+        ("transform", Verdict::Deny) if undecided => "stops the call",
+        ("transform", Verdict::Deny) => return because("can't be applied"),
+        ("transform", Verdict::Rewrite) if step.problem.is_some() => return because("withholds the result"),
+        ("transform", Verdict::Rewrite) => return format!("changes {places}"),
+        ("transform", _) => "changes nothing",
+        ("validate", Verdict::Pass) => "finds that the arguments fit",
+        ("validate", _) => return because("finds that the arguments do not fit"),
+        ("deny", _) => "denies",
+        ("halt", _) => "halts the run",
+        ("approval", Verdict::Pass) => "has a person's yes",
+        ("approval", _) => "asks a person",
+        ("allow", _) => "permits",
+        ("respond", _) if ended.is_some_and(|ended| ended.outcome != OutcomeKind::Answered) => {
+            "permits, and would have answered"
+        }
+        ("respond", _) => "answers in the tool's place",
+        ("rate_limit" | "concurrency", verdict) => return of_limit(step, verdict, ended),
+        ("cache" | "around" | "retry" | "timeout", verdict) => return around_tool(step.kind, verdict, ended),
+        ("recover", _) => "turns the error into a message for the model",
+        ("redact", _) if step.changes.is_empty() => "hides what it finds",
+        ("redact", _) => return format!("hides something in {places}"),
+        ("label", _) if undecided => "leaves its labels unsettled",
+        ("label", _) => "marks the session",
+        ("fact", _) if undecided => "leaves its fact unsettled",
+        ("fact", _) => "keeps a fact of the result",
+        ("audit", _) => "records the call",
+        ("budget", _) => "bounds the run",
+        _ => "acts on the run",
+    };
+    text.to_owned()
+}
+
+/// What a policy around the execution does.
+fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
+    use OutcomeKind::{Denied, Halted, Invalid, Suspended};
+    let executed = ended.filter(|ended| ended.executed);
+    let text = match (kind, verdict, executed) {
+        (_, Verdict::Deny, None) => "stops the call",
+        ("cache", Verdict::Answer, _) => "answers with what it keeps",
+        ("cache", _, Some(_)) => "has nothing for this call",
+        ("cache", _, None) => "would be looked into",
+        // A cache lies outside of these at the same priority.
+        ("retry" | "timeout", Verdict::Pass, Some(Ended { outcome: OutcomeKind::Cached, .. })) => {
+            "is not needed, for a cache answers"
+        }
+        (
+            "retry" | "timeout",
+            Verdict::Pass,
+            Some(Ended { outcome: Denied | Suspended | Halted | Invalid, .. }),
+        ) => "has nothing to do, for the tool is not called",
+        ("retry", _, Some(Ended { attempts: Some(attempts), .. })) => {
+            return format!("repeats: the tool was called {attempts} times");
+        }
+        ("retry", _, Some(_)) => "leaves it at one call",
+        ("retry", _, None) => "would repeat the call where it fails",
+        ("timeout", Verdict::Deny, Some(_)) => "gives the tool up",
+        ("timeout", _, Some(_)) => "sees the tool come back in time",
+        ("timeout", _, None) => "would bound the time of the tool",
+        (_, _, Some(_)) => "wraps the execution in its script",
+        (_, _, None) => "would wrap the execution in its script",
+    };
+    text.to_owned()
+}
+
+fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
+    let Some(limit) = &step.limit else {
+        return match verdict {
+            Verdict::Pass if ended.is_none() => "would be asked for what is left".to_owned(),
+            Verdict::Pass => "takes nothing, for the call does not run".to_owned(),
+            _ => match &step.problem {
+                Some(problem) => format!("refuses: {problem}"),
+                None => "refuses".to_owned(),
+            },
+        };
+    };
+    let left = limit.left.as_ref().map(|left| format!(", {} left", in_short(left))).unwrap_or_default();
+    match (limit.enough, limit.taken) {
+        (true, true) => format!("takes {} of `{}`{left}", limit.cost, limit.limit),
+        (true, false) => format!("would have had {} of `{}`{left}", limit.cost, limit.limit),
+        (false, _) => {
+            let again = limit.retry_after_ms.map(|after| in_words(Duration::from_millis(after)));
+            let again = again.map(|after| format!("; again in {after}")).unwrap_or_default();
+            format!("refuses: {} is wanted of `{}`{left}{again}", limit.cost, limit.limit)
+        }
+    }
+}
+
+/// What flows back with time has more digits than anyone reads; it is never more than there is.
+fn in_short(left: &Value) -> String {
+    let text = left.to_string();
+    match text.split_once('.') {
+        Some((whole, rest)) => match rest.get(..2) {
+            Some("00") | None => whole.to_owned(),
+            Some(rest) => format!("{whole}.{rest}"),
+        },
+        None => text,
+    }
+}
+
+/// Why the call ended as it did, in the words of the rules.
+pub(super) fn of_conclusion(explanation: &Explanation) -> String {
+    let reason = &explanation.reason;
+    if let Some(step) = explanation.decisive() {
+        return format!("`{}` {}", step.policy, step.words);
+    }
+    match (reason.code.as_str(), explanation.unmatched.first()) {
+        (reason_code::UNMATCHED, Some(unlifted)) => {
+            let layer = layer_name(unlifted.layer);
+            format!("nothing in {layer} permits it, and there `defaults.unmatched` is `{}`", unlifted.says)
+        }
+        (reason_code::UNMATCHED, None) => "no policy is against it".to_owned(),
+        (reason_code::SESSION_HALTED, _) => {
+            format!("the session was halted before, so no policy was asked: {}", reason.message)
+        }
+        _ => reason.message.clone(),
+    }
+}
+
+/// A layer as people call it.
+pub(super) fn layer_name(layer: u32) -> &'static str {
+    match layer {
+        0 => "the bundle",
+        1 => "the prompt's policies",
+        2 => "the call's policies",
+        _ => "a lower layer",
+    }
+}

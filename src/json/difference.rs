@@ -1,0 +1,64 @@
+//! Where two JSON values differ.
+
+use serde_json::Value;
+
+use super::{MAX_DEPTH, equal};
+
+/// A place in which two values differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference<'a> {
+    /// The place, as a path.
+    pub path: String,
+    /// What the first value has there, if anything.
+    pub before: Option<&'a Value>,
+    /// What the second one has there, if anything.
+    pub after: Option<&'a Value>,
+}
+
+/// Where two values differ, each place once, as paths from `root`; at most so many. Nothing where they are equal.
+pub fn differences<'a>(
+    root: &str,
+    before: &'a Value,
+    after: &'a Value,
+    at_most: usize,
+) -> Vec<Difference<'a>> {
+    let mut found = Found { list: Vec::new(), at_most };
+    found.compare(root, Some(before), Some(after), MAX_DEPTH);
+    found.list
+}
+
+struct Found<'a> {
+    list: Vec<Difference<'a>>,
+    at_most: usize,
+}
+
+impl<'a> Found<'a> {
+    fn compare(&mut self, path: &str, before: Option<&'a Value>, after: Option<&'a Value>, depth: usize) {
+        if self.list.len() >= self.at_most {
+            return;
+        }
+        match (before, after) {
+            (Some(before), Some(after)) if equal(before, after) => {}
+            (Some(Value::Object(before)), Some(Value::Object(after))) if depth > 0 => {
+                let added = after.keys().filter(|key| !before.contains_key(*key));
+                for key in before.keys().chain(added) {
+                    self.compare(&below(path, key), before.get(key), after.get(key), depth - 1);
+                }
+            }
+            (Some(Value::Array(before)), Some(Value::Array(after))) if depth > 0 => {
+                for index in 0..before.len().max(after.len()) {
+                    let place = format!("{path}[{index}]");
+                    self.compare(&place, before.get(index), after.get(index), depth - 1);
+                }
+            }
+            (before, after) => self.list.push(Difference { path: path.to_owned(), before, after }),
+        }
+    }
+}
+
+fn below(path: &str, key: &str) -> String {
+    let plain = key.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && !key.starts_with(|c: char| c.is_numeric())
+        && !key.is_empty();
+    if plain { format!("{path}.{key}") } else { format!("{path}[{}]", Value::from(key)) }
+}

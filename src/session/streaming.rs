@@ -1,0 +1,85 @@
+//! What the model streams, on its way past policies and then hooks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Session;
+use crate::lifecycle::{Chunk, ChunkFate, Ending};
+use crate::middleware::StreamShadow;
+
+impl Session {
+    /// A chunk that the model streams: what is passed on now. Policies see it first, and then hooks. What policies hold back of a text
+    /// is passed on before the model's turn ends ([`Chunk::Finished`]; where that never comes, see
+    /// [`rest_of_stream`](Self::rest_of_stream)). Errors: the run ends here.
+    pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
+        self.may_go_on()?;
+        // Whatever becomes of the chunk, what it says was used.
+        let used = match &chunk {
+            Chunk::Finished { usage, .. } => *usage,
+            _ => None,
+        };
+        if let Some(usage) = used {
+            self.used(usage);
+        }
+        let ends = matches!(chunk, Chunk::Finished { .. });
+        self.begin_stream();
+        self.watch(|shadow| shadow.would_change(&chunk));
+        let chunks = match &mut self.progress.filter {
+            Some(filter) => filter.push(chunk),
+            None => vec![chunk],
+        };
+        if ends {
+            self.progress.filter = None;
+        }
+        self.pass_on(chunks)
+    }
+
+    /// What is still held back where the model's turn ended without saying so. Errors: the run ends here.
+    pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
+        self.watch(StreamShadow::would_change_rest);
+        self.progress.stream_shadows = Vec::new();
+        match self.progress.filter.take() {
+            Some(mut filter) => self.pass_on(filter.finish()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn begin_stream(&mut self) {
+        if self.progress.filter.is_none() {
+            let layers = self.layers();
+            let filters = self.kernel(&layers).stream_filters(&self.run.context, &self.state);
+            (self.progress.filter, self.progress.stream_shadows) = (Some(filters.0), filters.1);
+        }
+    }
+
+    /// Notes which shadows would have changed what is streamed; those are not asked again. One that panics would have.
+    fn watch(&mut self, mut would: impl FnMut(&mut StreamShadow) -> bool) {
+        let mut found = Vec::new();
+        self.progress.stream_shadows.retain_mut(|(told, shadow)| {
+            let changes = catch_unwind(AssertUnwindSafe(|| would(shadow))).unwrap_or(true);
+            if changes {
+                found.push(told.clone());
+            }
+            !changes
+        });
+        self.note_shadows(found);
+    }
+
+    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
+        for hook in &self.hooks {
+            let run = &self.run;
+            let fate = |chunk: Chunk| match catch_unwind(AssertUnwindSafe(|| hook.on_chunk(run, &chunk))) {
+                Ok(ChunkFate::Pass) | Err(_) => vec![chunk],
+                Ok(ChunkFate::Replace(others)) => others,
+            };
+            chunks = chunks.into_iter().flat_map(fate).collect();
+        }
+        self.passed_on(&chunks);
+        self.may_go_on()?;
+        Ok(chunks)
+    }
+
+    fn passed_on(&mut self, chunks: &[Chunk]) {
+        self.run.chunk_index += u64::try_from(chunks.len()).unwrap_or(u64::MAX);
+        self.state.set("chunkIndex", self.run.chunk_index.into());
+    }
+}

@@ -1,0 +1,98 @@
+//! Comments that accept what no test notices: `# callgate: survives threshold because the shop knows whole amounts only`, on
+//! the line of the change or above it, or above the policy that the change is in.
+
+use super::change::Change;
+use super::report::Unused;
+use super::{MUTATIONS, Mutation};
+use crate::diagnostic::{Span, nearest};
+use crate::policy::Built;
+use crate::source::{Comment, comments};
+
+/// The comments of all files of a bundle.
+pub(super) struct Acceptances<'a> {
+    built: &'a Built,
+    /// Each comment, with whether each of its words has accepted something.
+    comments: Vec<(Comment<'a>, Vec<bool>)>,
+}
+
+impl<'a> Acceptances<'a> {
+    pub(super) fn of(built: &'a Built) -> Self {
+        let found = built.files.iter().flat_map(|file| {
+            let source = built.sources.get(file.source);
+            source.map(|source| comments("survives", file.source, source, &file.root)).unwrap_or_default()
+        });
+        let comments = found.map(|comment| {
+            let used = vec![false; comment.words.len()];
+            (comment, used)
+        });
+        Self { built, comments: comments.collect() }
+    }
+
+    /// The reason why a change is accepted that no test notices.
+    pub(super) fn reason(&mut self, change: &Change) -> Option<String> {
+        let lines = [Some(change.place), change.head].map(|span| span.and_then(|span| self.line(span)));
+        let mut reason = None;
+        for (comment, used) in &mut self.comments {
+            if comment.span.source != change.place.source || !lines.contains(&Some(comment.line)) {
+                continue;
+            }
+            for ((_, word), used) in comment.words.iter().zip(used) {
+                if *word == change.mutation.name {
+                    *used = true;
+                    reason = reason.or(comment.reason);
+                }
+            }
+        }
+        reason.map(str::to_owned)
+    }
+
+    fn line(&self, span: Span) -> Option<usize> {
+        Some(self.built.sources.get(span.source)?.position(span.start).0)
+    }
+
+    /// What is wrong with the comments, once all changes were asked about. `tried_all`: whether none was left out.
+    pub(super) fn unused(self, tried_all: bool) -> Vec<Unused> {
+        let mut found = Vec::new();
+        for (comment, used) in &self.comments {
+            for ((span, word), used) in comment.words.iter().zip(used) {
+                let message = match of_name(word) {
+                    None => format!("there is no change called `{word}`{}", meant(word)),
+                    Some(_) if !used && tried_all => {
+                        format!(
+                            "no `{word}` survives here; take the comment away, so that it hides none later"
+                        )
+                    }
+                    Some(_) => continue,
+                };
+                found.extend(Unused::at(self.built, *span, message));
+            }
+            if comment.words.is_empty() || comment.reason.is_none() {
+                let message = match comment.words.is_empty() {
+                    true => {
+                        "this accepts a change and says not which: `# callgate: survives threshold because …`"
+                    }
+                    false => {
+                        "this accepts a change and says not why: `# callgate: survives threshold because …`"
+                    }
+                };
+                found.extend(Unused::at(self.built, comment.span, message.to_owned()));
+            }
+        }
+        found
+    }
+}
+
+fn of_name(word: &str) -> Option<&'static Mutation> {
+    MUTATIONS.iter().find(|mutation| mutation.name == word)
+}
+
+fn meant(word: &str) -> String {
+    match nearest(word, MUTATIONS.iter().map(|mutation| mutation.name)) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => {
+            let names: Vec<String> =
+                MUTATIONS.iter().map(|mutation| format!("`{}`", mutation.name)).collect();
+            format!("; there are {}", names.join(", "))
+        }
+    }
+}

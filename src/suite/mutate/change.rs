@@ -1,0 +1,99 @@
+//! One change of a rules file: the pieces of its text that are others, and how a person is shown that.
+
+use super::Mutation;
+use crate::diagnostic::{Edit, Fix, SourceMap, Span};
+use crate::source::{Entry, Node};
+
+/// A change that is to be tried.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) mutation: Mutation,
+    /// The policy that it is made in; nothing for what holds for the whole bundle.
+    pub(super) policy: Option<String>,
+    /// Where the policy begins.
+    pub(super) head: Option<Span>,
+    /// The words that are changed or left out.
+    pub(super) place: Span,
+    pub(super) fix: Fix,
+    /// Whether the words are gone, with no others in their lines.
+    pub(super) leaves_nothing: bool,
+    /// Which case would notice it.
+    pub(super) noticed_by: String,
+}
+
+impl Change {
+    /// The text of the changed file; nothing where the edits do not stand in it.
+    pub(super) fn apply(&self, sources: &SourceMap) -> Option<String> {
+        let (text, made) = Fix::apply([&self.fix], sources, self.place.source)?;
+        (made == 1).then_some(text)
+    }
+
+    /// The line that is changed, before and after; nothing after where nothing is left of it.
+    pub(super) fn lines(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
+        let text = sources.get(self.place.source)?.text();
+        if self.leaves_nothing {
+            let before = line_at(text, self.place.start)?;
+            let more = text.get(self.place.start..self.place.end)?.contains('\n');
+            return Some((format!("{}{}", clipped(before, 0), if more { " …" } else { "" }), None));
+        }
+        let at = self.fix.edits.iter().map(|edit| edit.span.start).min()?;
+        let changed = self.apply(sources)?;
+        let start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = text.get(start..at)?.trim_start().chars().count();
+        let (before, after) = (line_at(text, at)?, line_at(&changed, at)?);
+        Some((clipped(before, column), Some(clipped(after, column))))
+    }
+}
+
+fn line_at(text: &str, at: usize) -> Option<&str> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
+    text.get(start..)?.lines().next()
+}
+
+/// Characters of a line that are shown.
+const SHOWN: usize = 110;
+
+/// The part of a line around a column that is to be seen.
+fn clipped(line: &str, column: usize) -> String {
+    let line = line.trim();
+    let length = line.chars().count();
+    if length <= SHOWN {
+        return line.to_owned();
+    }
+    let first = column.saturating_sub(SHOWN / 2).min(length - SHOWN);
+    let shown: String = line.chars().skip(first).take(SHOWN).collect();
+    let dots = |cut| if cut { "…" } else { "" };
+    format!("{}{}{}", dots(first > 0), shown.trim(), dots(first + SHOWN < length))
+}
+
+/// The edit that leaves one item of a list out; nothing where it is the only one, or other items need what goes with it.
+pub(super) fn without_item(text: &str, items: &[Node], index: usize) -> Option<Edit> {
+    let item = items.get(index)?.span;
+    let span = match index.checked_sub(1) {
+        Some(before) => Span::new(item.source, items.get(before)?.span.end, item.end),
+        None => Span::new(item.source, item.start, items.get(1)?.span.start),
+    };
+    removal(text, span)
+}
+
+/// The same for a key with its value.
+pub(super) fn without_entry(text: &str, entries: &[Entry], index: usize) -> Option<Edit> {
+    let entry = entries.get(index)?;
+    let key = entry.key_span;
+    let span = match index.checked_sub(1) {
+        Some(before) => Span::new(key.source, entries.get(before)?.value.span.end, entry.value.span.end),
+        None => Span::new(key.source, key.start, entries.get(1)?.key_span.start),
+    };
+    removal(text, span)
+}
+
+fn removal(text: &str, span: Span) -> Option<Edit> {
+    // Behind an alias the places are those of the anchor, in another order; and an anchor that goes is missed elsewhere.
+    let removed = text.get(span.start..span.end)?;
+    let anchored = text.get(..span.start)?.rsplit([' ', '\n']).find(|word| !word.is_empty());
+    let anchors = |word: &str| word.starts_with('&') && word.len() > 1 && word != "&&";
+    if anchored.is_some_and(anchors) || removed.split_whitespace().any(anchors) {
+        return None;
+    }
+    Some(Edit { span, text: String::new() })
+}

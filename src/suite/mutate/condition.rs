@@ -1,0 +1,232 @@
+//! Changes of conditions: tests left out and turned round, bounds moved.
+
+use super::change::without_item;
+use super::find::Finder;
+use super::{
+    ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
+    expression, pattern,
+};
+use crate::diagnostic::{Edit, Span};
+use crate::source::{Entry, Node, NodeValue};
+
+/// Operators, and what is near to them or their opposite.
+const NEAR: [(&str, &[&str]); 8] = [
+    ("gt", &["gte", "lt"]),
+    ("gte", &["gt", "lte"]),
+    ("lt", &["lte", "gt"]),
+    ("lte", &["lt", "gte"]),
+    ("eq", &["ne"]),
+    ("ne", &["eq"]),
+    ("in", &["not_in"]),
+    ("not_in", &["in"]),
+];
+
+/// Operators with a list of values.
+const LISTS: [&str; 8] = ["in", "not_in", "starts_with", "ends_with", "type", "inside", "host", "domain"];
+
+/// The conditions below `where`, `all` (`needed`) or `any`; a single one stands for a list of one. The recursion of these
+/// functions is bounded by the nesting that rules files may have.
+pub(super) fn of_list(node: &Node, needed: bool, finder: &mut Finder<'_>) {
+    let Some(items) = node.items() else { return of_only(node, finder) };
+    if let [only] = items {
+        return of_only(only, finder);
+    }
+    for (index, item) in items.iter().enumerate() {
+        if let Some(edit) = without_item(finder.file(item.span), items, index) {
+            let case = match needed {
+                true => format!(
+                    "a case in which {} does not hold, and all that stands beside it does",
+                    shown(item, finder)
+                ),
+                false => format!(
+                    "a case in which {} holds, and nothing that stands beside it",
+                    shown(item, finder)
+                ),
+            };
+            finder.leave_out(TEST_REMOVED, item.span, edit, case);
+        }
+        of_condition(item, finder);
+    }
+}
+
+fn of_only(node: &Node, finder: &mut Finder<'_>) {
+    let case = format!("a case in which {} does not hold", shown(node, finder));
+    finder.replace(TEST_REMOVED, node.span, "{ expr: \"true\" }", case);
+    of_condition(node, finder);
+}
+
+/// A condition in a few words.
+fn shown(node: &Node, finder: &Finder<'_>) -> String {
+    let text = finder.text(node.span);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.chars().count() {
+        0..=80 => format!("`{line}`"),
+        _ => format!("`{}…`", line.chars().take(78).collect::<String>().trim_end()),
+    }
+}
+
+fn of_condition(node: &Node, finder: &mut Finder<'_>) {
+    let entries = node.entries().unwrap_or_default();
+    for entry in entries {
+        match entry.key.as_str() {
+            "all" | "any" => of_group(entry, finder),
+            "not" => of_negation(entry, finder),
+            "expr" => expression::of_text(&entry.value, EXPRESSION, finder),
+            "path" => expression::of_filter(&entry.value, finder),
+            _ => of_test(node, entry, finder),
+        }
+    }
+}
+
+fn of_group(entry: &Entry, finder: &mut Finder<'_>) {
+    let items = entry.value.items().unwrap_or_default();
+    let (other, case) = match entry.key.as_str() {
+        "all" => ("any", "a case in which some of these hold, and not all"),
+        _ => ("all", "a case in which one of these holds, and not all"),
+    };
+    if items.len() > 1 {
+        finder.replace(QUANTIFIER, entry.key_span, other, case);
+    }
+    of_list(&entry.value, entry.key == "all", finder);
+}
+
+/// `not: X` becomes `all: [ X ]`.
+fn of_negation(entry: &Entry, finder: &mut Finder<'_>) {
+    let inner = &entry.value;
+    let case = format!("a case in which {} decides", shown(inner, finder));
+    let written = finder.text(inner.span);
+    let key = Edit { span: entry.key_span, text: "all".to_owned() };
+    let edits = if written.starts_with(['{', '*']) {
+        // An anchor may stand before it.
+        let behind_colon =
+            finder.file(inner.span).get(entry.key_span.end..inner.span.start).and_then(|gap| gap.find(':'));
+        let Some(colon) = behind_colon else { return };
+        let at = |place: usize| Span { start: place, end: place, ..inner.span };
+        let open = Edit { span: at(entry.key_span.end + colon + 1), text: " [".to_owned() };
+        vec![key, open, Edit { span: at(inner.span.end), text: " ]".to_owned() }]
+    } else {
+        vec![key, Edit { span: inner.span, text: format!("[ {} ]", inner.to_json()) }]
+    };
+    finder.edit(NEGATION, entry.key_span, edits, case);
+    of_condition(inner, finder);
+}
+
+fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
+    let path = test.get("path").and_then(Node::as_str).unwrap_or("the place").to_owned();
+    let (key, value) = (entry.key.as_str(), &entry.value);
+    if let Some((_, others)) = NEAR.iter().find(|(operator, _)| *operator == key) {
+        for other in others.iter() {
+            let case = match (key, value.as_number()) {
+                ("gt" | "gte" | "lt" | "lte", Some(bound)) if other.get(..1) == key.get(..1) => {
+                    format!("a case in which `{path}` is exactly {}", bound.as_str())
+                }
+                ("gt" | "gte" | "lt" | "lte", Some(bound)) => {
+                    format!("a case in which `{path}` is not {}", bound.as_str())
+                }
+                _ => format!("a case in which this test of `{path}` decides"),
+            };
+            finder.replace(OPERATOR, entry.key_span, *other, case);
+        }
+        of_bound(key, value, &path, finder);
+    }
+    match key {
+        "exists" => {
+            let other = if value.as_bool() == Some(true) { "false" } else { "true" };
+            finder.replace(
+                OPERATOR,
+                value.span,
+                other,
+                format!("a case in which `{path}` is absent, and one in which it is there"),
+            );
+        }
+        "each" => of_each(value, &path, finder),
+        "absent" => {
+            let other = if value.as_str() == Some("match") { "no_match" } else { "match" };
+            finder.replace(ABSENCE, value.span, other, format!("a case in which `{path}` is absent"));
+        }
+        "length" => {
+            let path = format!("the length of `{path}`");
+            if value.as_number().is_some() {
+                of_bound("lte", value, &path, finder);
+            }
+            for bound in value.entries().unwrap_or_default() {
+                of_bound(&bound.key, &bound.value, &path, finder);
+            }
+        }
+        "matches" => pattern::of_anchors(value, ANCHOR, finder),
+        _ => {}
+    }
+    if LISTS.contains(&key) {
+        of_values(value, &path, finder);
+    }
+}
+
+fn of_each(value: &Node, path: &str, finder: &mut Finder<'_>) {
+    let other = if value.as_str() == Some("any") { "every" } else { "any" };
+    let case = format!("a case in which some of `{path}` pass the test, and not all");
+    finder.replace(QUANTIFIER, value.span, other, case);
+}
+
+/// A bound that is one more or one less, with the value that shows it.
+fn of_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
+    let Some(bound) = value.as_number() else { return };
+    let Some((less, more)) = neighbours(bound.as_str()) else { return };
+    let bound = bound.as_str();
+    let telling = match operator {
+        "gt" | "lte" => [(&less, bound), (&more, more.as_str())],
+        "gte" | "lt" => [(&less, less.as_str()), (&more, bound)],
+        _ => return,
+    };
+    for (other, shows) in telling {
+        finder.replace(
+            THRESHOLD,
+            value.span,
+            other,
+            format!("a case in which `{path}` is {shows}").replace("``", "`"),
+        );
+    }
+}
+
+/// The numbers below and above a number, at its last digit: 99 and 101 of 100, 0.4 and 0.6 of 0.5.
+pub(super) fn neighbours(number: &str) -> Option<(String, String)> {
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let scaled: i128 = number.replacen('.', "", 1).parse().ok()?;
+    let write = |scaled: i128| {
+        let digits = format!("{:0>width$}", scaled.unsigned_abs(), width = decimals + 1);
+        let sign = if scaled < 0 { "-" } else { "" };
+        let (whole, rest) = digits.split_at_checked(digits.len() - decimals)?;
+        Some(if decimals == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{rest}") })
+    };
+    Some((write(scaled.checked_sub(1)?)?, write(scaled.checked_add(1)?)?))
+}
+
+fn of_values(value: &Node, path: &str, finder: &mut Finder<'_>) {
+    let NodeValue::Sequence(items) = &value.value else { return };
+    for (index, item) in items.iter().enumerate() {
+        if let Some(edit) = without_item(finder.file(item.span), items, index) {
+            let case = format!("a case in which `{path}` has to do with {}", shown(item, finder));
+            finder.leave_out(ITEM_REMOVED, item.span, edit, case);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_moves_by_one_at_its_last_digit() {
+        for (number, less, more) in [
+            ("100", "99", "101"),
+            ("0", "-1", "1"),
+            ("0.5", "0.4", "0.6"),
+            ("1.00", "0.99", "1.01"),
+            ("-0.1", "-0.2", "0.0"),
+            ("9.9", "9.8", "10.0"),
+        ] {
+            assert_eq!(neighbours(number), Some((less.to_owned(), more.to_owned())), "{number}");
+        }
+        assert_eq!(neighbours("1e3"), None);
+    }
+}

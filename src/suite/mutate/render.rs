@@ -1,0 +1,102 @@
+//! What came of all changes, as people and as programs read it.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::{Mutated, Survivor};
+use crate::suite::render::visible;
+
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const YELLOW: &str = "\u{1b}[33m";
+const BOLD: &str = "\u{1b}[1m";
+const DIM: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// The version of the document.
+const VERSION: u32 = 1;
+
+/// The changes that no test notices, each with its place, the line before and after, and the case that would notice it; then
+/// those that are accepted. `colour`: with ANSI escapes, which never come from a value.
+pub fn text(mutated: &Mutated, colour: bool) -> String {
+    let mut page = Page { text: String::new(), colour };
+    let (accepted, open): (Vec<_>, Vec<_>) =
+        mutated.survivors.iter().partition(|survivor| survivor.accepted.is_some());
+    open.into_iter().for_each(|survivor| page.survivor(survivor));
+    accepted.into_iter().for_each(|survivor| page.accepted(survivor));
+    for unused in &mutated.unused {
+        let mark = page.paint(YELLOW, "!");
+        let place = format!("{}:{}:{}", visible(&unused.file), unused.line, unused.column);
+        page.line(&format!("{mark} {place}: {}", visible(&unused.message)));
+    }
+    page.text
+}
+
+/// How many changes there were: `120 changes: 116 noticed, 2 survived, 1 accepted, 1 not compiled`.
+pub fn summary(mutated: &Mutated) -> String {
+    let changes =
+        if mutated.changes == 1 { "1 change".to_owned() } else { format!("{} changes", mutated.changes) };
+    let mut text = format!("{changes}: {} noticed, {} survived", mutated.noticed, mutated.survived);
+    for (count, what) in [(mutated.accepted, "accepted"), (mutated.invalid, "not compiled")] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    text
+}
+
+/// The stable document that programs read.
+///
+/// # Errors
+/// Where `serde_json` can't write, which text and numbers give no cause for.
+pub fn json(mutated: &Mutated) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        version: u32,
+        mutations: &'a Mutated,
+    }
+    serde_json::to_string_pretty(&Document { version: VERSION, mutations: mutated })
+}
+
+struct Page {
+    text: String,
+    colour: bool,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text, "{text}");
+    }
+
+    fn paint(&self, style: &str, text: &str) -> String {
+        if self.colour { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
+    }
+
+    fn place(&self, survivor: &Survivor) -> String {
+        let place = format!("{}:{}:{}", visible(&survivor.file), survivor.line, survivor.column);
+        let policy = survivor.policy.as_deref().map_or_else(|| "defaults".to_owned(), visible);
+        format!("{place}: {}: {}", self.paint(BOLD, &policy), survivor.mutation)
+    }
+
+    fn survivor(&mut self, survivor: &Survivor) {
+        let mark = self.paint(RED, "✗");
+        let place = self.place(survivor);
+        self.line(&format!("{mark} {place}: {}", survivor.change));
+        let before = self.paint(RED, &format!("-  {}", visible(&survivor.before)));
+        self.line(&format!("    {before}"));
+        if let Some(after) = &survivor.after {
+            let after = self.paint(GREEN, &format!("+  {}", visible(after)));
+            self.line(&format!("    {after}"));
+        }
+        let advice = self.paint(DIM, &format!("would be noticed by {}", visible(&survivor.noticed_by)));
+        self.line(&format!("    {advice}\n"));
+    }
+
+    fn accepted(&mut self, survivor: &Survivor) {
+        let mark = self.paint(DIM, "·");
+        let reason = survivor.accepted.as_deref().unwrap_or_default();
+        let place = self.place(survivor);
+        self.line(&format!("{mark} {place}: accepted because {}", visible(reason)));
+    }
+}

@@ -1,0 +1,143 @@
+//! The suite run over each change, until a case notices it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use super::change::Change;
+use crate::diagnostic::SourceMap;
+use crate::policy::{self, Built, Chains};
+use crate::suite::case::{Case, TestFile};
+use crate::suite::run::passes;
+use crate::suite::{Report, Suite};
+
+/// A case that has not ended by then over changed rules has noticed the change.
+const MAX_TIME: Duration = Duration::from_secs(5);
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A case failed.
+    Noticed,
+    /// All cases passed.
+    Survived,
+    /// The changed rules hold an error.
+    Invalid,
+    /// The changed rules say the same.
+    Same,
+}
+
+/// The rules as they are, and the cases with what they concern.
+pub(super) struct Trial<'a> {
+    sources: &'a SourceMap,
+    /// The rules files: name and text. Files that policies draw on are read from where they lie.
+    texts: Vec<(&'a str, &'a str)>,
+    revision: String,
+    cases: Vec<(&'a TestFile, &'a Arc<Case>)>,
+    /// For each policy the cases in which it takes part; the one that noticed the last change of it stands first.
+    concerned: Mutex<HashMap<String, Vec<usize>>>,
+}
+
+impl<'a> Trial<'a> {
+    /// # Errors
+    /// The report of the suite, where it does not pass over the rules as they are.
+    pub(super) fn new(built: &'a Built, suite: &'a Suite) -> Result<Self, Report> {
+        let name_and_text = |file: &crate::source::LoadedFile| {
+            built.sources.get(file.source).map(|source| (source.name(), source.text()))
+        };
+        let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
+        let nothing = || Report { files: Vec::new(), revision: String::new() };
+        let chains = policy::build_texts(texts.clone()).chains.map(Arc::new).ok_or_else(nothing)?;
+        let report = suite.run(&chains);
+        if !report.passed() {
+            return Err(report);
+        }
+        let mut concerned: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, case) in report.cases().enumerate() {
+            for id in case.calls.iter().flat_map(|call| call.policies.iter().chain(&call.policy)) {
+                let cases = concerned.entry(id.clone()).or_default();
+                if cases.last() != Some(&index) {
+                    cases.push(index);
+                }
+            }
+        }
+        let cases = suite.files.iter().flat_map(|file| file.cases.iter().map(move |case| (file, case)));
+        Ok(Self {
+            sources: &built.sources,
+            texts,
+            revision: report.revision,
+            cases: cases.collect(),
+            concerned: Mutex::new(concerned),
+        })
+    }
+
+    /// What comes of each change, in their order; on as many threads as the machine has for it.
+    pub(super) fn judge_all(&self, changes: &[Change], seen: &mut dyn FnMut(usize, usize)) -> Vec<Verdict> {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(changes.len());
+        let next = AtomicUsize::new(0);
+        let (send, receive) = mpsc::channel();
+        let mut verdicts = vec![Verdict::Invalid; changes.len()];
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                let (send, next) = (send.clone(), &next);
+                scope.spawn(move || {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(change) = changes.get(index) else { break };
+                        if send.send((index, self.judge(change))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(send);
+            for (count, (index, verdict)) in receive.into_iter().enumerate() {
+                if let Some(place) = verdicts.get_mut(index) {
+                    *place = verdict;
+                }
+                seen(count + 1, changes.len());
+            }
+        });
+        verdicts
+    }
+
+    fn judge(&self, change: &Change) -> Verdict {
+        let name = self.sources.get(change.place.source).map(|source| source.name());
+        let Some(changed) = change.apply(self.sources) else { return Verdict::Invalid };
+        let texts = self.texts.iter().map(|(file, text)| {
+            let text = if Some(*file) == name { changed.as_str() } else { text };
+            (*file, text)
+        });
+        let Some(chains) = policy::build_texts(texts).chains.map(Arc::new) else { return Verdict::Invalid };
+        if chains.revision() == self.revision {
+            return Verdict::Same;
+        }
+        if self.is_noticed(change, &chains) { Verdict::Noticed } else { Verdict::Survived }
+    }
+
+    /// Whether a case fails. Those in which the policy takes part are asked first.
+    fn is_noticed(&self, change: &Change, chains: &Arc<Chains>) -> bool {
+        let first = self.concerned_cases(change, |cases| cases.to_vec()).unwrap_or_default();
+        let others = (0..self.cases.len()).filter(|index| !first.contains(index));
+        let noticing = first.iter().copied().chain(others).find(|index| {
+            self.cases.get(*index).is_some_and(|(file, case)| {
+                !passes(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME)
+            })
+        });
+        if let Some(case) = noticing {
+            self.concerned_cases(change, |cases| {
+                if let Some(place) = cases.iter().position(|index| *index == case) {
+                    cases.get_mut(..=place).unwrap_or_default().rotate_right(1);
+                }
+            });
+        }
+        noticing.is_some()
+    }
+
+    fn concerned_cases<T>(&self, change: &Change, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
+        let mut concerned = self.concerned.lock().unwrap_or_else(PoisonError::into_inner);
+        concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
+    }
+}

@@ -1,0 +1,213 @@
+//! Explanations: one file under `tests/explaining/` is rules, calls of a session, and what is told of the last of them.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use callgate::call::{CallRecord, Recorded};
+use callgate::diagnostic::SourceMap;
+use callgate::explain::{Because, Explanation, Heard, render};
+use callgate::host::ManualClock;
+use callgate::{
+    Engine, Outcome, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, policy,
+};
+use serde_json::{Value, json};
+
+use crate::playback::project;
+
+/// A tool that answers as recorded.
+struct Recording(Option<Recorded>);
+
+impl ToolExecutor for Recording {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        match self.0.clone() {
+            Some(Recorded::Output(output)) => Ok(output.into()),
+            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
+            None => Ok(ToolAnswer { output: Value::Null, dry: true }),
+        }
+    }
+}
+
+/// A case of the corpus, explained.
+struct Explained {
+    outcome: Outcome,
+    explanation: Explanation,
+    sources: SourceMap,
+}
+
+fn explain(rules: &str, session: &[Value]) -> Explained {
+    let mut built = policy::build_texts([("rules.yaml", rules)]);
+    let chains = built.chains.take().unwrap_or_else(|| {
+        panic!("{}", callgate::diagnostic::render::text(&built.diagnostics, &built.sources, false))
+    });
+    let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
+    let engine = Engine::builder(Arc::new(chains)).clock(clock.clone()).build();
+    let mut running = engine.session();
+    let mut explained = None;
+    for (number, call) in (1..).zip(session) {
+        let mut record = CallRecord::parse(&call.to_string()).unwrap();
+        record.call.id = format!("c{number}");
+        let tools = Recording(record.recorded);
+        explained = Some(clock.drive(running.explain(record.call, &tools, &built.sources)));
+    }
+    let (outcome, explanation) = explained.unwrap();
+    Explained { outcome, explanation: explanation.unwrap(), sources: built.sources }
+}
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots/explaining");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings
+}
+
+static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let text = std::fs::read_to_string(project("schemas/explanation.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema));
+    jsonschema::draft202012::new(&schema).unwrap()
+});
+
+fn misfits(document: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(document).unwrap();
+    SCHEMA.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn each_case_is_told_as_it_is() {
+    let found = RefCell::new(Vec::new());
+    settings().bind(|| {
+        insta::glob!("explaining/*.yaml", |path| {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let file: Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+            let session = file["session"].as_array().unwrap();
+            let Explained { outcome, explanation, sources } =
+                explain(file["rules"].as_str().unwrap(), session);
+            let mut told = render::text(&explanation, Some(&sources), false, false);
+            for policy in file["why_not"].as_array().unwrap() {
+                let why_not = explanation.why_not(policy.as_str().unwrap()).unwrap();
+                told.push_str(&format!("\n--why-not {}\n", policy.as_str().unwrap()));
+                told.push_str(&render::why_not(&why_not, Some(&sources), false));
+                found.borrow_mut().extend(misfits(&render::json(&why_not).unwrap()));
+            }
+            insta::assert_snapshot!(name, told);
+            let document = render::json(&explanation).unwrap();
+            found
+                .borrow_mut()
+                .extend(misfits(&document).into_iter().map(|misfit| format!("{name}: {misfit}")));
+            if file.get("json").is_some() {
+                insta::assert_snapshot!(format!("{name}.json"), document);
+            }
+            if json!([explanation.outcome, explanation.reason]) != json!([outcome.outcome, outcome.reason]) {
+                found.borrow_mut().push(format!("{name} is not told as it ended"));
+            }
+        });
+    });
+    assert_eq!(found.take(), Vec::<String>::new());
+}
+
+#[test]
+fn the_schema_refuses_what_no_explanation_is() {
+    let Explained { explanation, .. } =
+        explain("policies: [{ id: a, match: t, deny: {} }]", &[json!({ "tool": "t", "input": {} })]);
+    let whole = serde_json::to_value(&explanation).unwrap();
+    assert_eq!(misfits(&whole.to_string()), Vec::<String>::new());
+    for (member, value) in
+        [("version", json!(2)), ("decision", json!("maybe")), ("steps", json!([{}])), ("new", json!(1))]
+    {
+        let mut broken = whole.clone();
+        broken[member] = value;
+        assert!(!misfits(&broken.to_string()).is_empty(), "{member}");
+    }
+}
+
+#[test]
+fn a_decision_is_explained_without_executing_anything() {
+    let rules = "policies:\n  - { id: large, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, deny: {} }\n  \
+                 - { id: few, match: pay, rate_limit: { limit: 1, per: 1h } }";
+    let built = policy::build_texts([("rules.yaml", rules)]);
+    let engine = Engine::from_text(rules).unwrap();
+    let state = SessionState::default();
+    let explain = |amount: i64| {
+        let call = ToolCall::new("c1", "pay", json!({ "amount": amount }));
+        engine.explain(&call, &state, &built.sources).unwrap()
+    };
+    // Nothing is taken of the limit, however often it is asked.
+    for _ in 0..3 {
+        let explanation = explain(50);
+        assert_eq!((explanation.decision, explanation.outcome), ("run", None));
+        assert!(explanation.steps_of("few").all(|step| step.limit.is_none() && step.heard == Heard::Matched));
+    }
+    let explanation = explain(250);
+    assert_eq!(explanation.why, "`large` denies: `$.input.amount` is 250: `gt: 100`");
+    assert_eq!(explanation.why_not("large").unwrap().because, Because::ItDecided);
+    assert_eq!(explanation.at.as_ref().unwrap().line, 2);
+    assert!(explanation.why_not("lage").is_none());
+}
+
+#[test]
+fn layers_are_told_apart() {
+    let engine = Engine::from_text("policies: [{ id: bundle, match: pay, allow: {} }]").unwrap();
+    let prompt = engine::load_text("policies: [{ id: prompt, match: pay, deny: {} }]").unwrap();
+    let mut session = engine.session().with_layer(prompt);
+    let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
+    let call = ToolCall::new("c1", "pay", json!({}));
+    let (_, explanation) = clock.drive(session.explain(call, &Recording(None), &SourceMap::default()));
+    let explanation = explanation.unwrap();
+    let layers: Vec<_> = explanation.steps.iter().map(|step| (step.policy.as_str(), step.layer)).collect();
+    assert_eq!(layers, [("bundle", 0), ("prompt", 1)]);
+    assert!(explanation.why_not("prompt").unwrap().words.ends_with("(it is one of the prompt's policies)"));
+    assert_eq!(explanation.why_not("bundle").unwrap().because, Because::Stricter);
+}
+
+/// The files of the page, and its commands with what they print.
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = std::fs::read_to_string(project("docs/explain.md")).unwrap();
+    let desk = tempfile::tempdir().unwrap();
+    let blocks = |language: &str| -> Vec<String> {
+        let fence = format!("```{language}\n");
+        page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    };
+    for (language, name) in [("yaml", "rules.yaml"), ("json", "call.json"), ("jsonl", "session.jsonl")] {
+        std::fs::write(desk.path().join(name), &blocks(language)[0]).unwrap();
+    }
+    let mut commands = 0;
+    for block in blocks("console") {
+        for example in format!("\n{block}").split("\n$ ").skip(1) {
+            let (line, shown) = example.split_once('\n').unwrap();
+            let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+            let binary = Path::new(env!("CARGO_BIN_EXE_callgate"));
+            let output = std::process::Command::new(binary)
+                .args(&arguments)
+                .env_remove("CLICOLOR_FORCE")
+                .current_dir(desk.path())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(printed.trim_end(), shown.trim_end(), "{line}");
+            commands += 1;
+        }
+    }
+    assert!(commands >= 3, "the commands of the page were not found");
+}
+
+#[cfg(feature = "file-store")]
+#[test]
+fn a_store_that_does_not_say_what_is_left_is_told_of_without_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = callgate::state::FileStore::open(&directory.path().join("state.db")).unwrap();
+    let chains =
+        engine::load_text("policies: [{ id: few, match: pay, rate_limit: { limit: 2, per: 1h } }]").unwrap();
+    let engine = Engine::builder(chains).store(Arc::new(store)).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let call = ToolCall::new("c1", "pay", json!({}));
+    let mut session = engine.session();
+    let (_, explanation) = runtime.block_on(session.explain(call, &Recording(None), &SourceMap::default()));
+    let explanation = explanation.unwrap();
+    let step = explanation.steps_of("few").next().unwrap();
+    assert_eq!(step.words, "takes 1 of `2 per 1h`");
+    assert!(step.limit.as_ref().unwrap().left.is_none());
+}

@@ -1,0 +1,180 @@
+//! Policies of the run in shadow: what they would have done is told, and nothing is otherwise.
+
+use std::sync::{Arc, Mutex};
+
+use callgate::call::{Outcome, PolicyTrace, RunShadow};
+use callgate::host::{Observer, StoreError, StoreFuture};
+use callgate::lifecycle::{Chunk, Config, Usage};
+use callgate::{Engine, Session};
+use serde_json::json;
+
+use super::{finished, tool};
+use crate::altered_stores::{Alteration, Altered};
+use crate::workshop::{Tool, call, noon, rules};
+
+#[derive(Clone, Default)]
+struct Watching(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Watching {
+    fn on_outcome(&self, _: &Outcome) {}
+    fn on_run_shadow(&self, request_id: &str, shadow: &RunShadow) {
+        let RunShadow { id, kind, verdict, reason } = shadow;
+        let said = reason.as_ref().map(|reason| format!(": {} {}", reason.code, reason.message));
+        let line = format!("{request_id} {kind} {id} {verdict:?}{}", said.unwrap_or_default());
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Watching {
+    /// What was told, without the names of runs, of which each has its own.
+    fn told(&self, session: &Session) -> Vec<String> {
+        let prefix = format!("{} ", session.run().request_id);
+        let told = std::mem::take(&mut *self.0.lock().unwrap());
+        told.iter().map(|line| line.strip_prefix(&prefix).expect("told of this run").to_owned()).collect()
+    }
+}
+
+fn watched(text: &str) -> (Engine, Watching) {
+    let watching = Watching::default();
+    (rules(text).clock(noon()).observer(watching.clone()).build(), watching)
+}
+
+const RULES: &str = "policies:
+  - { id: style, mode: shadow, model: { system_prompts: { append: 'Be short.' }, temperature: { max: 0.5 }, tools: { hide: pay } } }
+  - { id: cold, mode: shadow, model: { temperature: { max: 2 } } }
+  - { id: few, mode: shadow, budget: { iterations: 1, message: 'enough for {{ context.principal }}' } }
+  - { id: little, mode: shadow, budget: { tokens: 10, on_exceed: deny, per: principal } }
+  - { id: long, mode: shadow, match: { where: [ { path: $.session.chunkIndex, gte: 2 } ] }, halt: { message: too long } }
+  - { id: addresses, mode: shadow, stream: { redact: [email] } }
+  - { id: calm, mode: shadow, stream: { replace: [ { pattern: never, with: ever } ] } }";
+
+/// A run with three calls of the model; gives what came out of it.
+fn run(session: &mut Session) -> (Vec<Config>, Vec<Chunk>) {
+    let clock = noon();
+    clock.drive(async {
+        let config = Config {
+            temperature: Some(1.0),
+            tools: vec![tool("pay"), tool("look")],
+            system_prompts: vec!["Help.".to_owned()],
+            ..Config::default()
+        };
+        let mut configs = vec![session.begin(config.clone()).unwrap()];
+        let mut passed = Vec::new();
+        for _ in 0..3 {
+            configs.push(session.before_model(config.clone()).await.unwrap());
+            for delta in ["Write to ana@exam", "ple.com", ", please."] {
+                passed.extend(session.chunk(Chunk::text("t", delta)).unwrap());
+            }
+            passed.extend(session.chunk(finished(20)).unwrap());
+        }
+        let _ = session.end(&super::ending()).await;
+        (configs, passed)
+    })
+}
+
+#[test]
+fn shadows_of_a_run_change_nothing_and_are_told_of_once() {
+    let context = json!({ "principal": "ana" });
+    let (engine, watching) = watched(RULES);
+    let mut session = engine.session().with_context(context.clone());
+    let with = run(&mut session);
+    let mut plain = watched("policies: []").0.session().with_context(context);
+    assert_eq!(with, run(&mut plain));
+    let told = watching.told(&session);
+    let expected = [
+        "model style Rewrite",
+        "halt long Halt: halted too long",
+        "stream addresses Rewrite",
+        "budget few Halt: budget_exceeded enough for ana",
+    ];
+    assert_eq!(told, expected);
+    let stats: Vec<&str> = session.stats().shadows.iter().map(|shadow| shadow.id.as_str()).collect();
+    assert_eq!(stats, ["style", "long", "addresses", "few"]);
+    // A run that follows is told of anew.
+    let _ = run(&mut session);
+    assert_eq!(watching.told(&session), expected);
+}
+
+#[test]
+fn a_budget_in_shadow_counts_and_its_refusal_stands_in_the_outcomes_of_calls() {
+    let clock = noon();
+    let tool = Tool::counting(&clock);
+    let text = "policies:
+  - { id: two, mode: shadow, budget: { calls: 2, on_exceed: deny } }
+  - { id: three, mode: shadow, budget: { calls: 3, per: principal } }
+  - { id: four, budget: { calls: 4 } }";
+    let (engine, _) = watched(text);
+    let mut session = engine.session().with_context(json!({ "principal": "ana" }));
+    let said: Vec<String> = (0..5)
+        .map(|_| {
+            let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+            let traces = outcome.policies.iter().map(|PolicyTrace { id, verdict, shadow, .. }| {
+                format!(" {}{id} {verdict:?}", if *shadow { "shadow " } else { "" })
+            });
+            format!("{}{}", outcome.outcome, traces.collect::<String>())
+        })
+        .collect();
+    let expected = [
+        "executed",
+        "executed",
+        "executed shadow two Deny",
+        "executed shadow two Deny shadow three Halt",
+        "halted shadow two Deny shadow three Halt four Halt",
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(tool.count(), 4);
+}
+
+#[test]
+fn a_budget_in_shadow_is_one_over_all_runs_where_it_says_so() {
+    let (engine, watching) =
+        watched("policies: [ { id: little, mode: shadow, budget: { tokens: 10, per: principal } } ]");
+    let turn = |session: &mut Session| {
+        noon().drive(async {
+            session.begin(Config::default()).unwrap();
+            session.before_model(Config::default()).await.unwrap();
+            session.used(Usage { prompt_tokens: 10, ..Usage::default() });
+            let _ = session.end(&super::ending()).await;
+        });
+    };
+    let session = || engine.session().with_context(json!({ "principal": "ana" }));
+    let (mut first, mut second) = (session(), session());
+    turn(&mut first);
+    assert_eq!(watching.told(&first), [""; 0]);
+    turn(&mut second);
+    let told = ["budget little Halt: budget_exceeded the budget `little` is used up: no tokens are left"];
+    assert_eq!(watching.told(&second), told);
+}
+
+/// A store that does not answer.
+struct Down;
+
+impl Alteration for Down {
+    fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(std::future::ready(Err(StoreError("no answer".to_owned()))))
+    }
+}
+
+#[test]
+fn a_budget_in_shadow_of_which_nobody_knows_what_is_left_stops_nothing() {
+    let watching = Watching::default();
+    let text = "policies: [ { id: all, mode: shadow, budget: { iterations: 5, per: conversation } } ]";
+    let engine = rules(text).clock(noon()).observer(watching.clone());
+    let mut session = engine.store(Arc::new(Altered::by(Down))).build().session();
+    let base = session.begin(Config::default()).unwrap();
+    noon().drive(session.before_model(base)).unwrap();
+    let told = ["budget all Halt: store_unavailable what was used of `all` can't be known: no answer"];
+    assert_eq!(watching.told(&session), told);
+}
+
+#[test]
+fn the_rest_of_a_stream_that_is_cut_off_is_watched_too() {
+    let text = "policies: [ { id: lines, mode: shadow, stream: { drop: { patterns: ana, unit: line } } } ]";
+    let (engine, watching) = watched(text);
+    let mut session = engine.session();
+    session.begin(Config::default()).unwrap();
+    let passed = session.chunk(Chunk::text("t", "ana@example.com")).unwrap();
+    assert_eq!((passed.len(), watching.told(&session)), (1, vec![]));
+    assert_eq!(session.rest_of_stream().unwrap(), []);
+    assert_eq!(watching.told(&session), ["stream lines Rewrite"]);
+}

@@ -1,0 +1,464 @@
+//! Changes of rules that tests notice, and that they do not: each kind of change over a small bundle with a case that
+//! notices it and one that lets it pass.
+
+use callgate::policy;
+use callgate::suite::mutate::{self, MUTATIONS, Mutated};
+use callgate::suite::{self, Report};
+
+/// A kind of change, what stands in the changed line, a policy, a case that lets the change pass, and what has to come
+/// beside it for the change to be noticed.
+const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "policy-removed",
+        "",
+        "{ id: p, match: t, label: { add: [x] } }",
+        "{ call: { tool: t }, expect: executed }",
+        "{ call: { tool: t }, expect: { policies: p } }",
+    ),
+    (
+        "shadow-enforced",
+        "mode: enforce",
+        "{ id: p, mode: shadow, match: t, deny: {} }",
+        "{ call: { tool: u }, expect: executed }",
+        "{ call: { tool: t }, expect: executed }",
+    ),
+    (
+        "test-removed",
+        "where: [ { path: $.input.a, eq: 1 } ]",
+        "{ id: p, match: { tool: t, where: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] }, deny: {} }",
+        "{ call: { tool: t, input: { a: 1, b: 1 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 1, b: 2 } }, expect: executed }",
+    ),
+    (
+        "test-removed",
+        "where: { expr: \"true\" }",
+        "{ id: p, match: { where: { path: $.input.a, eq: 1 } }, deny: {} }",
+        "{ call: { tool: t, input: { a: 1 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 2 } }, expect: executed }",
+    ),
+    (
+        "operator",
+        "gte: 100",
+        "{ id: p, match: { where: { path: $.input.a, gt: 100 } }, deny: {} }",
+        "{ call: { tool: t, input: { a: 101 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 100 } }, expect: executed }",
+    ),
+    (
+        "operator",
+        "ne: x",
+        "{ id: p, match: { tool: t, where: { path: $.input.a, eq: x } }, deny: {} }",
+        "{ call: { tool: u, input: { a: x } }, expect: executed }",
+        "{ call: { tool: t, input: { a: x } }, expect: denied }",
+    ),
+    (
+        "operator",
+        "not_in: [x, y]",
+        "{ id: p, match: { tool: t, where: { path: $.input.a, in: [x, y] } }, deny: {} }",
+        "{ call: { tool: u }, expect: executed }",
+        "{ call: { tool: t, input: { a: x } }, expect: denied }",
+    ),
+    (
+        "operator",
+        "exists: false",
+        "{ id: p, match: { tool: t, where: { path: $.input.a, exists: true } }, deny: {} }",
+        "{ call: { tool: u }, expect: executed }",
+        "{ call: { tool: t, input: { a: 1 } }, expect: denied }",
+    ),
+    (
+        "negation",
+        "where: { all: [ { path: $.input.a, eq: 1 } ] }",
+        "{ id: p, match: { tool: t, where: { not: { path: $.input.a, eq: 1 } } }, deny: {} }",
+        "{ call: { tool: u }, expect: executed }",
+        "{ call: { tool: t, input: { a: 2 } }, expect: denied }",
+    ),
+    (
+        "quantifier",
+        "all: [",
+        "{ id: p, match: { where: { any: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] } }, deny: {} }",
+        "{ call: { tool: t, input: { a: 1, b: 1 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 1, b: 2 } }, expect: denied }",
+    ),
+    (
+        "quantifier",
+        "each: every",
+        "{ id: p, match: { where: { path: \"$.input.a[*]\", each: any, eq: 1 } }, deny: {} }",
+        "{ call: { tool: t, input: { a: [1] } }, expect: denied }",
+        "{ call: { tool: t, input: { a: [1, 2] } }, expect: denied }",
+    ),
+    (
+        "absence",
+        "absent: no_match",
+        "{ id: p, match: { where: { path: $.input.a, eq: 1, absent: match } }, deny: {} }",
+        "{ call: { tool: t, input: { a: 1 } }, expect: denied }",
+        "{ call: { tool: t }, expect: denied }",
+    ),
+    (
+        "threshold",
+        "gt: 101",
+        "{ id: p, match: { where: { path: $.input.a, gt: 100 } }, deny: {} }",
+        "{ call: { tool: t, input: { a: 102 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 101 } }, expect: denied }",
+    ),
+    (
+        "threshold",
+        "lte: 4",
+        "{ id: p, match: { where: { path: $.input.a, length: { lte: 5 } } }, deny: {} }",
+        "{ call: { tool: t, input: { a: four } }, expect: denied }",
+        "{ call: { tool: t, input: { a: fives } }, expect: denied }",
+    ),
+    (
+        "expression",
+        "||",
+        "{ id: p, match: { where: { expr: \"input.a == 1 && input.b == 1\" } }, deny: {} }",
+        "{ call: { tool: t, input: { a: 1, b: 1 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 1, b: 2 } }, expect: executed }",
+    ),
+    (
+        "expression",
+        "?@ != 1",
+        "{ id: p, match: { tool: t, where: { path: \"$.input.a[?@ == 1]\", exists: true } }, deny: {} }",
+        "{ call: { tool: u }, expect: executed }",
+        "{ call: { tool: t, input: { a: [1] } }, expect: denied }",
+    ),
+    (
+        "expression",
+        "a >= 1",
+        "{ id: p, match: t, around: { script: \"if input.a > 1 { return 0; } next(input)\" } }",
+        "{ call: { tool: t, input: { a: 2 } }, expect: { runs: 0 } }",
+        "{ call: { tool: t, input: { a: 1 } }, expect: { runs: 1 } }",
+    ),
+    (
+        "pattern",
+        "match: \"*\"",
+        "{ id: p, match: t, deny: {} }",
+        "{ call: { tool: t }, expect: denied }",
+        "{ call: { tool: u }, expect: executed }",
+    ),
+    (
+        "pattern",
+        "match: \"t_\"",
+        "{ id: p, match: \"t_*\", deny: {} }",
+        "{ call: { tool: t_ }, expect: denied }",
+        "{ call: { tool: t_a }, expect: denied }",
+    ),
+    (
+        "anchor",
+        "match: \"/t/\"",
+        "{ id: p, match: \"/^t/\", deny: {} }",
+        "{ call: { tool: t }, expect: denied }",
+        "{ call: { tool: at }, expect: executed }",
+    ),
+    (
+        "anchor",
+        "matches: \"(?i)^no\"",
+        "{ id: p, match: { where: { path: $.input.a, matches: \"(?i)^no$\" } }, deny: {} }",
+        "{ call: { tool: t, input: { a: NO } }, expect: denied }",
+        "{ call: { tool: t, input: { a: node } }, expect: executed }",
+    ),
+    (
+        "item-removed",
+        "match: [t]",
+        "{ id: p, match: [t, u], deny: {} }",
+        "{ call: { tool: t }, expect: denied }",
+        "{ call: { tool: u }, expect: denied }",
+    ),
+    (
+        "item-removed",
+        "in: [x]",
+        "{ id: p, match: { where: { path: $.input.a, in: [x, y] } }, deny: {} }",
+        "{ call: { tool: t, input: { a: x } }, expect: denied }",
+        "{ call: { tool: t, input: { a: y } }, expect: denied }",
+    ),
+    (
+        "item-removed",
+        "detect: [us_ssn]",
+        "{ id: p, redact: { in: [output], detect: [email, us_ssn] } }",
+        "{ call: { tool: t, returns: 536-90-4399 }, expect: { output: \"[us_ssn]\" } }",
+        "{ call: { tool: t, returns: a@example.com }, expect: { output: \"[email]\" } }",
+    ),
+    (
+        "item-removed",
+        "input: [ { path: $.input.b, trim: true } ]",
+        "{ id: p, match: t, transform: { input: [ { path: $.input.a, trim: true }, { path: $.input.b, trim: true } ] } }",
+        "{ call: { tool: t, input: { b: \" b\" } }, expect: { input: { b: b } } }",
+        "{ call: { tool: t, input: { a: \" a\" } }, expect: { input: { a: a } } }",
+    ),
+    (
+        "item-removed",
+        "add: [x]",
+        "{ id: p, match: t, label: { add: [x, y] } }",
+        "{ call: { tool: t }, expect: { where: { path: \"$.session.labels[?@ == 'x']\", exists: true } } }",
+        "{ call: { tool: t }, expect: { where: { path: \"$.session.labels[?@ == 'y']\", exists: true } } }",
+    ),
+    (
+        "limit",
+        "limit: 2",
+        "{ id: p, rate_limit: { limit: 1, per: run } }",
+        "{ call: { tool: t }, expect: executed }",
+        "{ steps: [ { tool: t, expect: executed }, { tool: t, expect: denied } ] }",
+    ),
+    (
+        "limit",
+        "attempts: 3",
+        "{ id: p, match: t, retry: { attempts: 2, idempotent: true } }",
+        "{ call: { tool: t, returns: 1 }, expect: { runs: 1 } }",
+        "{ call: { tool: t, fails: no }, expect: { runs: 2 } }",
+    ),
+    (
+        "duration",
+        "ttl: 30s",
+        "{ id: p, match: t, cache: { ttl: 1m } }",
+        "{ steps: [ { tool: t, expect: executed }, { wait: 61s }, { tool: t, expect: { runs: 1 } } ] }",
+        "{ steps: [ { tool: t, returns: 1, expect: executed }, { wait: 59s }, { tool: t, expect: cached } ] }",
+    ),
+    (
+        "duration",
+        "timeout: 2m",
+        "{ id: p, timeout: 1m }",
+        "{ call: { tool: t, takes: 3m }, expect: failed }",
+        "{ call: { tool: t, takes: 61s }, expect: failed }",
+    ),
+    (
+        "choice",
+        "on_exceed: deny",
+        "{ id: p, rate_limit: { limit: 1, per: run, on_exceed: halt } }",
+        "{ call: { tool: t }, expect: executed }",
+        "{ steps: [ { tool: t, expect: executed }, { tool: t, expect: halted } ] }",
+    ),
+    (
+        "key-removed",
+        "per: run }",
+        "{ id: p, rate_limit: { limit: 1, per: run, key: $.input.a } }",
+        "{ call: { tool: t, input: { a: 1 } }, expect: executed }",
+        "{ steps: [ { tool: t, input: { a: 1 }, expect: executed }, { tool: t, input: { a: 2 }, expect: executed } ] }",
+    ),
+];
+
+fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<Mutated, Report> {
+    let built = policy::build_texts(rules.iter().copied());
+    assert!(built.chains.is_some(), "{rules:?}\n{:?}", built.diagnostics);
+    let loaded = suite::load_texts([("rules.test.yaml", tests)]);
+    assert!(!loaded.diagnostics.has_errors(), "{tests}\n{:?}", loaded.diagnostics);
+    mutate::mutate(&built, &loaded.suite, None, &mut |_, _| {})
+}
+
+/// Whether this change survives these cases.
+fn survives(mutation: &str, after: &str, rules: &str, cases: &[&str]) -> bool {
+    let cases: Vec<String> = (1..)
+        .zip(cases)
+        .map(|(number, case)| case.replacen('{', &format!("{{ name: '{number}',"), 1))
+        .collect();
+    let tests = format!("cases:\n  - {}\n", cases.join("\n  - "));
+    let mutated = mutated(&[("rules.yaml", rules)], &tests).unwrap_or_else(|report| {
+        panic!("the cases fail over the rules as they are\n{rules}\n{}", suite::render::text(&report, false))
+    });
+    assert_eq!(mutated.changes, mutated.noticed + mutated.survived + mutated.accepted + mutated.invalid);
+    mutated.survivors.iter().any(|survivor| {
+        survivor.mutation == mutation && survivor.after.as_deref().unwrap_or_default().contains(after)
+    })
+}
+
+#[test]
+fn each_change_is_noticed_by_the_case_that_is_about_it_and_by_no_other() {
+    for (mutation, after, policy, passing, noticing) in CHANGES {
+        let rules = format!("policies:\n  - {policy}\n");
+        assert!(
+            survives(mutation, after, &rules, &[passing]),
+            "{mutation} `{after}` is noticed by {passing}"
+        );
+        assert!(
+            !survives(mutation, after, &rules, &[passing, noticing]),
+            "{mutation} `{after}` survives {noticing}"
+        );
+    }
+}
+
+#[test]
+fn defaults_are_changed_too() {
+    let rules = "defaults: { unmatched: deny }\npolicies:\n  - { id: p, match: t, allow: {} }\n";
+    let (passing, noticing) =
+        ("{ call: { tool: t }, expect: executed }", "{ call: { tool: u }, expect: denied }");
+    assert!(survives("default", "unmatched: allow", rules, &[passing]));
+    assert!(!survives("default", "unmatched: allow", rules, &[passing, noticing]));
+    let rules = "defaults: { absent: match }\npolicies:\n  - { id: p, match: { where: { path: $.input.a, eq: 1 } }, deny: {} }\n";
+    let (passing, noticing) =
+        ("{ call: { tool: t, input: { a: 1 } }, expect: denied }", "{ call: { tool: t }, expect: denied }");
+    assert!(survives("default", "absent: no_match", rules, &[passing]));
+    assert!(!survives("default", "absent: no_match", rules, &[passing, noticing]));
+}
+
+#[test]
+fn every_kind_of_change_has_a_case_here() {
+    for mutation in MUTATIONS {
+        let here = CHANGES.iter().any(|(name, ..)| *name == mutation.name);
+        assert!(here || mutation.name == "default", "{}", mutation.name);
+    }
+}
+
+const SHOP: &str = "policies:
+  - id: large-refunds
+    match:
+      tool: &refunds
+        - refund
+        - refund_all
+      where:
+        - path: $.input.amount
+          gt: 100
+        - not:
+            path: $.context.role
+            eq: lead
+    deny:
+      message: >-
+        Not so much.
+";
+
+const CARDS: &str = "policies:
+  - id: cards
+    match: { tool: [show, list] }
+    redact:
+      detect:
+        - payment_card
+        - iban
+  - { id: off, mode: off, match: t, deny: {} }
+";
+
+const SHOP_CASES: &str = "cases:
+  - name: large refunds
+    call: { tool: refund, input: { amount: 250 } }
+    rows:
+      - expect: denied
+      - { input: { amount: 5 }, expect: executed }
+";
+
+#[test]
+fn survivors_are_shown_in_the_words_of_the_rules() {
+    let mutated = mutated(&[("shop.yaml", SHOP), ("cards.yaml", CARDS)], SHOP_CASES).unwrap();
+    let shown = format!("{}{}\n", mutate::text(&mutated, false), mutate::summary(&mutated));
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.bind(|| {
+        insta::assert_snapshot!("mutants", shown);
+        insta::assert_snapshot!("mutants_json", mutate::json(&mutated).unwrap());
+    });
+}
+
+#[test]
+fn a_comment_with_a_reason_accepts_what_survives_on_its_line_and_below_a_policys_head() {
+    let test = "path: $.input.a, gt: 100";
+    let rules = |above_policy: &str, above_test: &str, beside: &str| {
+        format!(
+            "policies:\n  {above_policy}\n  - id: p\n    match:\n      tool: t\n      where:\n        {above_test}\n        - {{ {test} }} {beside}\n    deny: {{}}\n"
+        )
+    };
+    let cases = "cases: [ { name: a, call: { tool: t, input: { a: 200 } }, expect: denied }, { name: b, call: { tool: t, input: { a: 50 } }, expect: executed }, { name: c, call: { tool: u, input: { a: 200 } }, expect: executed } ]";
+    let tried = |rules: &str| mutated(&[("rules.yaml", rules)], cases).unwrap();
+    let none = tried(&rules("", "", ""));
+    assert_eq!((none.survived, none.accepted, none.passed()), (3, 0, false));
+    let comment = "# callgate: survives threshold, operator because amounts are never near it";
+    for written in [rules(comment, "", ""), rules("", comment, ""), rules("", "", comment)] {
+        let accepted = tried(&written);
+        assert_eq!((accepted.survived, accepted.accepted), (0, 3), "{written}");
+        assert!(accepted.passed(), "{:?}", accepted.unused);
+        let reasons = accepted.survivors.iter().map(|survivor| survivor.accepted.as_deref());
+        assert!(reasons.eq([Some("amounts are never near it"); 3]));
+    }
+    let wrong = |comment: &str| {
+        let mutated = tried(&rules("", comment, ""));
+        assert!(!mutated.passed());
+        let told = mutated
+            .unused
+            .iter()
+            .map(|unused| format!("{}:{} {}", unused.line, unused.column, unused.message));
+        (mutated.survived, told.collect::<Vec<_>>().join("\n"))
+    };
+    for (comment, survived, told) in [
+        ("# callgate: survives threshold", 3, "7:9 this accepts a change and says not why"),
+        ("# callgate: survives because of this", 3, "7:9 this accepts a change and says not which"),
+        (
+            "# callgate: survives treshold because a",
+            3,
+            "7:30 there is no change called `treshold`; did you mean `threshold`?",
+        ),
+        ("# callgate: survives threshold, negation because a", 1, "7:41 no `negation` survives here"),
+    ] {
+        let (count, message) = wrong(comment);
+        assert_eq!(count, survived, "{comment}");
+        assert!(message.starts_with(told), "{comment}: {message}");
+    }
+}
+
+/// What the shipped bundles do is held by their tests, or a comment says why not.
+fn assert_all_noticed(bundle: &str) {
+    let paths = [std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(bundle)];
+    let loaded = suite::load(&paths);
+    let mutated = mutate::mutate(&policy::build(&paths), &loaded.suite, None, &mut |_, _| {});
+    let mutated = mutated.unwrap_or_else(|report| panic!("{}", suite::render::text(&report, false)));
+    assert!(mutated.passed() && mutated.changes > 0, "{}", mutate::text(&mutated, false));
+}
+
+#[test]
+fn the_smaller_shipped_bundles_are_held_by_their_tests() {
+    ["starter", "pii", "recipes", "runs"].into_iter().for_each(assert_all_noticed);
+}
+
+#[test]
+fn the_retail_bundle_is_held_by_its_tests() {
+    assert_all_noticed("retail");
+}
+
+#[test]
+fn every_shipped_bundle_is_asked_about_above() {
+    let policies = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let here = include_str!("mutants.rs");
+    for entry in std::fs::read_dir(policies).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(here.contains(&format!("\"{name}\"")), "policies/{name}");
+    }
+}
+
+#[test]
+fn rules_are_changed_only_once_the_suite_passes() {
+    let failing = "cases: [ { name: a, call: { tool: t }, expect: denied } ]";
+    let report = mutated(&[("rules.yaml", "policies: []")], failing).unwrap_err();
+    assert!(!report.passed());
+}
+
+#[test]
+fn a_change_that_makes_no_rules_is_counted_apart() {
+    let cases = "cases: [ { name: a, steps: [ { tool: t, expect: executed } ] } ]";
+    let mutated =
+        mutated(&[("rules.yaml", "policies: [ { id: p, match: t, recover: { attempts: 1 } } ]")], cases)
+            .unwrap();
+    assert_eq!(mutated.invalid, 1);
+    assert!(
+        mutated
+            .survivors
+            .iter()
+            .all(|survivor| survivor.after.as_deref().is_none_or(|after| !after.contains("attempts: 0")))
+    );
+}
+
+#[test]
+fn only_the_policies_that_were_asked_for_are_changed() {
+    let built = policy::build_texts([("shop.yaml", SHOP), ("cards.yaml", CARDS)]);
+    let loaded = suite::load_texts([("rules.test.yaml", SHOP_CASES)]);
+    let changed = |only: &str| {
+        let mutated = mutate::mutate(&built, &loaded.suite, Some(only), &mut |_, _| {}).unwrap();
+        let files: std::collections::BTreeSet<String> =
+            mutated.survivors.iter().map(|survivor| survivor.file.clone()).collect();
+        (mutated.changes > 0, files.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(changed("LARGE"), (true, "shop.yaml".to_owned()));
+    assert_eq!(changed("cards.yaml"), (true, "cards.yaml".to_owned()));
+    assert_eq!(changed("elsewhere"), (false, String::new()));
+}
+
+#[test]
+fn the_page_about_it_names_every_change() {
+    let page = include_str!("../docs/mutation.md");
+    for mutation in MUTATIONS {
+        let row = format!("| `{}` | {} |", mutation.name, mutation.doc);
+        assert!(page.contains(&row), "docs/mutation.md lacks\n{row}");
+    }
+}
