@@ -24,26 +24,50 @@ fn main() {
         Ok("http") => return serve_http(),
         _ => {}
     }
-    println!("transport  server     policies  at once |  direct p50    p99 |   gateway p50    p99 | added p50 | throughput | memory");
+    println!(
+        "transport  server     policies  at once |  direct p50    p99 |   gateway p50    p99 | added p50 | throughput | memory"
+    );
     let reference = reference_server();
     for policies in [0, 100, 10_000] {
         let rules = Rules::of(policies);
         for at_once in [1, 32] {
             let floor = [own_path()];
-            row("stdio", "immediate", policies, at_once, || Lines::start(&floor, None), || {
-                Lines::start(&floor, Some(&rules))
-            });
+            row(
+                "stdio",
+                "immediate",
+                policies,
+                at_once,
+                || Lines::start(&floor, None),
+                || Lines::start(&floor, Some(&rules)),
+            );
             if let Some(server) = &reference {
                 let command = [PathBuf::from("node"), server.clone(), PathBuf::from("stdio")];
-                row("stdio", "reference", policies, at_once, || Lines::start(&command, None), || {
-                    Lines::start(&command, Some(&rules))
-                });
+                row(
+                    "stdio",
+                    "reference",
+                    policies,
+                    at_once,
+                    || Lines::start(&command, None),
+                    || Lines::start(&command, Some(&rules)),
+                );
             }
-            row("http", "immediate", policies, at_once, || Http::start(None, None), || Http::start(None, Some(&rules)));
+            row(
+                "http",
+                "immediate",
+                policies,
+                at_once,
+                || Http::start(None, None),
+                || Http::start(None, Some(&rules)),
+            );
             if let Some(server) = &reference {
-                row("http", "reference", policies, at_once, || Http::start(Some(server), None), || {
-                    Http::start(Some(server), Some(&rules))
-                });
+                row(
+                    "http",
+                    "reference",
+                    policies,
+                    at_once,
+                    || Http::start(Some(server), None),
+                    || Http::start(Some(server), Some(&rules)),
+                );
             }
         }
     }
@@ -73,7 +97,9 @@ impl Rules {
         }
         for number in 0..count {
             text += &match number % 10 {
-                0 => format!("  - {{ id: p{number}, match: {{ tool: echo, where: {{ path: $.input.message, eq: 'no {number}' }} }}, deny: {{}} }}\n"),
+                0 => format!(
+                    "  - {{ id: p{number}, match: {{ tool: echo, where: {{ path: $.input.message, eq: 'no {number}' }} }}, deny: {{}} }}\n"
+                ),
                 1 => format!("  - {{ id: p{number}, match: 'tool{number}.*', deny: {{}} }}\n"),
                 _ => format!("  - {{ id: p{number}, match: tool{number}, deny: {{}} }}\n"),
             };
@@ -115,7 +141,8 @@ fn row<D: Peer, G: Peer>(
     }
     without.sort();
     with.sort();
-    let at = |times: &[Duration], share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1e6;
+    let at =
+        |times: &[Duration], share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1e6;
     println!(
         "{transport:9}  {server:9}  {policies:8}  {at_once:7} | {:8.0} µs {:5.0} | {:8.0} µs  {:6.0} | {:6.0} µs | {:8.2} × | {:4.1} MB",
         at(&without, 0.5),
@@ -129,7 +156,9 @@ fn row<D: Peer, G: Peer>(
 }
 
 fn request(id: usize) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"hello"}}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"hello"}}}}}}"#
+    )
 }
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
@@ -250,7 +279,9 @@ fn answer(text: &str) -> Option<String> {
     let message: serde_json::Value = serde_json::from_str(text).ok()?;
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
-        "initialize" => r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"immediate","version":"1"}}"#,
+        "initialize" => {
+            r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"immediate","version":"1"}}"#
+        }
         "tools/list" => r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
         "tools/call" => r#"{"content":[{"type":"text","text":"Echo: hello"}]}"#,
         _ => "{}",
@@ -439,7 +470,10 @@ fn serve_connection(stream: TcpStream) {
         }
         let answer = String::from_utf8(body).ok().and_then(|text| answer(&text));
         let head = match &answer {
-            Some(answer) => format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len()),
+            Some(answer) => format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                answer.len()
+            ),
             None => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
         };
         let text = head + answer.as_deref().unwrap_or_default();

@@ -53,6 +53,8 @@ mod file_store;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
+mod gateway_http;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod inbox;

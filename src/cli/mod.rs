@@ -5,10 +5,12 @@
 mod approvals;
 mod check;
 mod completions;
+mod ending;
 mod exit;
 mod explain;
 mod files;
 mod init;
+mod listening;
 mod mend;
 mod mutate;
 mod output;

@@ -23,6 +23,12 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// It could not be done.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// The headers of an HTTP request say something else than its body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The client lacks a capability that the request needs.
+    pub const MISSING_CAPABILITY: i64 = -32021;
+    /// The version of the protocol is none that is spoken here.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
 /// The id of a request: a string or a whole number, as it was written.
@@ -222,6 +228,11 @@ impl Frame {
         }
         let kind = id.map_or(Kind::Complaint, |id| Kind::Response(id.clone()));
         Self::made(json!({ "jsonrpc": "2.0", "id": id.map(Id::to_json), "error": error }), kind)
+    }
+
+    /// An answer with an error that is there already.
+    pub fn failed(id: &Id, error: Value) -> Self {
+        Self::made(json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }), Kind::Response(id.clone()))
     }
 
     fn made(message: Value, kind: Kind) -> Self {

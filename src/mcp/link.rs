@@ -16,6 +16,7 @@ use super::calls;
 use super::client::Client;
 use super::frame::{Frame, Id, Kind, code};
 use super::gateway::Gateway;
+use super::http_words::META_SUBSCRIPTION;
 use super::listing::{self, KnownTools};
 use super::many;
 use super::method;
@@ -133,6 +134,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Link {
     /// Connects a client to all servers. `general`: where messages go that belong to none of its requests.
     pub(super) fn open(gateway: &Arc<Gateway>, who: Who, general: Outlet) -> Result<Arc<Self>, Gone> {
+        Self::open_again(gateway, who, general, None)
+    }
+
+    /// The same for a client whose session goes on after an earlier connection.
+    pub(super) fn open_again(
+        gateway: &Arc<Gateway>,
+        who: Who,
+        general: Outlet,
+        going_on: Option<ConcurrentSession>,
+    ) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
         let Who { context, session } = who;
         let session = session.unwrap_or_else(|| secret.clone());
@@ -159,7 +170,7 @@ impl Link {
         let link = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway: Arc::clone(gateway),
-            session: session.concurrent_with(rules_of(gateway)),
+            session: going_on.unwrap_or_else(|| session.concurrent_with(rules_of(gateway))),
             context,
             client: Client::default(),
             servers,
@@ -447,6 +458,7 @@ impl Link {
                 let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
                 self.answered_by_server(index, server, answer, &id).await;
             }
+            FromServer::Trouble(why) => self.log_of(index, &inert(&why)),
             FromServer::Gone(Gone(why)) => self.lost(index, generation, &why).await,
             FromServer::Frame { frame, about } => match frame.kind().clone() {
                 Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,
@@ -502,18 +514,24 @@ impl Link {
         outlet.send(frame.with_id(&asked_as)).await;
     }
 
-    /// Where a message of a server goes: to what it is about, where its transport or its progress token says so, or to the only
-    /// request that is under way.
+    /// Where a message of a server goes: to what it is about, where its transport, its progress token or its subscription says so; else
+    /// to what belongs to no request, or, for a client that does not listen to such, to the only request that is under way.
     fn outlet_about(&self, frame: &Frame, about: Option<&Id>) -> Outlet {
         let asked = locked(&self.asked);
         let token = frame.param("progressToken").and_then(Id::of);
         let by_token =
             token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
+        let subscription = frame.meta(META_SUBSCRIPTION).and_then(Id::of);
         let by_request = || {
-            let about = about?;
+            let about = about.or(subscription.as_ref())?;
             asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
         };
-        by_token.or_else(by_request).map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
+        let the_only = || match asked.len() {
+            1 if self.general.is_closed() => asked.values().next(),
+            _ => None,
+        };
+        let found = by_token.or_else(by_request).or_else(the_only);
+        found.map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
     }
 
     /// A server's connection ended. Whoever waits for an answer of it is told; the next message to it starts it again.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::frame::Frame;
+use super::http_words::RepeatedArguments;
 use super::link::Link;
 use super::method;
 use super::pins::Standing;
@@ -165,6 +166,17 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
     server.tools.known().complete = true;
     teach(link, index);
     listed
+}
+
+/// Which arguments the tool of a call wants repeated in headers; nothing for what calls no known tool.
+pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<RepeatedArguments> {
+    if call.method() != method::TOOLS_CALL {
+        return None;
+    }
+    let (index, tool) = link.server_of(call.param("name")?.as_str()?)?;
+    know(link, index, call).await;
+    let tool = link.server(index)?.tools.get(tool)?;
+    Some(RepeatedArguments::of_schema(tool.get("inputSchema")?))
 }
 
 /// Parameters of a `tools/list` in the same protocol as a call.

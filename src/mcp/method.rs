@@ -18,6 +18,8 @@ pub(super) const ELICIT: &str = "elicitation/create";
 pub(super) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` in which a client says, with each request, what it can do.
 pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// A client since 2026-07-28 asks to be told of changes, for as long as its request is open.
+pub(super) const LISTEN: &str = "subscriptions/listen";
 /// A request is not wanted any more.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
 /// There are other tools now.

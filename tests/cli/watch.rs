@@ -154,7 +154,8 @@ fn where_tests_are_required_the_cases_that_fail_are_shown_and_tests_that_are_men
 #[test]
 fn where_tests_are_required_rules_whose_tests_fail_decide_nothing_from_the_start() {
     let rules = "reload: { tests: require }\npolicies: [ { id: no, match: pay, deny: {} } ]";
-    let expecting = |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: pay }}, expect: {came} }} ]");
+    let expecting =
+        |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: pay }}, expect: {came} }} ]");
     let desk = Desk::new(&[("calls.jsonl", "{\"tool\":\"look\",\"input\":{}}\n")]);
     write(&desk, rules);
     let run = || desk.run(&["run", "--policies", "rules", "calls.jsonl"]);
