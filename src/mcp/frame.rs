@@ -232,7 +232,10 @@ impl Frame {
 
     /// An answer with an error that is there already.
     pub fn failed(id: &Id, error: Value) -> Self {
-        Self::made(json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }), Kind::Response(id.clone()))
+        Self::made(
+            json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }),
+            Kind::Response(id.clone()),
+        )
     }
 
     fn made(message: Value, kind: Kind) -> Self {
