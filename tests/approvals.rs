@@ -13,6 +13,6 @@ mod mutations;
 mod once;
 mod remembering;
 mod resuming;
-mod scene;
+pub(crate) mod scene;
 mod scripts;
 mod sessions;

@@ -25,6 +25,8 @@ mod cases;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod concurrent;
+#[cfg(test)]
 mod coverage;
 #[cfg(test)]
 mod design_examples;
@@ -48,6 +50,10 @@ mod expressions;
 mod failing_hosts;
 #[cfg(test)]
 mod file_store;
+#[cfg(test)]
+mod gateway;
+#[cfg(test)]
+mod gateway_http;
 #[cfg(test)]
 mod hooks;
 #[cfg(test)]

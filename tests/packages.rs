@@ -53,3 +53,27 @@ pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf
     }
     home
 }
+
+/// An environment of Python with what a requirements file names.
+pub fn python(name: &str, requirements: &Path) -> PathBuf {
+    installed(name, &fs::read_to_string(requirements).unwrap(), |home| {
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(home);
+        let mut pip = Command::new(home.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]).arg(requirements);
+        install(&mut [venv, pip]);
+    })
+}
+
+/// A folder with what the `package-lock.json` of a folder pins.
+pub fn node(name: &str, folder: &Path) -> PathBuf {
+    let lock = fs::read_to_string(folder.join("package-lock.json")).unwrap();
+    installed(name, &lock, |home| {
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(folder.join(file), home.join(file)).unwrap();
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(home);
+        install(&mut [npm]);
+    })
+}

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::check;
+use super::ending::{UntilTold, told_to_end};
 use super::exit::{Exit, Stop};
 use super::files::read_context;
+use super::listening::{self, Listening};
 use super::output::{complain_of_rules, warn};
 use super::servers::{Said, Servers, over};
 use super::state::State;
@@ -39,6 +41,8 @@ pub(super) struct Proxy {
     /// Show and run only tools that are as this lock file has them: see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
+    #[command(flatten)]
+    listening: Listening,
     #[command(flatten)]
     servers: Servers,
 }
@@ -88,15 +92,27 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         gateway = gateway.answered_in(state);
     }
     let gateway = Arc::new(gateway);
+    let door = match arguments.listening.door(&gateway)? {
+        listening::Said::Nothing => None,
+        listening::Said::Door(door) => Some(door),
+        listening::Said::Errors => return Ok(Exit::Fails),
+    };
     let mut watches = Vec::new();
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
         watches.push(watching::begin(engine, policies)?);
         tell_of_changes(engine, &gateway, runtime.handle());
     }
     let served = runtime.block_on(async {
+        let served = async {
+            match door {
+                Some(door) => door.serve().await,
+                None => gateway.serve_lines(UntilTold::new(tokio::io::stdin()), tokio::io::stdout()).await,
+            }
+        };
         tokio::select! {
-            served = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout()) => served,
-            _ = tokio::signal::ctrl_c() => Ok(()),
+            served = served => served,
+            // Whoever says it twice does not wait for requests that are under way.
+            () = async { told_to_end().await; told_to_end().await; } => Ok(()),
         }
     });
     // Whoever reads stdin may never come back.

@@ -6,18 +6,21 @@ use serde_json::{Map, Value};
 
 use super::exit::Stop;
 use super::output::complain_of;
-use crate::mcp::{ChildSpec, Config, ConfiguredServer, Reach};
+use crate::mcp::{ChildSpec, Config, ConfiguredServer, HttpSpec, Reach};
 
 /// The servers.
 #[derive(clap::Args)]
 #[group(id = "server", multiple = true)]
 pub(super) struct Servers {
     /// A file that says which servers there are, with what else is said here: see `callgate schema gateway`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "command"], required_unless_present = "command")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "command", "upstream"], required_unless_present_any = ["command", "upstream"])]
     config: Option<PathBuf>,
     /// What policies and lock files call the server (`server:` in `match`)
     #[arg(long, value_name = "NAME", default_value = "server")]
     name: String,
+    /// A server that is reached over streamable HTTP, in the place of a command
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    upstream: Option<String>,
     /// The server's command, after `--`
     #[arg(value_name = "SERVER COMMAND", last = true)]
     command: Vec<String>,
@@ -42,19 +45,28 @@ impl Servers {
                 }
             });
         }
+        let reach = self.reach()?;
+        let server = ConfiguredServer { name: self.name.clone(), prefix: None, reach, policies: Vec::new() };
+        Ok(Said::Config(Config { servers: vec![server], ..Config::default() }))
+    }
+
+    fn reach(&self) -> Result<Reach, Stop> {
+        if let Some(url) = &self.upstream {
+            let spec = HttpSpec { url: url.clone(), headers: Vec::new() };
+            spec.check().map_err(Stop::Trouble)?;
+            return Ok(Reach::Http(spec));
+        }
         let Some((command, args)) = self.command.split_first() else {
             return Err(Stop::trouble(
-                "which server? name its command after `--`, or a file with `--config`",
+                "which server? name its command after `--`, its URL with `--upstream`, or a file with `--config`",
             ));
         };
-        let child = ChildSpec { command: command.clone(), args: args.to_vec(), env: Vec::new(), cwd: None };
-        let server = ConfiguredServer {
-            name: self.name.clone(),
-            prefix: None,
-            reach: Reach::Child(child),
-            policies: Vec::new(),
-        };
-        Ok(Said::Config(Config { servers: vec![server], ..Config::default() }))
+        Ok(Reach::Child(ChildSpec {
+            command: command.clone(),
+            args: args.to_vec(),
+            env: Vec::new(),
+            cwd: None,
+        }))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::frame::Frame;
+use super::method;
 use crate::call::{Outcome, OutcomeKind};
 
 /// The member of `_meta` that says, to programs, what Callgate made of the call.
@@ -15,6 +17,16 @@ pub(super) fn text_of(result: &Value) -> String {
     let content = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts: Vec<&str> = content.filter_map(|part| part.get("text")?.as_str()).collect();
     if texts.is_empty() { "the tool failed".to_owned() } else { texts.join("\n") }
+}
+
+/// A result of ours in the protocol of the call that it answers: the one since 2026-07-28 demands that results say what they are.
+pub(super) fn in_protocol_of(call: &Frame, mut result: Value) -> Value {
+    if call.meta(method::PROTOCOL_VERSION).is_some()
+        && let Some(members) = result.as_object_mut()
+    {
+        members.entry("resultType").or_insert_with(|| "complete".into());
+    }
+    result
 }
 
 /// What a tool, or a policy in its place, gave, as a result. What is one already stays as it is.

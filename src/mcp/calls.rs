@@ -11,6 +11,7 @@ use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
 use super::link::{LATE_ANSWERS, Link};
 use super::listing;
+use super::method;
 use super::outlet::Outlet;
 use super::pins::Standing;
 use super::server::Gone;
@@ -36,6 +37,9 @@ pub(super) async fn call(
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` is to be the name of a tool");
     };
+    if let Some(member) = method::misread(frame.params().into_iter().flatten(), &["name", "arguments"]) {
+        return refused(&format!("some take the parameter `{}` for another one", inert(member)));
+    }
     let Some((index, tool)) = link.server_of(name) else {
         return refused(&format!("there is no tool `{}`", inert(name)));
     };
@@ -47,8 +51,15 @@ pub(super) async fn call(
     {
         return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
     }
+    if let Some(argument) = server.tools.misread_argument(tool, &arguments(&frame)) {
+        return refused(&format!(
+            "some take the argument `{}` for another one of `{}`",
+            inert(&argument),
+            inert(name)
+        ));
+    }
     if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(Frame::result(id, refusal));
+        return Some(Frame::result(id, answer::in_protocol_of(&frame, refusal)));
     }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
     call.context.clone_from(&link.context);
@@ -102,6 +113,8 @@ struct Kept {
     /// The last failure: what policies were told, and the answer itself.
     failure: Option<(String, Failure)>,
     set_aside: SetAside,
+    /// The server's last message, for what it holds beside result and error, and its order.
+    answer: Option<Frame>,
     /// The client did not want it any more, and the server did not answer.
     is_given_up: bool,
 }
@@ -133,6 +146,8 @@ impl ToolExecutor for Runner<'_> {
             answer = asked => match answer {
                 Ok(answer) => answer,
                 Err(Gone(why)) => {
+                    // Who does not want an answer any more is not told of the server's end.
+                    self.kept().is_given_up = *self.cancelled.borrow();
                     let why = format!("{why}; the tool may have taken effect");
                     return Err(ToolError::new(why).of_kind("unavailable"));
                 }
@@ -142,14 +157,16 @@ impl ToolExecutor for Runner<'_> {
                 return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
             }
         };
-        if let Some(error) = answer.error_value() {
+        let error = answer.take_outcome("error");
+        let mut result = answer.take_outcome("result").unwrap_or_default();
+        self.kept().answer = Some(answer);
+        if let Some(error) = error {
             let message =
                 error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
             let kind = error.get("code").map(|code| format!("rpc{code}"));
-            self.kept().failure = Some((message.clone(), Failure::Error(error.clone())));
+            self.kept().failure = Some((message.clone(), Failure::Error(error)));
             return Err(ToolError { message, kind });
         }
-        let mut result = answer.result_mut().map(Value::take).unwrap_or_default();
         if result.get("isError") == Some(&Value::Bool(true)) {
             let message = answer::text_of(&result);
             self.kept().failure = Some((message.clone(), Failure::Result(result)));
@@ -233,15 +250,24 @@ impl Runner<'_> {
             let state = self.link.gateway.answered_in.as_deref();
             outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
         }
-        let (failure, set_aside) = {
+        let (failure, set_aside, said) = {
             let mut kept = self.kept();
-            (kept.failure.take(), std::mem::take(&mut kept.set_aside))
+            (kept.failure.take(), std::mem::take(&mut kept.set_aside), kept.answer.take())
+        };
+        let answered = |member: &str, value| match said.clone() {
+            Some(said) => said.with_outcome(member, value),
+            None => Frame::result(self.id, value),
         };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
-                let mut result = answer::of_output(outcome.output.unwrap_or_default());
+                let result = answer::of_output(outcome.output.unwrap_or_default());
+                let mut result = match said {
+                    Some(_) => result,
+                    // A policy or a cache gave it.
+                    None => answer::in_protocol_of(self.frame, result),
+                };
                 set_aside.put_back(&mut result);
-                Frame::result(self.id, result)
+                answered("result", result)
             }
             // The server's own words, where nothing was made of them.
             OutcomeKind::Failed => match failure {
@@ -251,18 +277,22 @@ impl Runner<'_> {
                     match failure {
                         Failure::Result(mut result) => {
                             self.link.session.hide(call, &mut result);
-                            Frame::result(self.id, result)
+                            answered("result", result)
                         }
                         Failure::Error(mut error) => {
                             self.link.session.hide(call, &mut error);
-                            Frame::failed(self.id, error)
+                            answered("error", error)
                         }
                     }
                 }
-                _ => Frame::result(self.id, answer::of_refusal(&outcome)),
+                _ => self.refusal(&outcome),
             },
-            _ => Frame::result(self.id, answer::of_refusal(&outcome)),
+            _ => self.refusal(&outcome),
         }
+    }
+
+    fn refusal(&self, outcome: &Outcome) -> Frame {
+        Frame::result(self.id, answer::in_protocol_of(self.frame, answer::of_refusal(outcome)))
     }
 
     fn hidden(&self, call: &ToolCall, text: &str) -> String {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::child::ChildSpec;
 use super::server::Reach;
+use super::upstream::HttpSpec;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::diagnostic::{
     CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, SourceMap, Span,
@@ -38,6 +39,16 @@ static SERVER: Record = Record {
             "Variables for the program: a mapping of names to texts. `${NAME}` in a text is the gateway's own.",
         ),
         Field::optional("cwd", Shape::Text("a directory, from this file"), "Where the program runs."),
+        Field::optional(
+            "url",
+            Shape::Text("a URL such as `https://example.com/mcp`"),
+            "Where the server takes messages over streamable HTTP.",
+        ),
+        Field::optional(
+            "headers",
+            Shape::Any,
+            "Headers of every request to it: a mapping of names to texts. `${NAME}` in a text is a variable of the gateway.",
+        ),
         Field::optional(
             "prefix",
             Shape::Text("a text"),
@@ -196,8 +207,11 @@ impl ConfigReader<'_> {
     }
 
     fn reach(&mut self, node: &Node) -> Option<Reach> {
+        if let Some(url) = node.get("url") {
+            return self.http(node, url);
+        }
         let Some(command) = node.get("command") else {
-            let help = "add `command: [PROGRAM, ARGUMENT]`";
+            let help = "add `command: [PROGRAM, ARGUMENT]` or `url: https://…`";
             self.report(&MISSING_KEY, node.span, "it is not said how this server is reached", help);
             return None;
         };
@@ -216,9 +230,30 @@ impl ConfigReader<'_> {
             );
             return None;
         }
+        if let Some(headers) = node.get("headers") {
+            let help = "a program is given variables, by `env`; headers belong to a `url`";
+            self.report(&CONFLICTING_KEYS, headers.span, "a program has no headers", help);
+        }
         let env = node.get("env").map(|node| self.texts(node)).unwrap_or_default();
         let cwd = node.get("cwd").and_then(Node::as_str).map(|path| self.below.join(path));
         Some(Reach::Child(ChildSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
+    }
+
+    fn http(&mut self, node: &Node, url: &Node) -> Option<Reach> {
+        for key in ["command", "env", "cwd"] {
+            if let Some(other) = node.get(key) {
+                let message = format!("a server with a `url` has no `{key}`");
+                let help = "a server is a program of ours or reached over HTTP; say one";
+                self.report(&CONFLICTING_KEYS, other.span, message, help);
+            }
+        }
+        let headers = node.get("headers").map(|node| self.texts(node)).unwrap_or_default();
+        let spec = HttpSpec { url: url.as_str()?.to_owned(), headers };
+        if let Err(why) = spec.check() {
+            let help = "write for example `url: https://example.com/mcp`";
+            self.report(&UNKNOWN_VALUE, url.span, cut(&inert(&why)), help);
+        }
+        Some(Reach::Http(spec))
     }
 
     fn paths(&self, node: Option<&Node>) -> Vec<PathBuf> {

@@ -7,7 +7,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::method;
 use crate::json;
+use crate::text::inert;
 
 /// The codes of JSON-RPC errors.
 pub mod code {
@@ -21,6 +23,12 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// It could not be done.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// The headers of an HTTP request say something else than its body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The client lacks a capability that the request needs.
+    pub const MISSING_CAPABILITY: i64 = -32021;
+    /// The version of the protocol is none that is spoken here.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
 /// The id of a request: a string or a whole number, as it was written.
@@ -37,10 +45,11 @@ impl Id {
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(_) => Some(Self(value.to_string())),
-            // An exponent or a fraction may be another number to another reader.
+            // An exponent or a fraction may be another number to another reader, and `-0` comes back as `0`.
             Value::Number(number) => {
                 let digits = number.as_str().strip_prefix('-').unwrap_or(number.as_str());
                 let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 18;
+                let is_whole = is_whole && number.as_str() != "-0";
                 is_whole.then(|| Self(number.as_str().to_owned()))
             }
             _ => None,
@@ -73,6 +82,9 @@ pub enum Kind {
     Complaint,
 }
 
+/// The members that make a message what it is.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
@@ -103,7 +115,8 @@ impl Malformed {
 }
 
 impl Frame {
-    /// Reads one message. Errors: text that is not JSON or has a doubled key, a batch, an id that is no string and no whole number,
+    /// Reads one message. Errors: text that is not JSON or has a doubled key, a batch, members that differ from
+    /// those of a message in case only, an id that is no string and no whole number,
     /// a message that asks and answers at once, parameters that are no object.
     ///
     /// ```
@@ -155,6 +168,10 @@ impl Frame {
                 })?)
             }
         };
+        if let Some(member) = method::misread(&members, &MEMBERS) {
+            let message = format!("some take the member `{}` for another one", inert(member));
+            return Err(invalid(id, &message));
+        }
         if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
             return Err(invalid(id, "`jsonrpc` is to be \"2.0\""));
         }
@@ -247,6 +264,11 @@ impl Frame {
         self.members.get("method").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The parameters, where there are any.
+    pub fn params(&self) -> Option<&Map<String, Value>> {
+        self.members.get("params")?.as_object()
+    }
+
     /// One of the parameters.
     pub fn param(&self, name: &str) -> Option<&Value> {
         self.members.get("params")?.get(name)
@@ -295,6 +317,18 @@ impl Frame {
     /// The result of an answer, to be changed.
     pub fn result_mut(&mut self) -> Option<&mut Value> {
         self.members.get_mut("result")
+    }
+
+    /// Takes the result or the error of an answer, and leaves its place.
+    pub(super) fn take_outcome(&mut self, member: &str) -> Option<Value> {
+        self.members.get_mut(member).map(Value::take)
+    }
+
+    /// The same answer with this as its result or error.
+    #[must_use]
+    pub(super) fn with_outcome(mut self, member: &str, value: Value) -> Self {
+        self.members.insert(member.to_owned(), value);
+        self
     }
 
     /// The error of an answer.
@@ -347,11 +381,13 @@ mod tests {
             (r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1e1,"method":"a"}"#, code::INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":-0,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":[1],"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1234567890123456789,"method":"a"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, code::INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":["a"]}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#, code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","result":{}}"#, code::INVALID_REQUEST),

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::frame::Frame;
+use super::http_words::RepeatedArguments;
 use super::link::Link;
 use super::method;
 use super::pins::Standing;
@@ -49,6 +50,14 @@ impl KnownTools {
         let known = self.known();
         let alike = |other: &&String| method::plain(other).eq(method::plain(name));
         known.tools.keys().find(alike).cloned()
+    }
+
+    /// An argument that some servers take for another one of the tool's: many do not heed case.
+    pub(super) fn misread_argument(&self, tool: &str, arguments: &Value) -> Option<String> {
+        let known = self.known();
+        let properties = known.tools.get(tool)?.get("inputSchema")?.get("properties")?.as_object()?;
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        method::misread(arguments.as_object()?, &names).map(str::to_owned)
     }
 
     /// A tool as its server describes it.
@@ -157,6 +166,17 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
     server.tools.known().complete = true;
     teach(link, index);
     listed
+}
+
+/// Which arguments the tool of a call wants repeated in headers; nothing for what calls no known tool.
+pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<RepeatedArguments> {
+    if call.method() != method::TOOLS_CALL {
+        return None;
+    }
+    let (index, tool) = link.server_of(call.param("name")?.as_str()?)?;
+    know(link, index, call).await;
+    let tool = link.server(index)?.tools.get(tool)?;
+    Some(RepeatedArguments::of_schema(tool.get("inputSchema")?))
 }
 
 /// Parameters of a `tools/list` in the same protocol as a call.

@@ -1,5 +1,7 @@
 //! The methods that the gateway knows by name. All others pass as they are.
 
+use serde_json::Value;
+
 /// A client calls a tool.
 pub(super) const TOOLS_CALL: &str = "tools/call";
 /// A client asks which tools there are.
@@ -12,8 +14,12 @@ pub(super) const INITIALIZED: &str = "notifications/initialized";
 pub(super) const DISCOVER: &str = "server/discover";
 /// A person is asked through the client.
 pub(super) const ELICIT: &str = "elicitation/create";
+/// The member of `_meta` in which a client says, with each request, which protocol it is in; those before 2026-07-28 have none.
+pub(super) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` in which a client says, with each request, what it can do.
 pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// A client since 2026-07-28 asks to be told of changes, for as long as its request is open.
+pub(super) const LISTEN: &str = "subscriptions/listen";
 /// A request is not wanted any more.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
 /// There are other tools now.
@@ -24,13 +30,24 @@ pub(super) fn may_be_read_as_tools_call(method: &str) -> bool {
     plain(method).eq(plain(TOOLS_CALL))
 }
 
-/// A name as the most lenient reader may take it: its letters and digits, in lower case, full-width forms as plain ones.
+/// A member that some readers take for one of these: many that read into structs do not heed case.
+pub(super) fn misread<'m>(
+    members: impl IntoIterator<Item = (&'m String, &'m Value)>,
+    names: &[&str],
+) -> Option<&'m str> {
+    let is_misread =
+        |member: &str| !names.contains(&member) && names.iter().any(|name| plain(name).eq(plain(member)));
+    members.into_iter().map(|(member, _)| member.as_str()).find(|member| is_misread(member))
+}
+
+/// A name as the most lenient reader may take it: its letters and digits without regard to case, full-width forms as plain ones.
 pub(super) fn plain(name: &str) -> impl Iterator<Item = char> {
     let folded = name.chars().map(|c| match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
         other => other,
     });
-    folded.filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+    // By way of upper case, which `\u{17f}` shares with `s`.
+    folded.filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]
@@ -48,6 +65,7 @@ mod tests {
             "toolsCall",
             "tools/call\0",
             "ｔools/call",
+            "tool\u{17f}/call",
         ] {
             assert!(may_be_read_as_tools_call(method), "{method}");
         }

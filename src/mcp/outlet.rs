@@ -9,20 +9,34 @@ pub(super) const QUEUE: usize = 256;
 
 /// A way to a client: its one stream, or the stream that answers one of its requests.
 #[derive(Clone, Debug)]
-pub(super) struct Outlet(mpsc::Sender<Frame>);
+pub(super) struct Outlet {
+    to: mpsc::Sender<Frame>,
+    /// Nobody need be reading: what there is no room for is lost.
+    is_lossy: bool,
+}
 
 impl Outlet {
     pub(super) fn new() -> (Self, mpsc::Receiver<Frame>) {
         let (to, from) = mpsc::channel(QUEUE);
-        (Self(to), from)
+        (Self { to, is_lossy: false }, from)
+    }
+
+    /// A way on which nobody need be listening. Servers do not wait for whoever never comes.
+    pub(super) fn lossy() -> (Self, mpsc::Receiver<Frame>) {
+        let (to, from) = mpsc::channel(QUEUE);
+        (Self { to, is_lossy: true }, from)
     }
 
     /// A client that is gone is told nothing.
     pub(super) async fn send(&self, frame: Frame) {
-        let _ = self.0.send(frame).await;
+        if self.is_lossy {
+            let _ = self.to.try_send(frame);
+        } else {
+            let _ = self.to.send(frame).await;
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.to.is_closed()
     }
 }

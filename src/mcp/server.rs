@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::child::{ChildServer, ChildSpec};
 use super::frame::{Frame, Id};
+use super::upstream::{HttpServer, HttpSpec};
 use crate::engine::Engine;
 
 /// Why a server says nothing more.
@@ -19,6 +20,8 @@ pub(super) enum FromServer {
     Frame { frame: Frame, about: Option<Id> },
     /// Something that is no message, and why; with the request that it may have been meant to answer.
     Garbage { why: String, answers: Option<Id> },
+    /// Something went wrong that is no answer to a request.
+    Trouble(String),
     /// Nothing more.
     Gone(Gone),
 }
@@ -31,6 +34,8 @@ pub(super) type ServerEvents = mpsc::Sender<FromServer>;
 pub enum Reach {
     /// As a process of ours.
     Child(ChildSpec),
+    /// Over streamable HTTP.
+    Http(HttpSpec),
 }
 
 /// A server behind a gateway.
@@ -49,6 +54,7 @@ pub struct ServerSpec {
 /// A connection to a server.
 pub(super) enum Connection {
     Child(ChildServer),
+    Http(HttpServer),
 }
 
 impl Connection {
@@ -56,12 +62,14 @@ impl Connection {
     pub(super) fn open(spec: &Arc<ServerSpec>, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
         match &spec.reach {
             Reach::Child(child) => ChildServer::start(child, events, limit).map(Self::Child),
+            Reach::Http(http) => HttpServer::open(http, events, limit).map(Self::Http),
         }
     }
 
     pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
         match self {
             Self::Child(child) => child.send(frame).await,
+            Self::Http(http) => http.send(frame).await,
         }
     }
 
@@ -69,6 +77,7 @@ impl Connection {
     pub(super) fn close(self) -> watch::Receiver<bool> {
         match self {
             Self::Child(child) => child.close(),
+            Self::Http(http) => http.close(),
         }
     }
 }

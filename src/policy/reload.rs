@@ -33,7 +33,10 @@ pub(super) static RECORD: Record = Record {
             "tests",
             Shape::Word(&[
                 ("ignore", "policy tests are not run"),
-                ("require", "changed rules whose own policy tests fail, or that have none, are refused"),
+                (
+                    "require",
+                    "rules whose own policy tests fail, or that have none, are refused: when they are loaded first, and when they change",
+                ),
             ]),
             "Whether the policy tests beside the rules must pass. Without it: `ignore`.",
         ),

@@ -1,6 +1,6 @@
 //! Rules files that change while calls are decided: looked at as a whole, judged, and taken in, refused or held.
 //!
-//! [`Reloader`] looks once; [`Watch`] has it look whenever files have changed.
+//! [`load`] is for the first time; [`Reloader`] looks once; [`Watch`] has it look whenever files have changed.
 
 #[cfg(feature = "watch")]
 mod directories;
@@ -9,6 +9,6 @@ mod reloader;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use reloader::{Looked, Reloader};
+pub use reloader::{Looked, Reloader, load};
 #[cfg(feature = "watch")]
 pub use watch::{Watch, WatchOptions};

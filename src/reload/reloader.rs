@@ -31,6 +31,21 @@ pub enum Looked {
 /// As often files are read anew that change while they are read.
 const ATTEMPTS: usize = 5;
 
+/// Loads the rules at and below these paths, as [`engine::load`](crate::engine::load) does, and holds those to it that say
+/// `reload: { tests: require }`: their own policy tests have to pass, the first time, too.
+///
+/// Errors: why they can't be used.
+pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, Refusal> {
+    let mut built = policy::build(paths);
+    let Some(chains) = built.chains.take().map(Arc::new) else {
+        return Err(Refusal::Errors(Arc::new(built)));
+    };
+    if chains.reload().require_tests {
+        pass(suite::load(paths), &chains)?;
+    }
+    Ok(chains)
+}
+
 /// Takes in the rules files of an engine.
 ///
 /// Bundles with errors are refused. Beyond that the `reload:` of the rules that are *active* says what new rules have to

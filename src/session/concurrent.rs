@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::Session;
 use super::judged::Said;
+use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::host::ToolExecutor;
@@ -151,7 +152,10 @@ impl Inner {
                 if is_new { line.session.state.name_occurrence(&call.id) } else { call.id.clone() };
             let number = line.next;
             line.next += 1;
-            let waits = !line.under_way.is_empty() && line.session.reads_session(&call, layer.as_ref());
+            let others = line.under_way.len();
+            let waits = others > 0
+                && (line.session.reads_session(&call, layer.as_ref())
+                    || line.session.may_be_last(others, layer.as_ref()));
             line.under_way.insert(number);
             (number, call, occurrence, waits)
         };
@@ -178,6 +182,15 @@ impl Session {
     fn kernel_over<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
         let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
         Kernel { tools, ..self.shared.kernel(layers) }
+    }
+
+    /// Whether so many calls under way could use up what a budget of the run leaves.
+    fn may_be_last(&self, others: usize, layer: Option<&Arc<Chains>>) -> bool {
+        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
+        let kernel = self.kernel_over(&layers);
+        let conversation = self.conversation();
+        let spending = Spending { shared: &self.shared, kernel, run: &self.run, conversation: &conversation };
+        !spending.leave_calls(&self.state, others)
     }
 
     /// Whether what the session has seen can make a difference to a call: it is decided otherwise where that is unknown, or a script

@@ -111,6 +111,17 @@ impl<'s> Spending<'s> {
         Ok(taken)
     }
 
+    /// Whether budgets of the run let one more call begin, whatever becomes of so many others that are under way.
+    pub(super) fn leave_calls(&self, state: &SessionState, others: usize) -> bool {
+        let others = Amount::whole(u64::try_from(others).unwrap_or(u64::MAX));
+        self.budgets(state).into_iter().filter(|(.., budget)| budget.per == Per::Run).all(
+            |(reference, policy, budget)| {
+                let used = state.taken(&of_run(reference, policy, "calls")).plus(others);
+                budget.bounds.calls.is_none_or(|bound| used < bound)
+            },
+        )
+    }
+
     /// Gives back what was taken for a use that did not come about. What a store does not take back stays taken.
     pub(super) async fn give_back(&self, state: &mut SessionState, taken: Taken) {
         for (what, amount) in taken.of_run {

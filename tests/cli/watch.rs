@@ -150,3 +150,22 @@ fn where_tests_are_required_the_cases_that_fail_are_shown_and_tests_that_are_men
     drop(run.calls);
     assert!(run.child.wait().unwrap().success());
 }
+
+#[test]
+fn where_tests_are_required_rules_whose_tests_fail_decide_nothing_from_the_start() {
+    let rules = "reload: { tests: require }\npolicies: [ { id: no, match: pay, deny: {} } ]";
+    let expecting =
+        |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: pay }}, expect: {came} }} ]");
+    let desk = Desk::new(&[("calls.jsonl", "{\"tool\":\"look\",\"input\":{}}\n")]);
+    write(&desk, rules);
+    let run = || desk.run(&["run", "--policies", "rules", "calls.jsonl"]);
+    let ended = run();
+    assert!(ended.code == Some(1) && ended.stderr.contains("they have none"), "{}", ended.shown());
+    let tests = desk.0.path().join("rules/rules.test.yaml");
+    std::fs::write(&tests, expecting("executed")).unwrap();
+    let ended = run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.shown());
+    assert!(ended.stderr.contains("my case") && ended.stderr.contains("their own policy tests fail"));
+    std::fs::write(&tests, expecting("denied")).unwrap();
+    assert_eq!(run().code, Some(0));
+}

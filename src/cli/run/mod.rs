@@ -13,14 +13,14 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Map, Value};
 
 use super::Format;
-use super::check;
 use super::exit::{Exit, Stop};
 use super::files::{json_problem, read_context, read_tools};
-use super::output::{Output, complain, complain_of_rules, warn};
+use super::output::{Output, complain, warn};
 use super::progress::Progress;
+use super::rules;
 use super::state::{State, runtime};
 use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
-use crate::engine::{self, Engine, EngineBuilder};
+use crate::engine::{Engine, EngineBuilder};
 use crate::schema::ArgumentSchema;
 use crate::source::is_rules_file;
 use crate::tools::ToolDescriptor;
@@ -128,12 +128,9 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     let (policies, calls) = arguments.places()?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
-    let chains = match engine::load(policies) {
+    let chains = match rules::load(policies) {
         Ok(chains) => chains,
-        Err(error) => {
-            complain_of_rules(error.built());
-            return Ok(check::exit(&error.built().diagnostics));
-        }
+        Err(exit) => return Ok(exit),
     };
     warn_of_schemas(&tools);
     let mut lines = Lines::open(calls)?;

@@ -1,0 +1,91 @@
+//! The stream of a session, for messages that belong to no request, and the session's end.
+
+use std::task::{Context, Poll};
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
+
+use super::Entrance;
+use super::clients::{NoClient, Served};
+use super::headers::{accepts, said};
+use super::reply::{empty, status};
+use super::stream::{Messages, stream};
+use crate::mcp::frame::Frame;
+use crate::mcp::http_words::{EVENT_STREAM, SESSION};
+use crate::mcp::identity::Caller;
+
+/// Reads them, one reader at a time.
+struct General(OwnedMutexGuard<mpsc::Receiver<Frame>>);
+
+impl Messages for General {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
+        self.0.poll_recv(context)
+    }
+}
+
+impl Entrance {
+    /// The client of the session that a request names.
+    pub(super) fn session(&self, headers: &HeaderMap, caller: &Caller) -> Result<Served, Box<Response>> {
+        match said(headers, SESSION) {
+            Ok(Some(name)) => self.clients.session(name, caller).map_err(|why| Box::new(no_client(&why))),
+            Ok(None) => Err(Box::new(status(
+                400,
+                "the header `mcp-session-id` is missing; a session begins with `initialize`",
+            ))),
+            Err(why) => Err(Box::new(status(400, &why))),
+        }
+    }
+
+    pub(super) fn open_stream(&self, headers: &HeaderMap, caller: &Caller) -> Response {
+        if !accepts(headers, EVENT_STREAM) {
+            return status(406, "this is a stream of events; accept `text/event-stream`");
+        }
+        let client = match self.session(headers, caller) {
+            Ok(client) => client,
+            Err(response) => return *response,
+        };
+        match client.general() {
+            Some(messages) => {
+                let ends = either(client.closed(), self.closing.clone());
+                stream(General(messages), caller.lasts(), ends)
+            }
+            None => status(409, "this session's stream is being read already"),
+        }
+    }
+
+    pub(super) async fn end_session(&self, headers: &HeaderMap, caller: &Caller) -> Response {
+        match said(headers, SESSION) {
+            Ok(Some(name)) if self.clients.end(name, caller).await => empty(200),
+            Ok(Some(_)) => no_client(&NoClient::Unknown),
+            Ok(None) => status(400, "the header `mcp-session-id` is missing"),
+            Err(why) => status(400, &why),
+        }
+    }
+}
+
+/// Becomes true when one of them does.
+pub(super) fn either(
+    mut one: watch::Receiver<bool>,
+    mut other: watch::Receiver<bool>,
+) -> watch::Receiver<bool> {
+    let (tell, told) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = one.wait_for(|is| *is) => {}
+            _ = other.wait_for(|is| *is) => {}
+            () = tell.closed() => {}
+        }
+        let _ = tell.send(true);
+    });
+    told
+}
+
+/// What is told where there is no client to serve.
+pub(super) fn no_client(why: &NoClient) -> Response {
+    match why {
+        NoClient::Unknown => status(404, "there is no such session; begin one with `initialize`"),
+        NoClient::Full => status(503, "too many clients are at work; try again later"),
+        NoClient::Failed(why) => status(502, why),
+    }
+}

@@ -1,0 +1,225 @@
+//! The door for clients over streamable HTTP, of both kinds: those that shake hands and have a session, and those each of whose
+//! requests stands for itself.
+
+mod clients;
+mod general;
+mod headers;
+mod names;
+mod post;
+mod reply;
+mod stream;
+mod visitor;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, header};
+use axum::response::Response;
+use axum::routing::any;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use self::clients::Clients;
+use self::reply::status;
+use self::visitor::Visitors;
+use crate::mcp::gateway::Gateway;
+use crate::mcp::http_words;
+use crate::mcp::identity::{Caller, Identity, Unknown};
+
+pub use clients::SessionFrom;
+
+/// Clients that are connected at once, unless another bound is set.
+pub const MOST_CLIENTS: usize = 100;
+/// The one path.
+pub const PATH: &str = "/mcp";
+/// How long requests may take to end when the door closes.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// A door to a gateway, over HTTP.
+pub struct HttpDoor {
+    gateway: Arc<Gateway>,
+    identity: Option<Identity>,
+    origins: Vec<String>,
+    session_from: Option<SessionFrom>,
+    most_clients: usize,
+}
+
+impl std::fmt::Debug for HttpDoor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpDoor").field("origins", &self.origins).finish_non_exhaustive()
+    }
+}
+
+/// What every request meets.
+struct Entrance {
+    identity: Option<Identity>,
+    visitors: Visitors,
+    clients: Arc<Clients>,
+    session_from: Option<SessionFrom>,
+    /// True when the door closes.
+    closing: watch::Receiver<bool>,
+    longest_message: usize,
+    gateway: Arc<Gateway>,
+}
+
+impl HttpDoor {
+    /// A door to this gateway.
+    pub fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, identity: None, origins: Vec::new(), session_from: None, most_clients: MOST_CLIENTS }
+    }
+
+    /// Only who this knows may enter, and policies see who it is.
+    #[must_use]
+    pub fn with_identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Web pages of this origin (`https://app.example.com`) may use the door, beside those of this machine.
+    #[must_use]
+    pub fn allowing_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Where requests say which session of their caller they belong to, of clients that do not shake hands. Without it each caller has
+    /// one session.
+    #[must_use]
+    pub fn with_session_from(mut self, from: SessionFrom) -> Self {
+        self.session_from = Some(from);
+        self
+    }
+
+    /// How many clients may be connected at once. Beyond it the one that was idle longest is closed.
+    #[must_use]
+    pub fn with_most_clients(mut self, most: usize) -> Self {
+        self.most_clients = most.max(1);
+        self
+    }
+
+    /// Says why it must not listen at an address: where others than this machine can reach it, it must know who they are.
+    pub fn check(&self, address: SocketAddr) -> Result<(), String> {
+        if address.ip().is_loopback() || self.identity.is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "`{address}` can be reached from other machines, and nobody would be asked who they are: say who may call, with an identity \
+             file, or listen at 127.0.0.1"
+        ))
+    }
+
+    /// Serves clients until `end` says that it is over; then requests that are under way have some seconds to end, and all servers
+    /// have ended when this returns. Errors: an address that must not be listened at, a socket that fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), String> {
+        let trouble = |error: std::io::Error| format!("the socket fails: {error}");
+        let address = listener.local_addr().map_err(trouble)?;
+        self.check(address)?;
+        let clients = Clients::new(&self.gateway, self.most_clients);
+        let (close, closing) = watch::channel(false);
+        let entrance = Arc::new(Entrance {
+            visitors: Visitors::new(address.ip().is_loopback(), self.origins),
+            identity: self.identity,
+            clients: Arc::clone(&clients),
+            session_from: self.session_from,
+            closing: closing.clone(),
+            longest_message: self.gateway.longest_message,
+            gateway: self.gateway,
+        });
+        let sweeping = tokio::spawn(Arc::clone(&clients).close_idle());
+        let routes = Router::new().route(PATH, any(enter)).with_state(entrance);
+        let mut closed = closing;
+        let serving = axum::serve(listener, routes).with_graceful_shutdown(async move {
+            end.await;
+            let _ = close.send(true);
+        });
+        let serving = serving.into_future();
+        let given_up = async {
+            let _ = closed.wait_for(|closing| *closing).await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        };
+        let served = tokio::select! {
+            served = serving => served.map_err(trouble),
+            () = given_up => Ok(()),
+        };
+        sweeping.abort();
+        clients.close_all().await;
+        served
+    }
+}
+
+/// Every request comes in here.
+async fn enter(State(entrance): State<Arc<Entrance>>, request: Request<Body>) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = match entrance.visitors.check(request.headers()) {
+        Ok(()) => Arc::clone(&entrance).serve(request).await,
+        Err(why) => return status(403, &why),
+    };
+    // Pages that may come in may also read what they are told.
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("mcp-session-id, www-authenticate"),
+        );
+    }
+    response
+}
+
+impl Entrance {
+    async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
+        // What a browser asks before it asks, without saying who it is.
+        if request.method() == Method::OPTIONS {
+            return visitor::preflight(request.headers());
+        }
+        let caller = match self.caller(&request) {
+            Ok(caller) => caller,
+            Err(response) => return *response,
+        };
+        let is_modern = headers::said(request.headers(), http_words::VERSION)
+            .is_ok_and(|version| version.is_some_and(http_words::is_modern));
+        match *request.method() {
+            Method::POST => self.post(request, caller).await,
+            Method::GET if !is_modern => self.open_stream(request.headers(), &caller),
+            Method::DELETE if !is_modern => self.end_session(request.headers(), &caller).await,
+            _ => {
+                let mut response = status(405, "messages are posted");
+                let allowed = if is_modern { "POST" } else { "POST, GET, DELETE" };
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+                response
+            }
+        }
+    }
+
+    /// Who calls.
+    fn caller(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
+        let Some(identity) = &self.identity else { return Ok(Caller::anyone()) };
+        // Of two, one reader would take the first and another one the second.
+        let said = headers::said(request.headers(), header::AUTHORIZATION.as_str());
+        let known = match said {
+            Ok(said) => identity.caller(said),
+            Err(why) => Err(Unknown::Refused(why)),
+        };
+        known.map_err(|unknown| {
+            let challenge = match unknown {
+                Unknown::Silent => "Bearer",
+                Unknown::Refused(why) => {
+                    self.gateway.log(&format!("a client is not let in: {}", crate::text::inert(&why)));
+                    "Bearer error=\"invalid_token\""
+                }
+            };
+            let mut response = status(401, "say who you are, by a bearer token that is known here");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            Box::new(response)
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! A message that is posted, and the answer to it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::Entrance;
+use super::clients::Served;
+use super::general::{either, no_client};
+use super::headers;
+use super::names::Names;
+use super::reply::{empty, message, status, status_of};
+use super::stream::{Messages, stream};
+use crate::mcp::frame::{Frame, Id, Kind, code};
+use crate::mcp::http_words::{self, SESSION};
+use crate::mcp::identity::Caller;
+use crate::mcp::listing;
+use crate::mcp::method;
+use crate::mcp::outlet::Outlet;
+
+/// How long a body may take to come.
+const BODY: Duration = Duration::from_secs(60);
+/// A request that is not answered by then is answered by a stream, which can show that it is alive.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The versions of the protocol with a handshake.
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+impl Entrance {
+    pub(super) async fn post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
+        let (parts, body) = request.into_parts();
+        let headers = parts.headers;
+        if !headers::is_message(&headers) {
+            return status(415, "messages are posted as `application/json`");
+        }
+        if !headers::accepts_both(&headers) {
+            return status(406, "accept both `application/json` and `text/event-stream`");
+        }
+        let body = match tokio::time::timeout(BODY, to_bytes(body, self.longest_message)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) => {
+                let longest = self.longest_message;
+                return status(413, &format!("a message is no longer than {longest} bytes, and comes whole"));
+            }
+            Err(_) => return status(408, "the message took too long to come"),
+        };
+        let frame = match http_words::read_message(&body) {
+            Ok(frame) => frame,
+            Err(why) => return message(400, &why.answer()),
+        };
+        let said = match headers::said(&headers, http_words::VERSION) {
+            Ok(said) => said,
+            Err(why) => return refused(&frame, code::HEADER_MISMATCH, &why),
+        };
+        let in_body = http_words::version_of(&frame);
+        let is_modern = said.is_some_and(http_words::is_modern) || in_body.is_some_and(http_words::is_modern);
+        match (is_modern, said) {
+            (true, _) => self.post_alone(frame, &headers, &caller).await,
+            (false, Some(version)) if !LEGACY.contains(&version) => {
+                let why = format!("the version of `mcp-protocol-version` is none of {}", LEGACY.join(", "));
+                refused(&frame, code::UNSUPPORTED_VERSION, &why)
+            }
+            (false, _) => self.post_in_session(frame, &headers, &caller).await,
+        }
+    }
+
+    /// A message that stands for itself.
+    async fn post_alone(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+        let id = match frame.kind().clone() {
+            Kind::Request(id) => id,
+            // Its own requests a client cancels by closing their streams. By their ids it could name another client's.
+            Kind::Notification if frame.method() == method::CANCELLED => return empty(202),
+            Kind::Notification => {
+                return match self.alone(&frame, headers, caller) {
+                    Ok(client) => {
+                        client.link.from_client(frame, &Outlet::new().0).await;
+                        empty(202)
+                    }
+                    Err(response) => *response,
+                };
+            }
+            Kind::Response(_) | Kind::Complaint => {
+                return status(400, "answers are not posted in this version of the protocol");
+            }
+        };
+        if let Some((code, why)) = headers::mistake(headers, &frame) {
+            return refused(&frame, code, &why);
+        }
+        let client = match self.alone(&frame, headers, caller) {
+            Ok(client) => client,
+            Err(response) => return *response,
+        };
+        if let Some(repeated) = listing::repeated_arguments(&client.link, &frame).await
+            && let Some(why) = headers::mistake_in_arguments(headers, &frame, &repeated)
+        {
+            return refused(&frame, code::HEADER_MISMATCH, &why);
+        }
+        let (names, frame) = Names::of(frame, &id, client.number());
+        self.answer(frame, Asked { client, names, is_alone: true, is_answered: false }, caller).await
+    }
+
+    fn alone(&self, frame: &Frame, headers: &HeaderMap, caller: &Caller) -> Result<Served, Box<Response>> {
+        let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
+        let name = name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten();
+        self.clients.shared(caller, name).map_err(|why| Box::new(no_client(&why)))
+    }
+
+    /// A message of a session, or the one that begins it.
+    async fn post_in_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+        if frame.method() == method::INITIALIZE && !headers.contains_key(SESSION) {
+            return self.begin_session(frame, caller).await;
+        }
+        let client = match self.session(headers, caller) {
+            Ok(client) => client,
+            Err(response) => return *response,
+        };
+        match frame.kind().clone() {
+            Kind::Request(id) => {
+                let names = Names::kept(&id);
+                self.answer(frame, Asked { client, names, is_alone: false, is_answered: false }, caller).await
+            }
+            _ => {
+                client.link.from_client(frame, &Outlet::new().0).await;
+                empty(202)
+            }
+        }
+    }
+
+    async fn begin_session(&self, frame: Frame, caller: &Caller) -> Response {
+        let Kind::Request(id) = frame.kind().clone() else {
+            return status(400, "`initialize` is a request");
+        };
+        let (name, client) = match self.clients.begin(caller) {
+            Ok(begun) => begun,
+            Err(why) => return no_client(&why),
+        };
+        let names = Names::kept(&id);
+        let asked = Asked { client, names, is_alone: false, is_answered: false };
+        let mut response = self.answer(frame, asked, caller).await;
+        if let Ok(value) = HeaderValue::try_from(name) {
+            response.headers_mut().insert(SESSION, value);
+        }
+        response
+    }
+
+    /// Puts a request to the servers: one message where nothing but the answer comes, a stream where more does.
+    async fn answer(&self, frame: Frame, mut asked: Asked, caller: &Caller) -> Response {
+        let (outlet, mut messages) = Outlet::new();
+        // Such a request is answered at its end, which need not come.
+        let goes_on = frame.method() == method::LISTEN;
+        let link = Arc::clone(&asked.client.link);
+        // In a task of its own, so that a client that leaves leaves no half of it.
+        tokio::spawn(async move { link.from_client(frame, &outlet).await });
+        let mut closed = asked.client.closed();
+        let first = tokio::select! {
+            first = tokio::time::timeout(PATIENCE, messages.recv()) => first.ok().flatten(),
+            _ = closed.wait_for(|closed| *closed) => None,
+        };
+        if let Some(answer) = first.as_ref().filter(|frame| asked.names.is_answer(frame)) {
+            asked.is_answered = true;
+            let answer = asked.names.for_client(answer.clone());
+            return message(if asked.is_alone { status_of(&answer) } else { 200 }, &answer);
+        }
+        // What comes once the client's session is closed is for nobody.
+        let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
+        let lasts = goes_on.then(|| caller.lasts()).flatten();
+        stream(Answer { asked, first, messages }, lasts, ends)
+    }
+}
+
+/// A request that is served.
+struct Asked {
+    client: Served,
+    names: Names,
+    /// It stands for itself, so whoever leaves its stream wants it no more.
+    is_alone: bool,
+    is_answered: bool,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_alone || self.is_answered {
+            return;
+        }
+        let (link, id) = (Arc::clone(&self.client.link), self.names.own.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let cancelled = json!({ "requestId": id.to_json(), "reason": "the client has gone" });
+                let frame = Frame::notification(method::CANCELLED, cancelled);
+                link.from_client(frame, &Outlet::new().0).await;
+            });
+        }
+    }
+}
+
+/// The messages that belong to a request, to its answer.
+struct Answer {
+    asked: Asked,
+    first: Option<Frame>,
+    messages: mpsc::Receiver<Frame>,
+}
+
+impl Messages for Answer {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
+        if self.asked.is_answered {
+            return Poll::Ready(None);
+        }
+        let next = match self.first.take() {
+            Some(first) => Some(first),
+            None => ready!(self.messages.poll_recv(context)),
+        };
+        let Some(frame) = next else { return Poll::Ready(None) };
+        self.asked.is_answered = self.asked.names.is_answer(&frame);
+        Poll::Ready(Some(self.asked.names.for_client(frame)))
+    }
+}
+
+/// A message that is refused for what it says.
+fn refused(frame: &Frame, code: i64, why: &str) -> Response {
+    let id = match frame.kind() {
+        Kind::Request(id) => Some(id),
+        _ => None::<&Id>,
+    };
+    message(400, &Frame::error(id, code, why, None))
+}

@@ -1,0 +1,39 @@
+//! Answers that are no stream.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::Value;
+
+use crate::mcp::frame::{Frame, code};
+use crate::mcp::http_words::JSON;
+
+/// An answer without a body.
+pub(super) fn empty(status: u16) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// One message.
+pub(super) fn message(status: u16, frame: &Frame) -> Response {
+    let mut response = empty(status);
+    *response.body_mut() = Body::from(frame.to_string());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
+}
+
+/// A request that is refused before its message counts.
+pub(super) fn status(status: u16, why: &str) -> Response {
+    message(status, &Frame::error(None, code::INVALID_REQUEST, why, None))
+}
+
+/// The status of an answer to a request that stands for itself.
+pub(super) fn status_of(answer: &Frame) -> u16 {
+    let said = answer.error_value().and_then(|error| error.get("code")).and_then(Value::as_i64);
+    match said {
+        Some(code::METHOD_NOT_FOUND) => 404,
+        Some(code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION) => 400,
+        _ => 200,
+    }
+}

@@ -1,0 +1,112 @@
+//! Who comes to the door, as far as the browser and the address say it: web pages must not use a gateway that they can reach only
+//! because it runs beside them.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::Response;
+
+use super::headers::said;
+use super::reply;
+
+/// Which pages, and which names of this machine, are let in.
+pub(super) struct Visitors {
+    /// Only this machine can reach the door.
+    is_local: bool,
+    origins: Vec<String>,
+}
+
+impl Visitors {
+    pub(super) fn new(is_local: bool, origins: Vec<String>) -> Self {
+        let origins =
+            origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect();
+        Self { is_local, origins }
+    }
+
+    /// Says why a request is not let in.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), String> {
+        if let Some(origin) = said(headers, header::ORIGIN.as_str())? {
+            let origin = origin.to_ascii_lowercase();
+            let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_this_machine));
+            let is_let_in = self.origins.contains(&origin) || (self.is_local && host == Some(true));
+            if !is_let_in {
+                return Err("pages of this origin are not let in".to_owned());
+            }
+        }
+        if !self.is_local {
+            return Ok(());
+        }
+        // A page of a name that was made to point here says that name.
+        let host = said(headers, header::HOST.as_str())?.unwrap_or_default().to_ascii_lowercase();
+        let name = format!("http://{host}").parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+        let is_allowed = |name: &str| {
+            let of_origin = |origin: &String| {
+                origin.parse::<Uri>().is_ok_and(|uri| uri.host().is_some_and(|host| host == name))
+            };
+            is_this_machine(name) || self.origins.iter().any(of_origin)
+        };
+        match name {
+            Some(name) if is_allowed(&name) => Ok(()),
+            _ => Err("this name is none of this machine's".to_owned()),
+        }
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// What a page may send.
+pub(super) fn preflight(headers: &HeaderMap) -> Response {
+    let mut response = reply::empty(204);
+    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let allowed = response.headers_mut();
+    allowed
+        .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    if let Some(asked) = asked {
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lets_in(visitors: &Visitors, host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        visitors.check(&headers).is_ok()
+    }
+
+    #[test]
+    fn pages_of_this_machine_and_allowed_ones_are_let_in() {
+        let local = Visitors::new(true, vec!["https://app.example.com/".into()]);
+        for (host, origin, lets) in [
+            ("127.0.0.1:80", None, true),
+            ("localhost:8080", Some("http://localhost:3000"), true),
+            ("[::1]:8080", Some("http://[::1]"), true),
+            ("localhost", Some("https://app.example.com"), true),
+            ("app.example.com", None, true),
+            ("localhost", Some("https://evil.example.com"), false),
+            ("localhost", Some("http://localhost.evil.example.com"), false),
+            ("localhost", Some("http://localhost@evil.example.com"), false),
+            ("localhost", Some("null"), false),
+            ("localhost", Some("https://app.example.com:8443"), false),
+            ("evil.example.com", None, false),
+            ("localhost.evil.example.com", None, false),
+            ("10.0.0.1", None, false),
+            ("", None, false),
+        ] {
+            assert_eq!(lets_in(&local, host, origin), lets, "{host} {origin:?}");
+        }
+        let open = Visitors::new(false, vec!["https://app.example.com".into()]);
+        assert!(lets_in(&open, "mcp.example.com", None));
+        assert!(lets_in(&open, "mcp.example.com", Some("https://app.example.com")));
+        // Whoever reads a page at their own machine is not whoever may use this one.
+        assert!(!lets_in(&open, "mcp.example.com", Some("http://localhost:3000")));
+    }
+}

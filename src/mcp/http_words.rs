@@ -1,0 +1,186 @@
+//! What both ends of an HTTP connection write into headers, and read from them.
+
+use data_encoding::BASE64;
+use serde_json::Value;
+
+use super::frame::{Frame, Malformed, code};
+use super::method;
+use crate::json;
+
+/// The version of the protocol that a request is in.
+pub(super) const VERSION: &str = "mcp-protocol-version";
+/// The method of the message.
+pub(super) const METHOD: &str = "mcp-method";
+/// What the message is about: a tool, a prompt, a resource.
+pub(super) const NAME: &str = "mcp-name";
+/// The session of clients that shake hands.
+pub(super) const SESSION: &str = "mcp-session-id";
+/// Begins the names of headers that repeat arguments.
+pub(super) const PARAM: &str = "mcp-param-";
+/// The last event of a stream that broke.
+pub(super) const LAST_EVENT: &str = "last-event-id";
+/// The content type of messages.
+pub(super) const JSON: &str = "application/json";
+/// The content type of streams.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// The member of `_meta` in which a request without a handshake says its version of the protocol.
+pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The member of `_meta` by which a message of a subscription names the request that began it.
+pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The first version without a handshake. Versions are dates, so they sort.
+const FIRST_MODERN: &str = "2026-07-28";
+
+/// Whether a version of the protocol has no handshake.
+pub(super) fn is_modern(version: &str) -> bool {
+    version >= FIRST_MODERN && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// The version that a request without a handshake says.
+pub(super) fn version_of(frame: &Frame) -> Option<&str> {
+    frame.meta(META_VERSION).and_then(Value::as_str)
+}
+
+const ENCODED: (&str, &str) = ("=?base64?", "?=");
+
+/// A text as the value of a header.
+pub(super) fn encode(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) && text.trim() == text;
+    let (begin, end) = ENCODED;
+    if is_plain && !(text.starts_with(begin) && text.ends_with(end)) {
+        return text.to_owned();
+    }
+    format!("{begin}{}{end}", BASE64.encode(text.as_bytes()))
+}
+
+/// The text that the value of a header stands for; nothing for what can't be read.
+pub(super) fn decode(value: &str) -> Option<String> {
+    let (begin, end) = ENCODED;
+    match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
+        Some(encoded) => String::from_utf8(BASE64.decode(encoded.as_bytes()).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+/// What a message is about, as its `Mcp-Name` says it.
+pub(super) fn subject(frame: &Frame) -> Option<&str> {
+    let member = match frame.method() {
+        method::TOOLS_CALL | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    };
+    frame.param(member).and_then(Value::as_str)
+}
+
+/// Reads the one message that a body is, or the data of an event: as strictly as a line, but for line breaks between its members.
+pub(super) fn read_message(body: &[u8]) -> Result<Frame, Malformed> {
+    let unreadable = |message: String| Malformed { id: None, code: code::PARSE_ERROR, message };
+    let text = std::str::from_utf8(body).map_err(|_| unreadable("the message is no UTF-8".to_owned()))?;
+    let value = json::parse(text).map_err(|error| unreadable(format!("it can't be read: {error}")))?;
+    Frame::of(value)
+}
+
+/// Which arguments of a tool are repeated in headers, as its schema says by `x-mcp-header`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RepeatedArguments {
+    /// Where each stands in the arguments, and its header.
+    places: Vec<(Vec<String>, String)>,
+}
+
+impl RepeatedArguments {
+    /// Reads a tool's `inputSchema`. What is marked in a way that the protocol does not allow is passed over.
+    pub(super) fn of_schema(schema: &Value) -> Self {
+        let mut found = Self::default();
+        found.look(schema, &mut Vec::new());
+        found
+    }
+
+    fn look(&mut self, schema: &Value, place: &mut Vec<String>) {
+        // A schema that was read is no deeper than this; the bound is for those that were not.
+        if place.len() > json::MAX_DEPTH {
+            return;
+        }
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            place.push(name.clone());
+            let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
+            if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str)
+                && matches!(kind, "string" | "integer" | "boolean")
+                && is_token(header)
+            {
+                self.places.push((place.clone(), format!("{PARAM}{}", header.to_ascii_lowercase())));
+            }
+            self.look(property, place);
+            place.pop();
+        }
+    }
+
+    /// The headers for these arguments: each that is marked, and its text where there is one.
+    pub(super) fn of<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = (&'a str, Option<String>)> {
+        self.places.iter().map(move |(place, header)| {
+            let value = place.iter().try_fold(arguments, |value, name| value.get(name));
+            let text = value.and_then(|value| match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.as_str().to_owned()),
+                Value::Bool(is) => Some(is.to_string()),
+                _ => None,
+            });
+            (header.as_str(), text)
+        })
+    }
+}
+
+/// The names of headers, as HTTP has them.
+fn is_token(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_no_header_can_hold_is_encoded() {
+        let cases = [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+        ];
+        for (text, header) in cases {
+            assert_eq!(encode(text), header);
+            assert_eq!(decode(header).as_deref(), Some(text));
+        }
+        assert_eq!(decode("=?base64?not base64?="), None);
+    }
+
+    #[test]
+    fn marked_arguments_are_found_where_the_protocol_allows_the_mark() {
+        let schema = json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "at": { "type": "object", "properties": { "row": { "type": "integer", "x-mcp-header": "Row" } } },
+            "price": { "type": "number", "x-mcp-header": "Price" },
+            "odd": { "type": "string", "x-mcp-header": "a b" },
+            "list": { "type": "array", "items": { "properties": { "x": { "type": "string", "x-mcp-header": "X" } } } },
+        }});
+        let repeated = RepeatedArguments::of_schema(&schema);
+        let arguments = json!({ "region": "eu", "at": { "row": 7 }, "price": 1.5, "odd": "x" });
+        let headers: Vec<_> = repeated.of(&arguments).collect();
+        let (region, row) = (Some("eu".to_owned()), Some("7".to_owned()));
+        assert_eq!(headers, [("mcp-param-region", region), ("mcp-param-row", row)]);
+    }
+
+    #[test]
+    fn versions_are_told_by_their_date() {
+        for (version, modern) in
+            [("2025-11-25", false), ("2026-07-28", true), ("2027-01-01", true), ("draft", false)]
+        {
+            assert_eq!(is_modern(version), modern, "{version}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the claims of a token come to in the context of calls.
+
+use serde_json::{Map, Value};
+
+/// Which claim says what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) principal: String,
+    pub(super) roles: Option<String>,
+    pub(super) tenant: Option<String>,
+    /// Claims that are shown as they are.
+    pub(super) shown: Vec<String>,
+    /// What is said of everyone.
+    pub(super) context: Map<String, Value>,
+}
+
+impl Mapping {
+    /// The context that claims come to. Error: there is no principal, or what is mapped is of another kind.
+    pub(super) fn context(&self, claims: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+        let mut context = self.context.clone();
+        let principal = text(claims, &self.principal)?
+            .ok_or_else(|| format!("its token has no claim `{}`, which says who it is", self.principal))?;
+        context.insert("principal".to_owned(), principal.into());
+        if let Some(name) = &self.roles {
+            let roles = match claim(claims, name) {
+                None | Some(Value::Null) => Vec::new(),
+                // As in `scope`.
+                Some(Value::String(words)) => words.split_whitespace().map(Value::from).collect(),
+                Some(Value::Array(roles)) if roles.iter().all(Value::is_string) => roles.clone(),
+                Some(_) => return Err(format!("the claim `{name}` of its token is no list of roles")),
+            };
+            context.insert("roles".to_owned(), Value::Array(roles));
+        }
+        if let Some(name) = &self.tenant {
+            // Without a tenant a call would be taken for one that belongs to nobody.
+            let tenant = text(claims, name)?
+                .ok_or_else(|| format!("its token has no claim `{name}`, which says its tenant"))?;
+            context.insert("tenant".to_owned(), tenant.into());
+        }
+        let shown: Map<String, Value> =
+            self.shown.iter().filter_map(|name| Some((name.clone(), claim(claims, name)?.clone()))).collect();
+        if !self.shown.is_empty() {
+            context.insert("claims".to_owned(), Value::Object(shown));
+        }
+        Ok(context)
+    }
+}
+
+/// A claim by its name; where there is none of the whole name, by the names on the way to it, as in `realm_access.roles`.
+fn claim<'c>(claims: &'c Map<String, Value>, name: &str) -> Option<&'c Value> {
+    claims.get(name).or_else(|| {
+        let mut way = name.split('.');
+        let first = claims.get(way.next()?)?;
+        way.try_fold(first, |value, name| value.get(name))
+    })
+}
+
+fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match claim(claims, name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+        Some(_) => Err(format!("the claim `{name}` of its token is no text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn context(claims: Value) -> Result<Value, String> {
+        let mapping = Mapping {
+            principal: "sub".into(),
+            roles: Some("realm_access.roles".into()),
+            tenant: Some("https://example.com/tenant".into()),
+            shown: vec!["email".into()],
+            context: Map::from_iter([("team".to_owned(), json!("red"))]),
+        };
+        mapping.context(claims.as_object().unwrap()).map(Value::Object)
+    }
+
+    #[test]
+    fn claims_are_found_by_their_name_and_on_their_way() {
+        let claims = json!({ "sub": "ann", "realm_access": { "roles": ["a", "b"] }, "https://example.com/tenant": "t",
+            "email": "ann@example.com", "admin": true });
+        let expected = json!({ "team": "red", "principal": "ann", "roles": ["a", "b"], "tenant": "t",
+            "claims": { "email": "ann@example.com" } });
+        assert_eq!(context(claims), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_missing_or_of_another_kind_is_no_identity() {
+        for claims in [
+            json!({ "https://example.com/tenant": "t" }),
+            json!({ "sub": "", "https://example.com/tenant": "t" }),
+            json!({ "sub": 7, "https://example.com/tenant": "t" }),
+            json!({ "sub": "ann" }),
+            json!({ "sub": "ann", "https://example.com/tenant": "t", "realm_access": { "roles": [1] } }),
+        ] {
+            assert!(context(claims.clone()).is_err(), "{claims}");
+        }
+    }
+
+    #[test]
+    fn roles_may_be_words() {
+        let claims =
+            json!({ "sub": "ann", "https://example.com/tenant": "t", "realm_access": { "roles": "a b" } });
+        assert_eq!(context(claims).unwrap()["roles"], json!(["a", "b"]));
+    }
+}

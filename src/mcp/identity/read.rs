@@ -1,0 +1,262 @@
+//! An identity file → who is known.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use jsonwebtoken::{Algorithm, AlgorithmFamily};
+use ring::digest;
+use serde_json::{Map, Value};
+
+use super::Identity;
+use super::claims::Mapping;
+use super::issuer::{Issuer, Key};
+use super::shapes::identity_record;
+use crate::authoring::{Reader, Shape};
+use crate::diagnostic::{
+    CONFLICTING_KEYS, Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, WRONG_TYPE, render,
+};
+use crate::policy;
+use crate::source::{self, Node};
+
+/// Clocks that differ by this much are not noticed.
+const LEEWAY: Duration = Duration::from_secs(30);
+/// A shorter secret can be found by trying.
+const SHORTEST_SECRET: usize = 32;
+/// What the file itself says of everyone.
+const OWN: [&str; 4] = ["principal", "roles", "tenant", "claims"];
+
+/// Why an identity file can't be used.
+#[derive(Debug)]
+pub struct IdentityError {
+    /// What is wrong, each with its place.
+    pub diagnostics: Diagnostics,
+    /// The texts of the files.
+    pub sources: SourceMap,
+}
+
+impl std::fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(render::text(&self.diagnostics, &self.sources, false).trim_end())
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+impl Identity {
+    /// Reads an identity file, with the keys and environment variables that it names. Errors: everything that is wrong with it.
+    pub fn from_file(path: &Path) -> Result<Self, IdentityError> {
+        let loaded = source::load(&[PathBuf::from(path)]);
+        let (mut sources, mut diagnostics) = (loaded.sources, loaded.diagnostics);
+        let mut identity = match Self::new() {
+            Ok(identity) => Some(identity),
+            Err(why) => {
+                let name = path.display().to_string();
+                diagnostics.push(Diagnostic::of_file(&UNKNOWN_VALUE, name, why));
+                None
+            }
+        };
+        for file in &loaded.files {
+            Shape::Record(identity_record()).check(&file.root, "an identity file", &mut diagnostics);
+            policy::check_version(&file.root, &mut diagnostics);
+            let mut reader = FileReader { reader: Reader::new(&mut diagnostics, &mut sources) };
+            if let Some(identity) = &mut identity {
+                reader.fill(identity, &file.root);
+            }
+        }
+        match identity {
+            Some(identity) if !diagnostics.has_errors() => Ok(identity),
+            _ => Err(IdentityError { diagnostics, sources }),
+        }
+    }
+}
+
+struct FileReader<'a> {
+    reader: Reader<'a>,
+}
+
+impl FileReader<'_> {
+    fn fill(&mut self, identity: &mut Identity, root: &Node) {
+        let tokens = root.get("tokens").and_then(Node::items).unwrap_or_default();
+        for node in tokens {
+            if let Some(digest) = self.digest(node) {
+                identity.add_token(&digest, self.token_context(node));
+            }
+        }
+        let issuers = root.get("jwt").map(one_or_many).unwrap_or_default();
+        identity.issuers.extend(issuers.iter().filter_map(|node| self.issuer(node)));
+        if root.entries().is_some() && tokens.is_empty() && issuers.is_empty() {
+            let diagnostic = Diagnostic::new(&MISSING_KEY, root.span, "nobody is known")
+                .help("say who may call in `tokens`, or whose tokens are believed in `jwt`");
+            self.reader.report(diagnostic);
+        }
+    }
+
+    /// The digest of a token.
+    fn digest(&mut self, node: &Node) -> Option<Vec<u8>> {
+        match self.one_of(node, &["sha256", "env"])? {
+            ("sha256", said) => {
+                let digest = HEXLOWER_PERMISSIVE.decode(said.as_str()?.as_bytes()).ok();
+                let digest = digest.filter(|digest| digest.len() == digest::SHA256_OUTPUT_LEN);
+                if digest.is_none() {
+                    let message = "this is no SHA-256 digest";
+                    self.wrong(
+                        said,
+                        message,
+                        "`printf %s TOKEN | sha256sum` prints it: 64 hexadecimal digits",
+                    );
+                }
+                digest
+            }
+            (_, name) => {
+                let token = self.variable(name)?;
+                Some(digest::digest(&digest::SHA256, token.trim().as_bytes()).as_ref().to_vec())
+            }
+        }
+    }
+
+    fn token_context(&mut self, node: &Node) -> Map<String, Value> {
+        let mut context = self.context(node);
+        for name in ["principal", "roles", "tenant"] {
+            if let Some(value) = node.get(name) {
+                context.insert(name.to_owned(), value.to_json());
+            }
+        }
+        context
+    }
+
+    fn issuer(&mut self, node: &Node) -> Option<Issuer> {
+        let texts = |key: &str| -> Vec<String> {
+            let nodes = node.get(key).map(one_or_many).unwrap_or_default();
+            nodes.iter().filter_map(|node| node.as_str().map(str::to_owned)).collect()
+        };
+        let text = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
+        let algorithms: Vec<Algorithm> =
+            texts("algorithms").iter().filter_map(|name| name.parse().ok()).collect();
+        let keys = self.keys(node, &algorithms);
+        let leeway = node.get("leeway").and_then(|node| self.reader.duration(node)).unwrap_or(LEEWAY);
+        let mapping = Mapping {
+            principal: text("principal").unwrap_or_else(|| "sub".to_owned()),
+            roles: text("roles"),
+            tenant: text("tenant"),
+            shown: texts("claims"),
+            context: self.context(node),
+        };
+        Some(Issuer {
+            name: text("issuer")?,
+            audience: texts("audience"),
+            algorithms,
+            keys: keys?,
+            leeway: leeway.as_secs(),
+            mapping,
+        })
+    }
+
+    fn keys(&mut self, node: &Node, algorithms: &[Algorithm]) -> Option<Vec<Key>> {
+        let (kind, named) = self.one_of(node, &["jwks", "pem", "secret_env"])?;
+        let first = *algorithms.first()?;
+        let is_secret = |algorithm: &Algorithm| algorithm.family() == AlgorithmFamily::Hmac;
+        let fits = match kind {
+            "jwks" => !algorithms.iter().any(is_secret),
+            "secret_env" => algorithms.iter().all(is_secret),
+            _ => algorithms.iter().all(|other| other.family() == first.family() && !is_secret(other)),
+        };
+        if !fits {
+            let at = node.get("algorithms").map_or(node.span, |node| node.span);
+            let message = format!("not all of these algorithms can be used with `{kind}`");
+            let help = "a public key must never be taken for a shared secret: `secret_env` is for `HS256` and its like, \
+                `jwks` for the others, `pem` for those of one kind of key";
+            self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, at, message).help(help));
+            return None;
+        }
+        if kind == "secret_env" {
+            let secret = self.variable(named)?;
+            if secret.len() < SHORTEST_SECRET {
+                let message = format!("the secret in this variable is shorter than {SHORTEST_SECRET} bytes");
+                self.wrong(named, &message, "a short secret can be found by trying; make a longer one");
+                return None;
+            }
+            return Some(vec![Key::secret(secret.as_bytes())]);
+        }
+        let (_, text) = self.reader.draw_file(named)?;
+        let keys = match kind {
+            "jwks" => Key::of_set(&text),
+            _ => Key::of_pem(&text, first).map(|key| vec![key]),
+        };
+        match keys {
+            Ok(keys) if !keys.is_empty() => Some(keys),
+            Ok(_) => {
+                self.wrong(named, "this file has no key that tokens can be signed with", "name another file");
+                None
+            }
+            Err(why) => {
+                let help = "it is to hold the public key in PEM (`pem`) or a JSON Web Key Set (`jwks`)";
+                self.wrong(named, &format!("this file can't be used: {why}"), help);
+                None
+            }
+        }
+    }
+
+    /// The one of these keys that is there.
+    fn one_of<'n>(&mut self, node: &'n Node, keys: &[&'static str]) -> Option<(&'static str, &'n Node)> {
+        node.entries()?;
+        let names = || keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
+        let mut there = keys.iter().filter_map(|key| node.get(key).map(|value| (*key, value)));
+        match (there.next(), there.next()) {
+            (Some(only), None) => Some(only),
+            (None, _) => {
+                let diagnostic = Diagnostic::new(&MISSING_KEY, node.span, format!("{} is missing", names()))
+                    .help("say one of them");
+                self.reader.report(diagnostic);
+                None
+            }
+            (Some(_), Some((_, second))) => {
+                let message = format!("only one of {} can be said", names());
+                self.reader
+                    .report(Diagnostic::new(&CONFLICTING_KEYS, second.span, message).help("leave one out"));
+                None
+            }
+        }
+    }
+
+    /// The value of an environment variable.
+    fn variable(&mut self, name: &Node) -> Option<String> {
+        match std::env::var(name.as_str()?) {
+            Ok(value) if !value.trim().is_empty() => Some(value),
+            _ => {
+                let message = "this environment variable is not set, or empty";
+                self.wrong(name, message, "set it where the gateway is started, or name another one");
+                None
+            }
+        }
+    }
+
+    /// What is said in `context`.
+    fn context(&mut self, node: &Node) -> Map<String, Value> {
+        let Some(said) = node.get("context") else { return Map::new() };
+        let Some(entries) = said.entries() else {
+            let message = format!("`context` must be a mapping, this is {}", said.type_name());
+            self.reader.report(Diagnostic::new(&WRONG_TYPE, said.span, message));
+            return Map::new();
+        };
+        for entry in entries {
+            if OWN.contains(&entry.key.as_str()) {
+                let message = format!("`{}` has a key of its own", entry.key);
+                let help = "say it beside `context`, not in it";
+                self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, entry.key_span, message).help(help));
+            }
+        }
+        match said.to_json() {
+            Value::Object(context) => context,
+            _ => Map::new(),
+        }
+    }
+
+    fn wrong(&mut self, node: &Node, message: &str, help: &str) {
+        self.reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).help(help));
+    }
+}
+
+fn one_or_many(node: &Node) -> &[Node] {
+    node.items().unwrap_or(std::slice::from_ref(node))
+}

@@ -1,0 +1,179 @@
+//! What is sent to servers, which are started again where they are gone.
+
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::server_side::listen;
+use super::{Asked, Awaiting, Link, locked};
+use crate::host::BoxFuture;
+use crate::mcp::frame::{Frame, Id, code};
+use crate::mcp::method;
+use crate::mcp::outlet::QUEUE;
+use crate::mcp::server::{Connection, Gone};
+
+/// So often a server is started again within a minute.
+const RESTARTS: usize = 5;
+const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
+/// How long a server that was started again has to take the connection.
+const GREETING: Duration = Duration::from_secs(20);
+
+impl Link {
+    /// Sends a request of the client to a server, under the client's id where that is free there.
+    pub(super) async fn send_request(
+        &self,
+        index: usize,
+        frame: Frame,
+        id: &Id,
+        waits: Awaiting,
+    ) -> Result<(), Gone> {
+        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        let sent_as = {
+            let mut awaiting = locked(&server.awaiting);
+            let free = if awaiting.contains_key(id) { self.own_id() } else { id.clone() };
+            awaiting.insert(free.clone(), waits);
+            free
+        };
+        if let Some(asked) = locked(&self.asked).get_mut(id) {
+            asked.sent.push((index, sent_as.clone()));
+        }
+        let sent = self.send(index, frame.with_id(&sent_as)).await;
+        if sent.is_err() {
+            locked(&server.awaiting).remove(&sent_as);
+        }
+        sent
+    }
+
+    /// Sends a message to a server, which is started again for it where it is gone.
+    pub(super) async fn send(&self, index: usize, frame: Frame) -> Result<(), Gone> {
+        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        if server.connected.read().await.connection.is_none() {
+            self.connect_again(index).await?;
+        }
+        match &server.connected.read().await.connection {
+            Some(connection) => connection.send(frame).await,
+            None => Err(Gone(format!("the server `{}` is gone", server.spec.name))),
+        }
+    }
+
+    /// Sends a request of the client's, as far as policies let it, and waits for what the server answers.
+    pub(in crate::mcp) async fn ask_for_client(
+        &self,
+        index: usize,
+        frame: Frame,
+        id: &Id,
+    ) -> Result<Frame, Gone> {
+        let told = self.begin_for_client(index, frame, id).await?;
+        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+    }
+
+    /// The same, without waiting for the answer yet.
+    pub(in crate::mcp) async fn begin_for_client(
+        &self,
+        index: usize,
+        frame: Frame,
+        id: &Id,
+    ) -> Result<oneshot::Receiver<Frame>, Gone> {
+        let (tell, told) = oneshot::channel();
+        self.send_request(index, frame, id, Awaiting::Gateway(tell)).await?;
+        Ok(told)
+    }
+
+    /// Asks a server something of the gateway's own.
+    pub(in crate::mcp) async fn ask_server(
+        &self,
+        index: usize,
+        method: &str,
+        params: Value,
+    ) -> Result<Frame, Gone> {
+        let id = self.own_id();
+        let (tell, told) = oneshot::channel();
+        self.send_request(index, Frame::request(&id, method, params), &id, Awaiting::Gateway(tell)).await?;
+        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+    }
+
+    /// Tells a server something of the gateway's own.
+    pub(in crate::mcp) async fn tell_server(&self, index: usize, frame: Frame) {
+        let _ = self.send(index, frame).await;
+    }
+
+    /// A server's connection ended. Whoever waits for an answer of it is told; the next message to it starts it again.
+    pub(super) async fn lost(&self, index: usize, generation: u64, why: &str) {
+        let Some(server) = self.servers.get(index) else { return };
+        let why = format!("the server `{}` is gone: {why}", server.spec.name);
+        // First who waits: whoever starts it again waits, too, and holds the connection meanwhile.
+        let waiting: Vec<Awaiting> = locked(&server.awaiting).drain().map(|(_, waits)| waits).collect();
+        for waits in waiting {
+            if let Awaiting::Client { id, outlet, .. } = waits {
+                let is_cancelled = |asked: &Asked| *asked.cancel.borrow();
+                if locked(&self.asked).get(&id).is_some_and(is_cancelled) {
+                    locked(&self.asked).remove(&id);
+                    continue;
+                }
+                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, &why, None);
+                self.finish(&id, &outlet, answer).await;
+            }
+        }
+        server.tools.forget();
+        let mut connected = server.connected.write().await;
+        if connected.generation == generation && connected.connection.take().is_some() {
+            self.gateway.log(&why);
+        }
+    }
+
+    /// Connects to a server again that was lost, and greets it as the client did.
+    pub(super) fn connect_again(&self, index: usize) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(self.start_again(index))
+    }
+
+    pub(super) async fn start_again(&self, index: usize) -> Result<(), Gone> {
+        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        let gone = |why: &str| Gone(format!("the server `{}` is gone: {why}", server.spec.name));
+        let mut connected = server.connected.write().await;
+        if connected.connection.is_some() {
+            return Ok(());
+        }
+        if connected.is_closed {
+            return Err(gone("the connection is closed"));
+        }
+        connected.starts.retain(|at| at.elapsed() < RESTARTS_WITHIN);
+        if connected.starts.len() >= RESTARTS {
+            return Err(gone("it was started too often of late"));
+        }
+        connected.starts.push(Instant::now());
+        connected.generation += 1;
+        let generation = connected.generation;
+        let (events, heard) = mpsc::channel(QUEUE);
+        let connection = Connection::open(&server.spec, events, self.gateway.longest_message)?;
+        tokio::spawn(listen(Weak::clone(&self.me), index, generation, heard));
+        if let Some(greeting) = self.client.greeting() {
+            let id = self.own_id();
+            let (tell, told) = oneshot::channel();
+            locked(&server.awaiting).insert(id.clone(), Awaiting::Gateway(tell));
+            connection.send(greeting.with_id(&id)).await?;
+            let answer = tokio::time::timeout(GREETING, told).await;
+            if !matches!(&answer, Ok(Ok(answer)) if answer.result_value().is_some()) {
+                return Err(gone("it does not take the connection again"));
+            }
+            connection.send(Frame::notification(method::INITIALIZED, json!({}))).await?;
+        }
+        self.log_of(index, "it was started again");
+        connected.connection = Some(connection);
+        Ok(())
+    }
+
+    /// The client is gone: its servers are to end. Returns when they have.
+    pub(in crate::mcp) async fn close(&self) {
+        let mut ends = Vec::new();
+        for server in &self.servers {
+            let mut connected = server.connected.write().await;
+            connected.is_closed = true;
+            ends.extend(connected.connection.take().map(Connection::close));
+        }
+        for mut ended in ends {
+            let _ = ended.wait_for(|ended| *ended).await;
+        }
+    }
+}

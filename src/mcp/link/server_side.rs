@@ -1,0 +1,120 @@
+//! What servers say: their answers, their questions to the client, and what they tell.
+
+use std::sync::{Arc, Weak};
+
+use tokio::sync::mpsc;
+
+use super::{Asking, Awaiting, Link, Server, Then, locked};
+use crate::mcp::frame::{Frame, Id, Kind, code};
+use crate::mcp::http_words::META_SUBSCRIPTION;
+use crate::mcp::outlet::Outlet;
+use crate::mcp::server::{FromServer, Gone};
+use crate::mcp::{asking, listing, method};
+use crate::text::inert;
+
+impl Link {
+    pub(super) async fn from_server(self: &Arc<Self>, index: usize, generation: u64, said: FromServer) {
+        let Some(server) = self.servers.get(index) else { return };
+        match said {
+            FromServer::Garbage { why, answers } => {
+                self.log_of(index, &format!("it says what is no message: {}", inert(&why)));
+                let Some(id) = answers else { return };
+                let message = "the server's answer can't be read";
+                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
+                self.answered_by_server(index, server, answer, &id).await;
+            }
+            FromServer::Trouble(why) => self.log_of(index, &inert(&why)),
+            FromServer::Gone(Gone(why)) => self.lost(index, generation, &why).await,
+            FromServer::Frame { frame, about } => match frame.kind().clone() {
+                Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,
+                Kind::Request(id) => self.asked_by_server(index, frame, id, about.as_ref()).await,
+                Kind::Notification => {
+                    if frame.method() == method::TOOLS_CHANGED {
+                        server.tools.forget();
+                    }
+                    let outlet = self.outlet_about(&frame, about.as_ref());
+                    outlet.send(frame).await;
+                }
+                Kind::Complaint => {
+                    let name = &server.spec.name;
+                    self.gateway.log(&format!("the server `{name}` could not read a message"));
+                }
+            },
+        }
+    }
+
+    pub(super) async fn answered_by_server(
+        self: &Arc<Self>,
+        index: usize,
+        server: &Server,
+        frame: Frame,
+        id: &Id,
+    ) {
+        let waits = locked(&server.awaiting).remove(id);
+        match waits {
+            None => {
+                let name = &server.spec.name;
+                self.gateway.log(&format!("the server `{name}` answered what nobody asked"));
+            }
+            Some(Awaiting::Gateway(tell)) => drop(tell.send(frame)),
+            Some(Awaiting::Client { id, outlet, then }) => {
+                let frame = match then {
+                    Then::Nothing => frame,
+                    Then::ShowTools => listing::shown(self, index, frame),
+                };
+                self.finish(&id, &outlet, frame).await;
+            }
+        }
+    }
+
+    pub(super) async fn asked_by_server(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
+        if frame.method() == method::ELICIT && frame.param("message").is_some_and(asking::imitates) {
+            // Nobody but the gateway asks in its name.
+            self.log_of(index, "it asks as if it were Callgate; the client is not asked");
+            let message = "a question that speaks of Callgate is not passed on";
+            let _ = self.send(index, Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            return;
+        }
+        let outlet = self.outlet_about(&frame, about);
+        let asked_as = {
+            let mut asking = locked(&self.asking);
+            let free = if asking.contains_key(&id) { self.own_id() } else { id.clone() };
+            asking.insert(free.clone(), Asking::Server(index, id));
+            free
+        };
+        outlet.send(frame.with_id(&asked_as)).await;
+    }
+
+    /// Where a message of a server goes: to what it is about, where its transport, its progress token or its subscription says so; else
+    /// to what belongs to no request, or, for a client that does not listen to such, to the only request that is under way.
+    pub(super) fn outlet_about(&self, frame: &Frame, about: Option<&Id>) -> Outlet {
+        let asked = locked(&self.asked);
+        let token = frame.param("progressToken").and_then(Id::of);
+        let by_token =
+            token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
+        let subscription = frame.meta(META_SUBSCRIPTION).and_then(Id::of);
+        let by_request = || {
+            let about = about.or(subscription.as_ref())?;
+            asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
+        };
+        let the_only = || match asked.len() {
+            1 if self.general.is_closed() => asked.values().next(),
+            _ => None,
+        };
+        let found = by_token.or_else(by_request).or_else(the_only);
+        found.map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
+    }
+}
+
+/// Takes what a server says until it is gone, or the connection is.
+pub(super) async fn listen(
+    link: Weak<Link>,
+    index: usize,
+    generation: u64,
+    mut heard: mpsc::Receiver<FromServer>,
+) {
+    while let Some(said) = heard.recv().await {
+        let Some(link) = link.upgrade() else { return };
+        link.from_server(index, generation, said).await;
+    }
+}

@@ -1,0 +1,240 @@
+//! A request to an HTTP server, from its POST to its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::incoming::{self, Cursor, Incoming, Next};
+use super::peer;
+use super::wire::{Reply, Verb};
+use super::{Talk, UnderWay};
+use crate::mcp::frame::{Frame, Id, Kind, code};
+use crate::mcp::http_words::{EVENT_STREAM, LAST_EVENT, read_message};
+use crate::mcp::method;
+use crate::mcp::server::FromServer;
+
+/// How often a broken stream is opened again without anything new in it.
+const RESUMPTIONS: u32 = 5;
+/// How long the end of a stream is waited for after the answer, so that its connection can be used again.
+const TAIL: Duration = Duration::from_millis(500);
+
+impl Talk {
+    /// Sends a request; what comes of it goes to the events.
+    pub(super) fn ask(self: &Arc<Self>, frame: Frame, id: Id) {
+        let (stop, stopped) = oneshot::channel();
+        let is_modern = peer::is_modern(&frame);
+        self.under_way().insert(id.clone(), UnderWay { is_modern, stop });
+        let talk = Arc::clone(self);
+        tokio::spawn(async move {
+            // Held only to come after what goes first.
+            drop(talk.order.read().await);
+            tokio::select! {
+                () = talk.exchange(&frame, &id) => {}
+                // The stream is closed by being dropped.
+                Ok(()) = stopped => {}
+                () = talk.closed() => {}
+            }
+            talk.under_way().remove(&id);
+        });
+    }
+
+    async fn exchange(self: &Arc<Self>, frame: &Frame, id: &Id) {
+        let reply = match self.post_in_session(frame).await {
+            Ok(reply) => reply,
+            Err(why) => return self.fail(id, &why, None).await,
+        };
+        self.peer.answered(frame, &reply);
+        if !reply.is_success() {
+            return self.refused(frame, id, reply).await;
+        }
+        let mut cursor = Cursor::default();
+        if let Some(why) = self.read_answer(frame, id, reply, &mut cursor).await {
+            self.fail(id, &why, None).await;
+        }
+    }
+
+    /// Sends a request, once more in a new session where the server does not know the old one any more.
+    async fn post_in_session(self: &Arc<Self>, frame: &Frame) -> Result<Reply, String> {
+        let session = self.peer.session();
+        let reply = self.post(frame).await?;
+        match session {
+            Some(session)
+                if reply.status() == 404
+                    && frame.method() != method::INITIALIZE
+                    && !peer::is_modern(frame) =>
+            {
+                self.renew(&session).await?;
+                self.post(frame).await
+            }
+            _ => Ok(reply),
+        }
+    }
+
+    /// An HTTP error: its own words, where they are an answer.
+    async fn refused(&self, request: &Frame, id: &Id, mut reply: Reply) {
+        let (status, text) = (reply.status(), reply.status_text());
+        let body = incoming::body(&mut reply, self.limit).await.unwrap_or_default();
+        let answer = read_message(&body).ok();
+        match answer.as_ref().and_then(Frame::error_value) {
+            Some(error) if is_mismatch(error) && request.method() == method::TOOLS_CALL => {
+                self.ask_again(request, id, error).await;
+            }
+            Some(error) => self.say(Frame::failed(id, error.clone()), Some(id)).await,
+            None => {
+                let mut why = format!("it answers {text}");
+                if let (300..=399, Some(place)) = (status, reply.header("location")) {
+                    why =
+                        format!("{why}: it points to `{place}`, which is not followed; name that as its URL");
+                }
+                self.fail(id, &why, Some(status)).await;
+            }
+        }
+    }
+
+    /// A tool may want other arguments repeated in headers than it did when tools were listed: asks which, and calls it once more.
+    async fn ask_again(&self, request: &Frame, id: &Id, error: &Value) {
+        let list = Frame::request(
+            id,
+            method::TOOLS_LIST,
+            json!({ "_meta": request.param("_meta").cloned().unwrap_or_default() }),
+        );
+        let mut cursor = Cursor::default();
+        if let Ok(reply) = self.post(&list).await {
+            let mut messages = Incoming::of(reply, self.limit, &mut cursor);
+            while let Next::Frame(frame) = messages.next().await {
+                self.peer.said(&list, &frame);
+            }
+        }
+        match self.post(request).await {
+            Ok(reply) if reply.is_success() => {
+                if let Some(why) = self.read_answer(request, id, reply, &mut Cursor::default()).await {
+                    self.fail(id, &why, None).await;
+                }
+            }
+            _ => self.say(Frame::failed(id, error.clone()), Some(id)).await,
+        }
+    }
+
+    /// Passes on what answers a request and what belongs to it. Says why there was no answer.
+    async fn read_answer(
+        &self,
+        request: &Frame,
+        id: &Id,
+        reply: Reply,
+        cursor: &mut Cursor,
+    ) -> Option<String> {
+        let mut reply = reply;
+        let mut failures = 0;
+        loop {
+            let before = cursor.last.clone();
+            let why = match self.pass_on(request, id, reply, cursor).await {
+                Ok(()) => return None,
+                Err(why) => why,
+            };
+            if peer::is_modern(request) || cursor.last.is_none() {
+                return Some(why);
+            }
+            failures = if cursor.last == before { failures + 1 } else { 0 };
+            reply = loop {
+                if failures >= RESUMPTIONS {
+                    return Some(why);
+                }
+                tokio::time::sleep(cursor.retry).await;
+                match self.open_stream(cursor).await {
+                    Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => break reply,
+                    Ok(reply) if reply.status() < 500 => return Some(why),
+                    _ => failures += 1,
+                }
+            };
+        }
+    }
+
+    /// Passes on the messages of one answer. Error: it ended, and the request is not answered.
+    async fn pass_on(
+        &self,
+        request: &Frame,
+        id: &Id,
+        reply: Reply,
+        cursor: &mut Cursor,
+    ) -> Result<(), String> {
+        let is_stream = reply.is(EVENT_STREAM);
+        let mut messages = Incoming::of(reply, self.limit, cursor);
+        loop {
+            match messages.next().await {
+                Next::Frame(frame) if *frame.kind() == Kind::Response(id.clone()) => {
+                    self.peer.said(request, &frame);
+                    self.say(frame, Some(id)).await;
+                    let tail = async { while !matches!(messages.next().await, Next::End(_)) {} };
+                    let _ = tokio::time::timeout(TAIL, tail).await;
+                    return Ok(());
+                }
+                Next::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
+                Next::Frame(frame) => {
+                    let error = frame.error_value().cloned();
+                    let Some(error) = error else { return Err("it answers another request".to_owned()) };
+                    self.say(Frame::failed(id, error), Some(id)).await;
+                    return Ok(());
+                }
+                Next::Garbage(why) if is_stream => {
+                    let _ = self.events.send(FromServer::Garbage { why, answers: None }).await;
+                }
+                Next::Garbage(why) => return Err(format!("its answer is no message: {why}")),
+                Next::End(Some(why)) => return Err(why),
+                Next::End(None) => return Err("it ended its answer without answering".to_owned()),
+            }
+        }
+    }
+
+    /// Opens the stream of a session, where it stood if it broke.
+    pub(super) async fn open_stream(&self, cursor: &Cursor) -> Result<Reply, String> {
+        let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
+        headers.extend(self.peer.session_headers());
+        headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
+        self.wire.send(Verb::Get, &headers, None).await
+    }
+
+    /// Shakes hands anew, as the client did, where the server has lost the session `old`.
+    async fn renew(self: &Arc<Self>, old: &str) -> Result<(), String> {
+        let _renewing = self.renewing.lock().await;
+        if self.peer.session().is_some_and(|session| session != old) {
+            return Ok(());
+        }
+        let lost = || "it has lost the session".to_owned();
+        let initialize = self.peer.initialize().ok_or_else(lost)?;
+        self.peer.forget_session();
+        let reply = self.post(&initialize).await?;
+        if !reply.is_success() {
+            return Err(format!("{}, and answers {} to a new one", lost(), reply.status_text()));
+        }
+        self.peer.answered(&initialize, &reply);
+        let mut cursor = Cursor::default();
+        let mut messages = Incoming::of(reply, self.limit, &mut cursor);
+        loop {
+            match messages.next().await {
+                Next::Frame(frame) if frame.result_value().is_some() => {
+                    self.peer.said(&initialize, &frame);
+                    break;
+                }
+                Next::Frame(frame) if frame.error_value().is_some() => return Err(lost()),
+                Next::End(_) => return Err(lost()),
+                _ => {}
+            }
+        }
+        drop(messages);
+        if self.tell(&Frame::notification(method::INITIALIZED, json!({}))).await {
+            let talk = Arc::clone(self);
+            tokio::spawn(async move { talk.listen().await });
+        }
+        self.trouble("it had lost the session, which was begun anew".to_owned()).await;
+        // Whoever began anew may be another one now, with other tools.
+        self.say(Frame::notification(method::TOOLS_CHANGED, json!({})), None).await;
+        Ok(())
+    }
+}
+
+/// Whether a server says that headers and body are at odds.
+fn is_mismatch(error: &Value) -> bool {
+    error.get("code").and_then(Value::as_i64) == Some(code::HEADER_MISMATCH)
+}

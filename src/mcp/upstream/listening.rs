@@ -1,0 +1,57 @@
+//! The stream of a session, for messages that belong to no request.
+
+use std::time::Duration;
+
+use super::Talk;
+use super::incoming::{Cursor, Incoming, Next};
+use crate::mcp::http_words::EVENT_STREAM;
+use crate::mcp::server::FromServer;
+
+/// The longest wait between two attempts at a server that does not answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+impl Talk {
+    /// Listens until the connection is closed, or the server has no such stream. One does at a time.
+    pub(super) async fn listen(&self) {
+        let Ok(_listening) = self.listening.try_lock() else { return };
+        tokio::select! {
+            () = self.keep_listening() => {}
+            () = self.closed() => {}
+        }
+    }
+
+    async fn keep_listening(&self) {
+        let mut cursor = Cursor::default();
+        let mut failures = 0;
+        loop {
+            match self.open_stream(&cursor).await {
+                Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => {
+                    failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
+                }
+                // It has no such stream, or knows the session no more, which the next request finds out. What is too much for it now
+                // may not be so later.
+                Ok(reply) if reply.status() < 500 && reply.status() != 429 => return,
+                _ => {}
+            }
+            failures = (failures + 1).min(16);
+            let wait = cursor.retry.saturating_mul(1 << (failures - 1)).min(LONGEST_WAIT);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Passes on what comes. Says whether anything did.
+    async fn hear(&self, reply: super::wire::Reply, cursor: &mut Cursor) -> bool {
+        let mut messages = Incoming::of(reply, self.limit, cursor);
+        let mut heard = false;
+        loop {
+            match messages.next().await {
+                Next::Frame(frame) => self.say(frame, None).await,
+                Next::Garbage(why) => {
+                    drop(self.events.send(FromServer::Garbage { why, answers: None }).await)
+                }
+                Next::End(_) => return heard,
+            }
+            heard = true;
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A server that is reached over streamable HTTP: each message is a POST, what belongs to a request comes in the answer to it, and the
+//! rest, for clients that shake hands, in a stream of its own.
+
+mod asking;
+mod incoming;
+mod listening;
+mod peer;
+mod sse;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::{RwLock, oneshot, watch};
+
+use self::peer::Peer;
+use self::wire::{Verb, Wire};
+use crate::mcp::frame::{Frame, Id, Kind, code};
+use crate::mcp::http_words::{EVENT_STREAM, JSON};
+use crate::mcp::method;
+use crate::mcp::server::{FromServer, Gone, ServerEvents};
+
+pub use wire::HttpSpec;
+
+/// How long the server has to hear that a client shook hands before its next request goes out all the same, and to hear that its
+/// session ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A connection to an HTTP server.
+pub(super) struct HttpServer {
+    talk: Arc<Talk>,
+    /// Whoever works for the connection ends with it.
+    closing: watch::Sender<bool>,
+}
+
+/// What all who work for a connection share.
+struct Talk {
+    wire: Wire,
+    peer: Peer,
+    events: ServerEvents,
+    /// The longest message, in bytes.
+    limit: usize,
+    closing: watch::Receiver<bool>,
+    /// Requests that are not answered yet.
+    under_way: Mutex<HashMap<Id, UnderWay>>,
+    /// Held for writing while the server hears that the client shook hands: requests come after it.
+    order: Arc<RwLock<()>>,
+    renewing: tokio::sync::Mutex<()>,
+    /// Held by whoever reads the session's stream.
+    listening: tokio::sync::Mutex<()>,
+}
+
+struct UnderWay {
+    /// Closing its stream is what tells the server that it is not wanted any more.
+    is_modern: bool,
+    stop: oneshot::Sender<()>,
+}
+
+impl HttpServer {
+    /// Makes ready; nothing is sent before the client says something.
+    pub(super) fn open(spec: &HttpSpec, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
+        let (closing, closed) = watch::channel(false);
+        let talk = Talk {
+            wire: Wire::new(spec).map_err(Gone)?,
+            peer: Peer::default(),
+            events,
+            limit,
+            closing: closed,
+            under_way: Mutex::default(),
+            order: Arc::default(),
+            renewing: tokio::sync::Mutex::default(),
+            listening: tokio::sync::Mutex::default(),
+        };
+        Ok(Self { talk: Arc::new(talk), closing })
+    }
+
+    /// Sends a message. What goes wrong with a request is its answer; it is no reason to take the server for gone.
+    pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
+        let talk = &self.talk;
+        match frame.kind().clone() {
+            Kind::Request(id) => talk.ask(frame, id),
+            Kind::Notification if frame.method() == method::CANCELLED && talk.stop(&frame) => {}
+            Kind::Notification if frame.method() == method::INITIALIZED => {
+                let talk = Arc::clone(talk);
+                let first = Arc::clone(&talk.order).write_owned().await;
+                tokio::spawn(async move {
+                    let told = tokio::time::timeout(GRACE, talk.tell(&frame)).await;
+                    drop(first);
+                    if told == Ok(true) {
+                        talk.listen().await;
+                    }
+                });
+            }
+            _ => {
+                let talk = Arc::clone(talk);
+                tokio::spawn(async move { talk.tell(&frame).await });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is under way, and the session; tells when that is done.
+    pub(super) fn close(self) -> watch::Receiver<bool> {
+        let (tell_ended, ended) = watch::channel(false);
+        tokio::spawn(async move {
+            let _ = self.closing.send(true);
+            let talk = self.talk;
+            if talk.peer.session().is_some() {
+                let headers = talk.peer.session_headers();
+                let _ = tokio::time::timeout(GRACE, talk.wire.send(Verb::Delete, &headers, None)).await;
+            }
+            let _ = tell_ended.send(true);
+        });
+        ended
+    }
+}
+
+impl Talk {
+    fn under_way(&self) -> MutexGuard<'_, HashMap<Id, UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when the connection is closed.
+    async fn closed(&self) {
+        let mut closing = self.closing.clone();
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+
+    async fn say(&self, frame: Frame, about: Option<&Id>) {
+        let _ = self.events.send(FromServer::Frame { frame, about: about.cloned() }).await;
+    }
+
+    async fn trouble(&self, why: String) {
+        let _ = self.events.send(FromServer::Trouble(why)).await;
+    }
+
+    /// Answers a request in the place of the server.
+    async fn fail(&self, id: &Id, why: &str, status: Option<u16>) {
+        let data = status.map(|status| json!({ "httpStatus": status }));
+        self.say(Frame::error(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
+    }
+
+    /// Sends what no answer is due to. Says whether the server took it.
+    async fn tell(&self, frame: &Frame) -> bool {
+        match self.post(frame).await {
+            Ok(reply) if reply.is_success() => true,
+            Ok(reply) => {
+                let what = if frame.method().is_empty() { "an answer" } else { frame.method() };
+                self.trouble(format!("it does not take {what}: {}", reply.status_text())).await;
+                false
+            }
+            Err(why) => {
+                self.trouble(why).await;
+                false
+            }
+        }
+    }
+
+    async fn post(&self, frame: &Frame) -> Result<wire::Reply, String> {
+        let own = self.peer.headers(frame);
+        let repeated = self.peer.repeated(frame);
+        let mut headers =
+            vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
+        headers.extend(own);
+        headers.extend(repeated.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        self.wire.send(Verb::Post, &headers, Some(frame.to_string())).await
+    }
+
+    /// Gives up the request that a cancellation names, where that is how its server is told.
+    fn stop(&self, cancellation: &Frame) -> bool {
+        let Some(id) = cancellation.param("requestId").and_then(Id::of) else { return false };
+        let mut under_way = self.under_way();
+        if under_way.get(&id).is_none_or(|request| !request.is_modern) {
+            return false;
+        }
+        if let Some(request) = under_way.remove(&id) {
+            let _ = request.stop.send(());
+        }
+        true
+    }
+}

@@ -1,0 +1,137 @@
+//! Server-sent events, read from bytes as they come.
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Its data, lines joined. Empty for an event that only says where the stream stands.
+    pub(super) data: Vec<u8>,
+    /// Its name, where it has one.
+    pub(super) id: Option<String>,
+    /// What kind it is; messages need not say.
+    pub(super) kind: Option<String>,
+    /// How long to wait before the stream is opened again, in milliseconds.
+    pub(super) retry: Option<u64>,
+}
+
+/// An event is longer than may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+/// Reads events.
+#[derive(Debug)]
+pub(super) struct Parser {
+    /// The longest event, in bytes.
+    limit: usize,
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    /// The last byte ended a line by a carriage return, to which a line feed may belong.
+    after_return: bool,
+    is_first_line: bool,
+}
+
+impl Parser {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            event: Event::default(),
+            has_data: false,
+            after_return: false,
+            is_first_line: true,
+        }
+    }
+
+    /// Takes bytes; gives the events that are whole now.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+        let mut events = Vec::new();
+        for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (text, end) = match part.split_last() {
+                Some((end @ (b'\n' | b'\r'), text)) => (text, Some(*end)),
+                _ => (part, None),
+            };
+            if self.line.len() + self.event.data.len() + text.len() > self.limit {
+                return Err(TooLong);
+            }
+            let belongs_to_return = self.after_return && text.is_empty() && end == Some(b'\n');
+            self.after_return = end == Some(b'\r');
+            if belongs_to_return {
+                continue;
+            }
+            self.line.extend_from_slice(text);
+            if end.is_some() {
+                let line = std::mem::take(&mut self.line);
+                self.take_line(&line, &mut events);
+            }
+        }
+        Ok(events)
+    }
+
+    fn take_line(&mut self, line: &[u8], events: &mut Vec<Event>) {
+        let mark = [0xef, 0xbb, 0xbf];
+        let line = match std::mem::take(&mut self.is_first_line) {
+            true => line.strip_prefix(&mark).unwrap_or(line),
+            false => line,
+        };
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            let has_data = std::mem::take(&mut self.has_data);
+            if has_data || event.id.is_some() || event.retry.is_some() {
+                events.push(event);
+            }
+            return;
+        }
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let field = parts.next().unwrap_or_default();
+        let value = parts.next().unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let text = || String::from_utf8_lossy(value).into_owned();
+        match field {
+            b"data" => {
+                if self.has_data {
+                    self.event.data.push(b'\n');
+                }
+                self.has_data = true;
+                self.event.data.extend_from_slice(value);
+            }
+            b"event" => self.event.kind = Some(text()),
+            // What could not stand in a header can't be said again.
+            b"id" if value.iter().all(|byte| (b' '..=b'~').contains(byte)) => self.event.id = Some(text()),
+            b"retry" => self.event.retry = text().parse().ok().or(self.event.retry),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(data: &str) -> Event {
+        Event { data: data.as_bytes().to_vec(), ..Event::default() }
+    }
+
+    #[test]
+    fn events_are_the_same_however_they_are_cut() {
+        let stream = "\u{feff}: hello\r\ndata: {\"a\":\r\ndata:1}\r\n\r\nevent: message\nid: 7\nretry: 250\ndata: \u{e9}\n\n\
+            id: 8\rdata\r\r: end\n\n";
+        let expected = [
+            event("{\"a\":\n1}"),
+            Event { kind: Some("message".into()), id: Some("7".into()), retry: Some(250), ..event("\u{e9}") },
+            Event { id: Some("8".into()), ..event("") },
+        ];
+        for size in 1..stream.len() {
+            let mut parser = Parser::new(1000);
+            let events: Vec<Event> =
+                stream.as_bytes().chunks(size).flat_map(|bytes| parser.feed(bytes).unwrap()).collect();
+            assert_eq!(events, expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_does_not_end_is_refused() {
+        let mut parser = Parser::new(20);
+        assert_eq!(parser.feed(b"data: 0123456789\n"), Ok(vec![]));
+        assert_eq!(parser.feed(b"data: 0123456789\n"), Err(TooLong));
+    }
+}

@@ -1,0 +1,173 @@
+//! HTTP requests to a server. Only this file knows what makes them.
+
+use std::sync::Once;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+
+/// How long a connection may take to be made. How long a tool takes is not for us to bound.
+const CONNECT: Duration = Duration::from_secs(10);
+/// A peer that has vanished is noticed after a few of these.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// How an HTTP server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpSpec {
+    /// Where it takes messages, such as `https://example.com/mcp`.
+    pub url: String,
+    /// Headers of every request to it, such as its own `Authorization`. What clients of the gateway send is not passed on.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Without the values of headers, which are secrets.
+impl std::fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("HttpSpec").field("url", &self.url).field("headers", &names).finish()
+    }
+}
+
+impl HttpSpec {
+    /// Says what is wrong with it: a URL that is none, or not of HTTP, a header that can't be one.
+    pub fn check(&self) -> Result<(), String> {
+        self.url().and(self.headers()).map(drop)
+    }
+
+    fn url(&self) -> Result<Url, String> {
+        let url = Url::parse(&self.url).map_err(|error| format!("`{}` is no URL: {error}", self.url))?;
+        match url.scheme() {
+            "http" | "https" if url.has_host() => Ok(url),
+            _ => Err(format!("`{}` is no URL of HTTP; it begins with `https://` or `http://`", self.url)),
+        }
+    }
+
+    fn headers(&self) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let header =
+                HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+            let mut value = HeaderValue::try_from(value)
+                .map_err(|_| format!("the value of the header `{name}` can't stand in one"))?;
+            value.set_sensitive(true);
+            headers.append(header, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// The way to one server.
+pub(super) struct Wire {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+}
+
+/// The kinds of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Post,
+    Get,
+    Delete,
+}
+
+/// What a server answered: its status and headers, and its body as it comes.
+pub(super) struct Reply(Response);
+
+impl Wire {
+    pub(super) fn new(spec: &HttpSpec) -> Result<Self, String> {
+        static CRYPTOGRAPHY: Once = Once::new();
+        // An embedding program may have chosen its own before.
+        CRYPTOGRAPHY.call_once(|| {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        });
+        let url = spec.url()?;
+        let is_here = url.host_str().is_some_and(|host| {
+            host == "localhost"
+                || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+        });
+        let mut client = Client::builder()
+            .connect_timeout(CONNECT)
+            .tcp_keepalive(KEEPALIVE)
+            // Another place would get the headers that are meant for this one.
+            .redirect(redirect::Policy::none())
+            .user_agent(concat!("callgate/", env!("CARGO_PKG_VERSION")));
+        if is_here {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| format!("no HTTP client: {}", causes(&error)))?;
+        Ok(Self { client, url, headers: spec.headers()? })
+    }
+
+    /// Sends one request; returns when its status and headers are there.
+    pub(super) async fn send(
+        &self,
+        verb: Verb,
+        headers: &[(&str, String)],
+        body: Option<String>,
+    ) -> Result<Reply, String> {
+        let mut request = match verb {
+            Verb::Post => self.client.post(self.url.clone()),
+            Verb::Get => self.client.get(self.url.clone()),
+            Verb::Delete => self.client.delete(self.url.clone()),
+        };
+        request = request.headers(self.headers.clone());
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let reply = request.send().await;
+        reply.map(Reply).map_err(|error| format!("it can't be reached: {}", causes(&error.without_url())))
+    }
+}
+
+impl Reply {
+    pub(super) fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    /// The status as people know it: `404 Not Found`.
+    pub(super) fn status_text(&self) -> String {
+        self.0.status().to_string()
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        self.0.status().is_success()
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers().get(name)?.to_str().ok()
+    }
+
+    /// Whether its body is of this content type.
+    pub(super) fn is(&self, content_type: &str) -> bool {
+        let said = self.header("content-type").unwrap_or_default();
+        let said = said.split(';').next().unwrap_or_default().trim();
+        said.eq_ignore_ascii_case(content_type)
+    }
+
+    /// The next bytes of its body; nothing at its end.
+    pub(super) async fn bytes(&mut self) -> Result<Option<Vec<u8>>, String> {
+        match self.0.chunk().await {
+            Ok(bytes) => Ok(bytes.map(Vec::from)),
+            Err(error) => Err(format!("its answer broke off: {}", causes(&error.without_url()))),
+        }
+    }
+}
+
+/// An error with what caused it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}

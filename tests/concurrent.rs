@@ -1,0 +1,236 @@
+//! A session whose calls run side by side: none passes a policy that reads what another one changes, and none waits without need.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use callgate::host::ManualClock;
+use callgate::message::{RequestPart, ResponsePart};
+use callgate::seal::Keys;
+use callgate::session::ConcurrentSession;
+use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::approvals::scene::KEY;
+use crate::workshop::{call, ended, noon, rules};
+
+/// Tools that all take their turns; `slow` ones end when they are let.
+#[derive(Clone)]
+struct Tools {
+    let_end: Arc<Semaphore>,
+    started: Arc<AtomicUsize>,
+}
+
+impl Tools {
+    fn new() -> Self {
+        Self { let_end: Arc::new(Semaphore::new(0)), started: Arc::default() }
+    }
+
+    fn started(&self) -> usize {
+        self.started.load(Ordering::SeqCst)
+    }
+}
+
+impl ToolExecutor for Tools {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        if call.tool.starts_with("slow") {
+            let _turn = self.let_end.acquire().await.unwrap();
+        }
+        others_go_on().await;
+        Ok(json!({ "did": call.tool }).into())
+    }
+}
+
+/// Lets every other task do what it can.
+async fn others_go_on() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn session(policies: &str) -> (ConcurrentSession, ManualClock) {
+    let clock = noon();
+    let text = format!("policies:\n{policies}");
+    let engine = rules(&text).clock(clock.clone()).keys(Keys::parse(KEY).unwrap()).build();
+    (engine.session().named("one").concurrent(), clock)
+}
+
+fn begin(session: &ConcurrentSession, tools: &Tools, tool: &str) -> JoinHandle<Outcome> {
+    let (session, tools, call) = (session.clone(), tools.clone(), call(tool, json!({})));
+    tokio::spawn(async move { session.execute(call, &tools).await })
+}
+
+/// How many of these calls, all made at once, ran.
+async fn ran(session: &ConcurrentSession, tools: &Tools, calls: usize) -> usize {
+    let mut all = JoinSet::new();
+    for _ in 0..calls {
+        let (session, tools) = (session.clone(), tools.clone());
+        all.spawn(async move { session.execute(call("launch", json!({})), &tools).await });
+    }
+    let outcomes = all.join_all().await;
+    assert!(session.is_idle());
+    let executed = outcomes.iter().filter(|outcome| outcome.outcome.name() == "executed").count();
+    assert_eq!(executed, tools.started(), "what ran is what is said to have run");
+    executed
+}
+
+const ONCE: &str = "  - { id: once, match: { tool: [launch, slow_launch], where: { path: '$.session.calls.*', gte: 1 } }, deny: {} }";
+
+#[tokio::test]
+async fn of_calls_that_come_at_once_as_many_run_as_may() {
+    let limits = [
+        (ONCE, 1),
+        ("  - { id: few, match: launch, rate_limit: { limit: 3, per: run } }", 3),
+        ("  - { id: few, match: launch, rate_limit: { limit: 3, per: 1h } }", 3),
+        ("  - { id: cap, budget: { calls: 4 } }", 4),
+        ("  - { id: cap, budget: { calls: 4, per: conversation, on_exceed: deny } }", 4),
+    ];
+    for (policy, may) in limits {
+        let (session, _) = session(policy);
+        assert_eq!(ran(&session, &Tools::new(), 12).await, may, "{policy}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn so_it_is_on_several_threads() {
+    for _ in 0..20 {
+        let (once, _) = session(ONCE);
+        assert_eq!(ran(&once, &Tools::new(), 5).await, 1);
+        let (few, _) = session("  - { id: few, match: launch, rate_limit: { limit: 3, per: run } }");
+        assert_eq!(ran(&few, &Tools::new(), 5).await, 3);
+    }
+}
+
+const LABELLED: &str = "  - { id: tainted, match: slow_fetch, label: { add: [web] } }
+  - { id: sealed, match: { tool: send, where: { path: '$.session.labels[*]', eq: web } }, deny: {} }";
+
+#[tokio::test]
+async fn a_call_waits_for_one_that_may_change_what_it_is_judged_by_and_no_other_does() {
+    let (session, _) = session(LABELLED);
+    let tools = Tools::new();
+    let fetch = begin(&session, &tools, "slow_fetch");
+    others_go_on().await;
+    let send = begin(&session, &tools, "send");
+    others_go_on().await;
+    assert_eq!(
+        begin(&session, &tools, "other").await.unwrap().outcome.name(),
+        "executed",
+        "it is held up by nobody"
+    );
+    assert!(!send.is_finished(), "the label is not known yet");
+    assert_eq!(tools.started(), 2);
+    tools.let_end.add_permits(1);
+    assert_eq!(fetch.await.unwrap().outcome.name(), "executed");
+    assert_eq!(ended(&send.await.unwrap()), ("denied", "denied"));
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_counts_as_started_and_holds_up_nobody() {
+    let (session, _) = session(ONCE);
+    let tools = Tools::new();
+    let given_up = begin(&session, &tools, "slow_launch");
+    others_go_on().await;
+    assert_eq!(tools.started(), 1);
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    assert!(session.is_idle());
+    assert_eq!(ended(&begin(&session, &tools, "launch").await.unwrap()), ("denied", "denied"));
+    // One that is given up before its tool starts does not count.
+    let (session, tools) = (self::session(ONCE).0, Tools::new());
+    begin(&session, &tools, "launch").abort();
+    others_go_on().await;
+    assert_eq!(begin(&session, &tools, "launch").await.unwrap().outcome.name(), "executed");
+}
+
+#[tokio::test]
+async fn a_budget_makes_calls_wait_only_where_it_could_be_used_up() {
+    let (session, _) = session("  - { id: cap, budget: { calls: 3, on_exceed: deny } }");
+    let tools = Tools::new();
+    let slow = begin(&session, &tools, "slow_one");
+    others_go_on().await;
+    assert_eq!(begin(&session, &tools, "one").await.unwrap().outcome.name(), "executed");
+    let two = begin(&session, &tools, "slow_two");
+    let three = begin(&session, &tools, "three");
+    others_go_on().await;
+    assert_eq!(tools.started(), 3);
+    assert!(!three.is_finished(), "whether one is left is not known yet");
+    tools.let_end.add_permits(2);
+    assert_eq!(three.await.unwrap().reason.code, "budget_exceeded");
+    assert_eq!([slow.await.unwrap(), two.await.unwrap()].map(|call| call.outcome.name()), ["executed"; 2]);
+}
+
+/// A tool that calls another one of the same session, and waits for it.
+struct Nested<'s>(&'s ConcurrentSession, Tools);
+
+impl ToolExecutor for Nested<'_> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        let inner = self.0.execute(call("launch", json!({})), &self.1).await;
+        Ok(json!([inner.outcome.name(), inner.reason.code]).into())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_one_that_waits_for_it_is_undecided_in_the_end() {
+    let (session, _) = session(ONCE);
+    let tools = Tools::new();
+    let outcome = session.execute(call("outer", json!({})), &Nested(&session, tools.clone())).await;
+    assert_eq!(outcome.output, Some(json!(["denied", "undecided"])));
+    assert_eq!(tools.started(), 0);
+    assert!(session.is_idle());
+}
+
+fn answer(question: &RequestPart, approved: bool) -> ResponsePart {
+    ResponsePart {
+        approval_id: question.approval_id.clone(),
+        approved,
+        reason: None,
+        approval_token: question.approval_token.clone(),
+        edited_input: None,
+        output: None,
+        cancel: false,
+        answered_by: None,
+        answered_at: None,
+        answer_seal: None,
+    }
+}
+
+#[tokio::test]
+async fn an_approved_call_runs_once_however_often_it_is_taken_up_and_meanwhile_others_run() {
+    // Who comes second looks again by the clock, so it must not stand still.
+    let engine = rules("policies: [ { id: ask, match: launch, approval: {} } ]");
+    let session = engine.keys(Keys::parse(KEY).unwrap()).build().session().named("one").concurrent();
+    let tools = Tools::new();
+    let asked = ToolCall::new("a", "launch", json!({ "to": 1 }));
+    let outcome = session.execute(asked.clone(), &tools).await;
+    assert_eq!(outcome.outcome.name(), "suspended");
+    let question = RequestPart::from(outcome.approval.as_ref().unwrap());
+    assert!(session.anyone_may_answer(&question));
+    assert_eq!(begin(&session, &tools, "other").await.unwrap().outcome.name(), "executed");
+    let waits = session.take_up(asked.clone(), &question, &[], &tools).await;
+    assert_eq!(waits.outcome.name(), "suspended", "nobody has answered");
+    let yes = [answer(&question, true)];
+    let other = ToolCall { input: json!({ "to": 2 }), ..asked.clone() };
+    let changed = session.take_up(other, &question, &yes, &tools).await;
+    assert_ne!(changed.outcome.name(), "executed", "another call than was shown");
+    assert_eq!(tools.started(), 1);
+    // On the heap: a test's thread has little stack.
+    let taken_up = || Box::pin(session.take_up(asked.clone(), &question, &yes, &tools));
+    let (one, two) = tokio::join!(taken_up(), taken_up());
+    let runs = [&one, &two].iter().filter(|outcome| outcome.outcome.name() == "executed").count();
+    assert!(runs >= 1, "{one:?} {two:?}");
+    assert_eq!(tools.started(), 2, "once, beside the other call");
+}
+
+#[tokio::test]
+async fn a_denied_call_does_not_run() {
+    let (session, _) = session("  - { id: ask, match: launch, approval: {} }");
+    let tools = Tools::new();
+    let asked = ToolCall::new("a", "launch", json!({}));
+    let question = session.execute(asked.clone(), &tools).await.approval.unwrap();
+    let question = RequestPart::from(&question);
+    let outcome = session.take_up(asked, &question, &[answer(&question, false)], &tools).await;
+    assert_eq!(outcome.outcome.name(), "denied");
+    assert_eq!(tools.started(), 0);
+}

@@ -1,0 +1,12 @@
+//! The gateway between parts that nobody here wrote: the official clients and servers, and servers and clients that mean harm.
+
+mod conformance;
+mod hostile;
+mod sessions;
+
+use std::path::{Path, PathBuf};
+
+/// A file of this folder.
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway").join(name)
+}

@@ -1,0 +1,9 @@
+//! The gateway over HTTP: what it says and hears at its door and at servers, as bytes on sockets.
+
+mod door;
+mod endings;
+mod identity;
+mod scene;
+mod servers;
+mod sessions;
+mod tokens;

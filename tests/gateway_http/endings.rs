@@ -1,0 +1,89 @@
+//! How it ends: with requests under way, with streams, and as a process.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use super::scene::{
+    Act, MODERN, NO_RULES, PATIENCE, Served, Upstream, begins_stream, initialize, modern, result, says_json,
+};
+
+#[tokio::test]
+async fn requests_under_way_are_answered_and_no_new_ones_are_taken() {
+    let release = Arc::new(Notify::new());
+    let held = Arc::clone(&release);
+    let upstream = Upstream::new(move |got| match got.method() {
+        "tools/call" => {
+            let mut acts = says_json(&result(got, json!({ "content": [] })));
+            acts.insert(0, Act::Hold(Arc::clone(&held)));
+            Some(acts)
+        }
+        _ if got.verb == "GET" => Some(vec![begins_stream(), Act::UntilGone(Arc::default())]),
+        _ => None,
+    })
+    .await;
+    let mut served = Served::new(&upstream.url, NO_RULES).await;
+    let session = served.begin(&[]).await;
+    let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
+    let mut listening = served.send(&served.request("GET", &headers, "")).await;
+    listening.until("\r\n\r\n").await;
+    let body = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
+    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let working = served.send(&served.request("POST", &headers, &body)).await;
+    while upstream.asked("tools/call").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    served.end.take().unwrap().send(()).unwrap();
+    // Streams that would never end do.
+    assert_eq!(listening.answer().await.status, 200);
+    while TcpStream::connect(&served.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    release.notify_one();
+    let answer = working.answer().await;
+    assert_eq!((answer.status, &answer.json()["result"]["content"]), (200, &json!([])));
+    assert_eq!(tokio::time::timeout(PATIENCE, served.ended).await.unwrap().unwrap(), Ok(()));
+    // The session at the server is ended, too.
+    assert_eq!(upstream.got().iter().filter(|got| got.verb == "DELETE").count(), 1);
+}
+
+#[tokio::test]
+async fn a_process_that_is_told_to_end_ends_its_session_at_the_server() {
+    let upstream = Upstream::plain().await;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_callgate"))
+        .args(["proxy", "--upstream", &upstream.url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{}", initialize()).unwrap();
+    writeln!(stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    while upstream.asked("notifications/initialized").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = tokio::time::timeout(PATIENCE, ended).await.expect("it does not end").unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(r#""protocolVersion":"2025-11-25""#), "{said}");
+    assert!(upstream.got().iter().any(|got| got.verb == "DELETE"));
+}
+
+#[test]
+fn a_door_that_others_can_reach_is_not_opened_without_identity() {
+    let output = Command::new(env!("CARGO_BIN_EXE_callgate"))
+        .args(["proxy", "--listen", "0.0.0.0:0", "--upstream", "http://127.0.0.1:9/mcp"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("can be reached from other machines"), "{said}");
+}

@@ -1,0 +1,383 @@
+//! A server that does as it is told, a gateway before it, and a client that sends what it is given.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callgate::Engine;
+use callgate::engine;
+use callgate::mcp::{Gateway, HttpDoor, HttpSpec, Reach, ServerSpec};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
+
+/// Nothing takes so long; whoever waits for it in vain has found a mistake.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request as a server got it.
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub verb: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Value,
+}
+
+impl Got {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or_default()
+    }
+}
+
+/// What the server does with a request, one after the other.
+pub enum Act {
+    Write(String),
+    /// Waits for the test.
+    Hold(Arc<Notify>),
+    /// Waits until the client leaves, and notes that it has.
+    UntilGone(Arc<Notify>),
+}
+
+/// An answer that is one message.
+pub fn says(status: u16, headers: &str, body: &str) -> Vec<Act> {
+    let length = body.len();
+    vec![Act::Write(format!(
+        "HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+    ))]
+}
+
+pub fn says_json(message: &Value) -> Vec<Act> {
+    says(200, "content-type: application/json\r\n", &message.to_string())
+}
+
+/// The beginning of a stream of events.
+pub fn begins_stream() -> Act {
+    Act::Write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".into())
+}
+
+pub fn event(message: &Value) -> Act {
+    Act::Write(format!("data: {message}\n\n"))
+}
+
+pub fn result(got: &Got, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": got.body["id"], "result": result })
+}
+
+/// A server that answers by a script.
+pub struct Upstream {
+    pub url: String,
+    got: Arc<Mutex<Vec<Got>>>,
+}
+
+impl Upstream {
+    /// `script`: what is done with a request; without anything the server does as a plain one does.
+    pub async fn new(script: impl Fn(&Got) -> Option<Vec<Act>> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let (script, noted) = (Arc::new(script), Arc::clone(&got));
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let (script, noted) = (Arc::clone(&script), Arc::clone(&noted));
+                tokio::spawn(async move { serve(socket, &*script, &noted).await });
+            }
+        });
+        Self { url, got }
+    }
+
+    pub async fn plain() -> Self {
+        Self::new(|_| None).await
+    }
+
+    pub fn got(&self) -> Vec<Got> {
+        self.got.lock().unwrap().clone()
+    }
+
+    /// The requests of a method.
+    pub fn asked(&self, method: &str) -> Vec<Got> {
+        self.got().into_iter().filter(|got| got.method() == method).collect()
+    }
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    script: &(dyn Fn(&Got) -> Option<Vec<Act>> + Send + Sync),
+    noted: &Mutex<Vec<Got>>,
+) {
+    let Some(got) = read_request(&mut socket).await else { return };
+    noted.lock().unwrap().push(got.clone());
+    for act in script(&got).unwrap_or_else(|| plainly(&got)) {
+        match act {
+            Act::Write(text) => {
+                if socket.write_all(text.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            Act::Hold(released) => released.notified().await,
+            Act::UntilGone(gone) => {
+                let mut byte = [0];
+                while matches!(socket.read(&mut byte).await, Ok(read) if read > 0) {}
+                gone.notify_one();
+            }
+        }
+    }
+}
+
+async fn read_request(socket: &mut TcpStream) -> Option<Got> {
+    let mut bytes = Vec::new();
+    let head = loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if socket.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let text = String::from_utf8(bytes[..head].to_vec()).unwrap();
+    let mut lines = text.lines();
+    let verb = lines.next()?.split(' ').next()?.to_owned();
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
+    while bytes.len() < head + length {
+        if socket.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let body = serde_json::from_slice(&bytes[head..]).unwrap_or_default();
+    Some(Got { verb, headers, body })
+}
+
+/// What a plain server does, of either kind.
+pub fn plainly(got: &Got) -> Vec<Act> {
+    if got.verb != "POST" {
+        return says(405, "", "");
+    }
+    if got.body.get("id").is_none() {
+        return says(202, "", "");
+    }
+    match got.method() {
+        "initialize" => {
+            let version = &got.body["params"]["protocolVersion"];
+            let answer = result(got, json!({ "protocolVersion": version, "capabilities": { "tools": {} } }));
+            let headers = "content-type: application/json\r\nmcp-session-id: up-1\r\n";
+            says(200, headers, &answer.to_string())
+        }
+        "tools/list" => {
+            let schema = json!({ "type": "object",
+                "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
+            let tools = ["echo", "read", "send"].map(|name| json!({ "name": name, "inputSchema": schema }));
+            says_json(&result(got, json!({ "tools": tools, "resultType": "complete" })))
+        }
+        "tools/call" => {
+            let text = got.body["params"].to_string();
+            let content = json!([{ "type": "text", "text": text }]);
+            says_json(&result(got, json!({ "content": content, "resultType": "complete" })))
+        }
+        _ => says_json(&json!({ "jsonrpc": "2.0", "id": got.body["id"],
+            "error": { "code": -32601, "message": "no such method" } })),
+    }
+}
+
+/// A gateway that is being served.
+pub struct Served {
+    pub address: String,
+    pub log: Arc<Mutex<Vec<String>>>,
+    pub end: Option<oneshot::Sender<()>>,
+    pub ended: tokio::task::JoinHandle<Result<(), String>>,
+}
+
+/// A gateway before a server, with these rules.
+pub fn gateway(url: &str, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
+    let spec = HttpSpec { url: url.to_owned(), headers: Vec::new() };
+    gateway_to(Reach::Http(spec), rules, log)
+}
+
+pub fn gateway_to(reach: Reach, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
+    let rules = engine::load_text(rules).unwrap();
+    let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
+    let log = Arc::clone(log);
+    Gateway::new(Engine::new(rules), [server]).logging(move |line| log.lock().unwrap().push(line.to_owned()))
+}
+
+pub const NO_RULES: &str = "policies: []";
+
+impl Served {
+    pub async fn new(url: &str, rules: &str) -> Self {
+        Self::with(url, rules, |door| door).await
+    }
+
+    pub async fn with(url: &str, rules: &str, door: impl FnOnce(HttpDoor) -> HttpDoor) -> Self {
+        let log = Arc::default();
+        Self::of(gateway(url, rules, &log), log, door).await
+    }
+
+    pub async fn of(
+        gateway: Gateway,
+        log: Arc<Mutex<Vec<String>>>,
+        door: impl FnOnce(HttpDoor) -> HttpDoor,
+    ) -> Self {
+        let door = door(HttpDoor::new(Arc::new(gateway)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (end, told) = oneshot::channel();
+        let ended = tokio::spawn(door.serve(listener, async move { drop(told.await) }));
+        Self { address, log, end: Some(end), ended }
+    }
+
+    /// Sends bytes; what comes back is read as it comes.
+    pub async fn send(&self, request: &str) -> Reading {
+        let mut socket = TcpStream::connect(&self.address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        Reading { socket, bytes: Vec::new() }
+    }
+
+    /// Posts a message with these headers, and reads the answer to its end.
+    pub async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+        let request = self.request("POST", headers, body);
+        self.send(&request).await.answer().await
+    }
+
+    /// A request without a body.
+    pub async fn ask(&self, verb: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.request(verb, headers, "");
+        self.send(&request).await.answer().await
+    }
+
+    /// A request with the headers that every one has, but for those that are given; one without a value is left out.
+    pub fn request(&self, verb: &str, headers: &[(&str, &str)], body: &str) -> String {
+        let mut all = vec![
+            ("host", self.address.as_str()),
+            ("connection", "close"),
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        all.retain(|(name, _)| headers.iter().all(|(given, _)| given != name));
+        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+        let headers: String = all.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        format!("{verb} /mcp HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    /// Calls a tool by a request that stands for itself.
+    pub async fn call(&self, headers: &[(&str, &str)], tool: &str, arguments: Value) -> Answer {
+        let body = modern(1, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        let mut all =
+            vec![("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+        all.extend(headers);
+        self.post(&all, &body.to_string()).await
+    }
+
+    /// Begins a session; gives its name.
+    pub async fn begin(&self, headers: &[(&str, &str)]) -> String {
+        let answer = self.post(headers, &initialize().to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let session = answer.header("mcp-session-id").expect("no session").to_owned();
+        let mut all = vec![("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+        all.extend(headers);
+        let told = self.post(&all, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        assert_eq!(told.status, 202, "{}", told.body);
+        session
+    }
+}
+
+pub const MODERN: &str = "2026-07-28";
+
+pub fn initialize() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } } })
+}
+
+/// A request that stands for itself.
+pub fn modern(id: i64, method: &str, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// What comes back.
+pub struct Reading {
+    socket: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Reading {
+    /// Reads until this stands in what came.
+    pub async fn until(&mut self, text: &str) -> String {
+        loop {
+            let read = String::from_utf8_lossy(&self.bytes).into_owned();
+            if read.contains(text) {
+                return read;
+            }
+            let more = tokio::time::timeout(PATIENCE, self.socket.read_buf(&mut self.bytes)).await;
+            let more = more.unwrap_or_else(|_| panic!("waited in vain for `{text}` after\n{read}"));
+            assert!(more.unwrap_or_default() > 0, "the end came before `{text}`:\n{read}");
+        }
+    }
+
+    pub async fn answer(mut self) -> Answer {
+        let read = tokio::time::timeout(PATIENCE, self.socket.read_to_end(&mut self.bytes)).await;
+        let _ = read.expect("no end");
+        Answer::read(&String::from_utf8(self.bytes).unwrap())
+    }
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Answer {
+    fn read(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+        let mut lines = head.lines();
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_default();
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let is_chunked = headers.iter().any(|(name, _)| name == "transfer-encoding");
+        let body = if is_chunked { unchunked(body) } else { body.to_owned() };
+        Self { status, headers, body }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// The messages of a stream.
+    pub fn events(&self) -> Vec<Value> {
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+
+    /// The code of the error that it is, or what policies made of the call.
+    pub fn code(&self) -> Value {
+        let json = self.json();
+        match json["error"]["code"].clone() {
+            Value::Null => json["result"]["_meta"]["dev.callgate/outcome"]["code"].clone(),
+            code => code,
+        }
+    }
+}
+
+fn unchunked(mut text: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = text.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        whole.push_str(rest.get(..size).unwrap_or(rest));
+        text = rest.get(size + 2..).unwrap_or_default();
+    }
+    whole
+}
