@@ -1,9 +1,10 @@
 //! `callgate install` and `uninstall`: one file of `install/` is one case, named by its client.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -249,6 +250,28 @@ const SERVER: &str = r#"while read -r line; do
   esac
 done"#;
 
+/// What the server of the file says to a greeting, started as a client does.
+fn greeted(desk: &Desk, server: &Value) -> Value {
+    let args = server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+    let env = server["env"].as_object().into_iter().flatten();
+    let mut child = Command::new(server["command"].as_str().unwrap())
+        .args(args)
+        .envs(env.map(|(name, value)| (name, value.as_str().unwrap())))
+        .current_dir(desk.0.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{initialize}").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    serde_json::from_str(&line).unwrap()
+}
+
 #[cfg(unix)]
 #[test]
 fn what_the_file_then_says_starts_the_server_behind_the_gateway() {
@@ -257,28 +280,47 @@ fn what_the_file_then_says_starts_the_server_behind_the_gateway() {
     fs::write(desk.0.path().join("server.sh"), SERVER).unwrap();
     desk.install("cursor", "mcp.json", &["--context", "context.json", "--state", "file:state.db"]);
     let config: Value = serde_json::from_str(&desk.text("mcp.json")).unwrap();
-    let server = &config["mcpServers"]["small"];
-    let mut child = started(server, desk.0.path());
-    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
-    let mut stdin = child.stdin.take().unwrap();
-    writeln!(stdin, "{initialize}").unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
-    let answer: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(answer["result"]["serverInfo"]["name"], "hello two words", "{line}");
+    let answer = greeted(&desk, &config["mcpServers"]["small"]);
+    assert_eq!(answer["result"]["serverInfo"]["name"], "hello two words", "{answer}");
 }
 
-fn started(server: &Value, directory: &Path) -> std::process::Child {
-    let args = server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
-    let env = server["env"].as_object().unwrap().iter().map(|(name, value)| (name, value.as_str().unwrap()));
-    Command::new(server["command"].as_str().unwrap())
-        .args(args)
-        .envs(env)
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+#[test]
+fn what_the_file_then_says_reaches_the_server_at_its_url() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || listener.incoming().for_each(|stream| answer(stream.unwrap())));
+    let config = format!(r#"{{ "servers": {{ "small": {{ "type": "http", "url": "{url}" }} }} }}"#);
+    let desk = desk("mcp.json", config.as_bytes());
+    desk.install("vscode", "mcp.json", &[]);
+    let config: Value = serde_json::from_str(&desk.text("mcp.json")).unwrap();
+    assert_eq!(config["servers"]["small"]["type"], "stdio");
+    let answer = greeted(&desk, &config["servers"]["small"]);
+    assert_eq!(answer["result"]["serverInfo"]["name"], "far", "{answer}");
+}
+
+/// Answers a greeting over HTTP, and does nothing else.
+fn answer(mut stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    let _ = reader.read_exact(&mut body);
+    let (status, body) = match String::from_utf8(body).unwrap().contains(r#""initialize""#) {
+        true => (
+            "200 OK",
+            r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"far","version":"1"}}}"#,
+        ),
+        false => ("405 Method Not Allowed", ""),
+    };
+    let length = body.len();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    );
 }

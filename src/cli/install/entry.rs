@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::clients::{Facts, Syntax};
 use super::{json_file, toml_file};
+use crate::mcp::HttpSpec;
 
 /// One server of a file.
 #[derive(Debug)]
@@ -232,6 +233,13 @@ impl Entry {
             return Standing::Apart(
                 "it is reached over SSE; use the server's URL for streamable HTTP".to_owned(),
             );
+        }
+        // Variables in it become a URL at the client.
+        let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new() }.check();
+        if !url.contains('$')
+            && let Err(why) = is_usable()
+        {
+            return Standing::Apart(why);
         }
         Standing::Before(Origin::Remote(url.to_owned()))
     }
