@@ -4,6 +4,7 @@ mod approvals;
 mod check;
 mod completions;
 mod explain;
+mod install;
 mod run;
 mod schema;
 mod state;

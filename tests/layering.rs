@@ -107,6 +107,8 @@ fn one_room_names_each_heavy_dependency() {
         ("clap", "cli"),
         ("clap_complete", "cli"),
         ("anstream", "cli"),
+        ("jsonc_parser", "cli"),
+        ("toml_edit", "cli"),
         ("similar", "cli"),
         ("terminal_size", "cli"),
         ("unicode_width", "cli"),

@@ -185,7 +185,11 @@ fn the_gateway_does_what_the_table_says() {
         serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
         serde_json::json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
         call(3, "write_file", serde_json::json!({ "path": home.path().join("other.txt"), "content": "x" })),
-        call(4, "write_file", serde_json::json!({ "path": shop.join(".github/workflows/ci.yml"), "content": "x" })),
+        call(
+            4,
+            "write_file",
+            serde_json::json!({ "path": shop.join(".github/workflows/ci.yml"), "content": "x" }),
+        ),
         call(5, "read_text_file", serde_json::json!({ "path": shop.join("notes.txt") })),
     ];
     let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();

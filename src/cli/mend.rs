@@ -42,17 +42,20 @@ pub(super) fn diff(linted: Linted, beside: &Beside<'_>, output: &mut Output) -> 
     let has_errors = linted.diagnostics.has_errors();
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
-        let diff = TextDiff::from_lines(before.as_str(), after.as_str());
-        let unified = diff.unified_diff().header(name, name).to_string();
-        for line in unified.split_inclusive('\n') {
-            write_line(line, output)?;
-        }
+        write_diff(name, before, after, output)?;
     }
     if has_errors {
         output.flush()?;
         output::complain("there are errors, which are mended by hand first: `callgate check` shows them");
     }
     Ok(if has_errors || !fixed.changed.is_empty() { Exit::Fails } else { Exit::Done })
+}
+
+/// Shows what would become of a file.
+pub(super) fn write_diff(name: &str, before: &str, after: &str, output: &mut Output) -> Result<(), Stop> {
+    let diff = TextDiff::from_lines(before, after);
+    let unified = diff.unified_diff().header(name, name).to_string();
+    unified.split_inclusive('\n').try_for_each(|line| write_line(line, output))
 }
 
 fn write_line(line: &str, output: &mut Output) -> Result<(), Stop> {

@@ -10,6 +10,7 @@ mod exit;
 mod explain;
 mod files;
 mod init;
+mod install;
 mod listening;
 mod mend;
 mod mutate;
@@ -59,6 +60,8 @@ enum Command {
     Approvals(approvals::Approvals),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
     Schema(schema::Schema),
     Init(init::Init),
     Rule(rule::Rule),
@@ -93,6 +96,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
+        Command::Install(arguments) => install::install(&arguments, &mut output),
+        Command::Uninstall(arguments) => install::uninstall(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),

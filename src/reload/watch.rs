@@ -147,6 +147,10 @@ impl Watching {
             let looked =
                 catch_unwind(AssertUnwindSafe(|| self.turn())).unwrap_or_else(|_| Some(self.reloader.fail()));
             self.reloader.free_retired();
+            // The bell that says so may have been heard while files were to keep still.
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
             let pause = match looked {
                 Some(Looked::Unsteady) => self.options.debounce,
                 _ => self.options.poll,

@@ -1,7 +1,11 @@
 //! However files change, what they say in the end is taken in, or refused as a whole.
 
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
 use callgate::engine::{Change, Refusal, Refused};
-use callgate::reload::{Reloader, Watch};
+use callgate::reload::{Reloader, Watch, WatchOptions};
 
 use super::{Desk, PATIENCE, Watched, both_ways, denies, denying, watched};
 
@@ -215,7 +219,7 @@ fn a_watch_that_is_dropped_from_within_ends() {
         let desk = Desk::new(&[("rules.yaml", &denying("a"))]);
         let engine = desk.engine(&[""]);
         let slot = std::sync::Arc::new(std::sync::Mutex::new(None::<Watch>));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, told) = channel();
         let held = slot.clone();
         engine.on_change(move |change| {
             if matches!(change, Change::TakenIn { .. }) {
@@ -230,4 +234,21 @@ fn a_watch_that_is_dropped_from_within_ends() {
         told.recv_timeout(PATIENCE).unwrap();
         assert!(denies(&engine, "b"));
     });
+}
+
+/// As where a client ends its gateway as soon as it has begun.
+#[test]
+fn a_watch_that_is_dropped_while_files_are_to_keep_still_ends() {
+    let desk = Desk::new(&[("rules.yaml", &denying("a"))]);
+    let reloader = Reloader::new(desk.engine(&[""]), desk.paths(&[""]));
+    let hour = Duration::from_secs(3600);
+    let watch = Watch::start(reloader, WatchOptions { debounce: hour, poll: hour, notify: false }).unwrap();
+    // So that it has begun to wait.
+    thread::sleep(Duration::from_millis(200));
+    let (tell, ended) = channel();
+    thread::spawn(move || {
+        drop(watch);
+        let _ = tell.send(());
+    });
+    assert!(ended.recv_timeout(PATIENCE).is_ok());
 }

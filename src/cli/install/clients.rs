@@ -1,0 +1,256 @@
+//! What is known of the clients: where their files are, and where in these the servers.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+/// A program that starts MCP servers by what a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Client {
+    /// Claude Desktop
+    ClaudeDesktop,
+    /// Claude Code
+    ClaudeCode,
+    /// Cursor
+    Cursor,
+    /// Visual Studio Code
+    #[value(name = "vscode")]
+    VsCode,
+    /// Gemini CLI
+    Gemini,
+    /// Codex
+    Codex,
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// JSON, with comments and trailing commas where the client takes them.
+    Json,
+    Toml,
+}
+
+/// The table that a client is a row of.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) title: &'static str,
+    pub(super) syntax: Syntax,
+    /// The ways to tables of servers; `*` is every member.
+    pub(super) tables: &'static [&'static [&'static str]],
+    /// The member that has the URL of a server that speaks streamable HTTP.
+    pub(super) url: &'static str,
+    /// What to do so that the client sees the change.
+    pub(super) afterwards: &'static str,
+    user: UserFile,
+    project: Option<&'static str>,
+}
+
+#[derive(Debug)]
+struct UserFile {
+    /// A variable that names another directory, and the file in it.
+    moved: Option<(&'static str, &'static str)>,
+    below: Below,
+    path: &'static str,
+}
+
+#[derive(Debug)]
+enum Below {
+    Home,
+    /// Where programs of this system keep what people have set.
+    Settings,
+}
+
+/// A system, as far as places differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    Linux,
+    MacOs,
+    Windows,
+}
+
+impl System {
+    pub(super) fn here() -> Self {
+        match std::env::consts::OS {
+            "macos" => Self::MacOs,
+            "windows" => Self::Windows,
+            _ => Self::Linux,
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn facts(self) -> &'static Facts {
+        match self {
+            Self::ClaudeDesktop => &Facts {
+                title: "Claude Desktop",
+                syntax: Syntax::Json,
+                tables: &[&["mcpServers"]],
+                url: "url",
+                afterwards: "Quit Claude Desktop and start it again: closing its window is not enough",
+                user: UserFile {
+                    moved: None,
+                    below: Below::Settings,
+                    path: "Claude/claude_desktop_config.json",
+                },
+                project: None,
+            },
+            Self::ClaudeCode => &Facts {
+                title: "Claude Code",
+                syntax: Syntax::Json,
+                tables: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
+                url: "url",
+                afterwards: "Restart Claude Code: sessions that are open go on with the servers they have",
+                user: UserFile {
+                    moved: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
+                    below: Below::Home,
+                    path: ".claude.json",
+                },
+                project: Some(".mcp.json"),
+            },
+            Self::Cursor => &Facts {
+                title: "Cursor",
+                syntax: Syntax::Json,
+                tables: &[&["mcpServers"]],
+                url: "url",
+                afterwards: "Restart Cursor",
+                user: UserFile { moved: None, below: Below::Home, path: ".cursor/mcp.json" },
+                project: Some(".cursor/mcp.json"),
+            },
+            Self::VsCode => &Facts {
+                title: "Visual Studio Code",
+                syntax: Syntax::Json,
+                tables: &[&["servers"], &["mcp", "servers"]],
+                url: "url",
+                afterwards: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or all of it",
+                user: UserFile { moved: None, below: Below::Settings, path: "Code/User/mcp.json" },
+                project: Some(".vscode/mcp.json"),
+            },
+            Self::Gemini => &Facts {
+                title: "Gemini CLI",
+                syntax: Syntax::Json,
+                tables: &[&["mcpServers"]],
+                url: "httpUrl",
+                afterwards: "Restart Gemini CLI",
+                user: UserFile {
+                    moved: Some(("GEMINI_CLI_HOME", ".gemini/settings.json")),
+                    below: Below::Home,
+                    path: ".gemini/settings.json",
+                },
+                project: Some(".gemini/settings.json"),
+            },
+            Self::Codex => &Facts {
+                title: "Codex",
+                syntax: Syntax::Toml,
+                tables: &[&["mcp_servers"]],
+                url: "url",
+                afterwards: "Restart Codex",
+                user: UserFile {
+                    moved: Some(("CODEX_HOME", "config.toml")),
+                    below: Below::Home,
+                    path: ".codex/config.toml",
+                },
+                project: Some(".codex/config.toml"),
+            },
+        }
+    }
+}
+
+impl Facts {
+    /// The file for all that a person does, by the variables of the process; else the variable that is missing.
+    pub(super) fn user_file(
+        &self,
+        system: System,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<PathBuf, &'static str> {
+        let set = |name: &'static str| {
+            variable(name).filter(|value| !value.is_empty()).map(PathBuf::from).ok_or(name)
+        };
+        if let Some((name, path)) = self.user.moved
+            && let Ok(directory) = set(name)
+        {
+            return Ok(directory.join(path));
+        }
+        let home = || set(if system == System::Windows { "USERPROFILE" } else { "HOME" });
+        let directory = match (&self.user.below, system) {
+            (Below::Home, _) => home()?,
+            (Below::Settings, System::Windows) => set("APPDATA")?,
+            (Below::Settings, System::MacOs) => home()?.join("Library/Application Support"),
+            (Below::Settings, System::Linux) => match set("XDG_CONFIG_HOME") {
+                Ok(directory) if directory.is_absolute() => directory,
+                _ => home()?.join(".config"),
+            },
+        };
+        Ok(directory.join(self.user.path))
+    }
+
+    /// The file for one project, whose directory this is; not every client has one.
+    pub(super) fn project_file(&self, directory: &Path) -> Option<PathBuf> {
+        self.project.map(|path| directory.join(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(client: Client, system: System, variables: &[(&str, &str)]) -> Result<PathBuf, &'static str> {
+        client.facts().user_file(system, |wanted| {
+            variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.into())
+        })
+    }
+
+    #[test]
+    fn each_system_keeps_the_files_at_its_places() {
+        const HOME: (&str, &str) = ("HOME", "/h");
+        const PROFILE: (&str, &str) = ("USERPROFILE", "/u");
+        const APPDATA: (&str, &str) = ("APPDATA", "/a");
+        for (client, linux, mac, windows) in [
+            (
+                Client::ClaudeDesktop,
+                "/h/.config/Claude/claude_desktop_config.json",
+                "/h/Library/Application Support/Claude/claude_desktop_config.json",
+                "/a/Claude/claude_desktop_config.json",
+            ),
+            (Client::ClaudeCode, "/h/.claude.json", "/h/.claude.json", "/u/.claude.json"),
+            (Client::Cursor, "/h/.cursor/mcp.json", "/h/.cursor/mcp.json", "/u/.cursor/mcp.json"),
+            (
+                Client::VsCode,
+                "/h/.config/Code/User/mcp.json",
+                "/h/Library/Application Support/Code/User/mcp.json",
+                "/a/Code/User/mcp.json",
+            ),
+            (
+                Client::Gemini,
+                "/h/.gemini/settings.json",
+                "/h/.gemini/settings.json",
+                "/u/.gemini/settings.json",
+            ),
+            (Client::Codex, "/h/.codex/config.toml", "/h/.codex/config.toml", "/u/.codex/config.toml"),
+        ] {
+            assert_eq!(place(client, System::Linux, &[HOME]), Ok(linux.into()), "{client:?}");
+            assert_eq!(place(client, System::MacOs, &[HOME]), Ok(mac.into()), "{client:?}");
+            assert_eq!(place(client, System::Windows, &[PROFILE, APPDATA]), Ok(windows.into()), "{client:?}");
+        }
+    }
+
+    #[test]
+    fn variables_move_them() {
+        for (client, variable, file) in [
+            (Client::VsCode, ("XDG_CONFIG_HOME", "/x"), "/x/Code/User/mcp.json"),
+            (Client::VsCode, ("XDG_CONFIG_HOME", "relative"), "/h/.config/Code/User/mcp.json"),
+            (Client::ClaudeCode, ("CLAUDE_CONFIG_DIR", "/c"), "/c/.claude.json"),
+            (Client::Codex, ("CODEX_HOME", "/c"), "/c/config.toml"),
+            (Client::Codex, ("CODEX_HOME", ""), "/h/.codex/config.toml"),
+            (Client::Gemini, ("GEMINI_CLI_HOME", "/g"), "/g/.gemini/settings.json"),
+        ] {
+            assert_eq!(
+                place(client, System::Linux, &[("HOME", "/h"), variable]),
+                Ok(file.into()),
+                "{client:?}"
+            );
+        }
+        assert_eq!(place(Client::Cursor, System::Linux, &[]), Err("HOME"));
+        assert_eq!(place(Client::VsCode, System::Windows, &[("USERPROFILE", "/u")]), Err("APPDATA"));
+    }
+}

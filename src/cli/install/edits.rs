@@ -1,0 +1,182 @@
+//! What is changed in a file, as replaced ranges of its text; everything else stays, byte for byte.
+
+use std::ops::Range;
+
+use super::clients::{Facts, Syntax};
+use super::entry::{Entry, Member, Origin, Standing, Text};
+
+/// A range of a text, and what stands there instead.
+#[derive(Debug)]
+pub(super) struct Edit {
+    span: Range<usize>,
+    text: String,
+}
+
+impl Edit {
+    fn new(span: Range<usize>, text: impl Into<String>) -> Self {
+        Self { span, text: text.into() }
+    }
+}
+
+/// The text with these edits, of which no two touch the same place.
+pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|edit| edit.span.start);
+    let mut result = String::with_capacity(text.len());
+    let mut done = 0;
+    for Edit { span, text: new } in edits {
+        result.push_str(slice(text, done..span.start));
+        result.push_str(&new);
+        done = span.end;
+    }
+    result.push_str(slice(text, done..text.len()));
+    result
+}
+
+/// Puts a server behind `program proxy OPTIONS`. What it says now stays as it is written: the command and the URL move, and the
+/// arguments get others before them.
+pub(super) fn put_behind(
+    text: &str,
+    entry: &Entry,
+    facts: &Facts,
+    program: &str,
+    options: &[String],
+) -> Vec<Edit> {
+    let mut words: Vec<String> = vec![quoted("proxy")];
+    words.extend(options.iter().map(|option| quoted(option)));
+    let list = |words: &[String]| format!("[{}]", words.join(", "));
+    let mut edits = Vec::new();
+    if let Some(command) = &entry.command {
+        words.extend([quoted("--"), slice(text, command.span.clone()).to_owned()]);
+        let mut replaced = quoted(program);
+        match &entry.args {
+            None => {
+                replaced.push_str(&between_members(text, entry, facts, command.key.start));
+                replaced.push_str(&member(facts, "args", &list(&words)));
+            }
+            Some(args) => match args.is.first() {
+                None => edits.push(Edit::new(args.span.start + 1..args.span.start + 1, words.join(", "))),
+                Some(first) => {
+                    let between = between_elements(text, args, first);
+                    let new: String = words.iter().flat_map(|word| [word.as_str(), &between]).collect();
+                    edits.push(Edit::new(first.span.start..first.span.start, new));
+                }
+            },
+        }
+        edits.push(Edit::new(command.span.clone(), replaced));
+    } else if let Some(url) = &entry.url {
+        words.extend([quoted("--upstream"), slice(text, url.span.clone()).to_owned()]);
+        let mut replaced = member(facts, "command", &quoted(program));
+        replaced.push_str(&between_members(text, entry, facts, url.key.start));
+        replaced.push_str(&member(facts, "args", &list(&words)));
+        edits.push(Edit::new(url.key.start..url.span.end, replaced));
+        if let Some(kind) = &entry.kind {
+            edits.push(Edit::new(kind.span.clone(), quoted("stdio")));
+        }
+    }
+    edits
+}
+
+/// Takes a server from behind the gateway; nothing for one that is not there. `before` is the entry of the backup.
+///
+/// Where the backup's entry, put behind the same way, is what the file has, the backup's text comes back. Otherwise somebody has
+/// changed the entry since, and only what stands before the server's own command is taken out.
+///
+/// # Errors
+///
+/// With what to do, where the entry has been changed so that this can't be done.
+pub(super) fn take_out(
+    text: &str,
+    entry: &Entry,
+    facts: &Facts,
+    before: Option<(&str, &Entry)>,
+    program: &str,
+) -> Result<Vec<Edit>, String> {
+    let (Standing::Behind { options, origin }, Some(command), Some(args)) =
+        (entry.standing(program), &entry.command, &entry.args)
+    else {
+        return Ok(Vec::new());
+    };
+    if let Some((old, before)) = before
+        && matches!(before.standing(program), Standing::Before(_))
+    {
+        let core = before.core();
+        let mut edits = put_behind(old, before, facts, &command.is, &options);
+        for edit in &mut edits {
+            edit.span = edit.span.start - core.start..edit.span.end - core.start;
+        }
+        let was = slice(old, core);
+        if apply(was, edits) == slice(text, entry.core()) {
+            return Ok(vec![Edit::new(entry.core(), was)]);
+        }
+    }
+    // `proxy`, the options, and `--` or `--upstream`.
+    let own = args.is.get(options.len() + 2).map(|text| text.span.clone()).unwrap_or_default();
+    let own = slice(text, own);
+    match origin {
+        Origin::Command { .. } => {
+            let taken = match (args.is.first(), args.is.get(options.len() + 3)) {
+                (Some(first), Some(next)) => Edit::new(first.span.start..next.span.start, ""),
+                _ => Edit::new(args.span.clone(), "[]"),
+            };
+            Ok(vec![Edit::new(command.span.clone(), own), taken])
+        }
+        Origin::Remote(url) => {
+            let between = text.get(command.span.end..args.key.start).map(str::trim);
+            if !matches!(between, Some("" | ",")) {
+                return Err(format!("it was changed since; write `{}`: `{url}` in it by hand", facts.url));
+            }
+            let mut edits = vec![Edit::new(command.key.start..args.span.end, member(facts, facts.url, own))];
+            if let Some(kind) = &entry.kind {
+                edits.push(Edit::new(kind.span.clone(), quoted("http")));
+            }
+            Ok(edits)
+        }
+    }
+}
+
+fn slice(text: &str, span: Range<usize>) -> &str {
+    text.get(span).unwrap_or_default()
+}
+
+/// A text as JSON writes it, which TOML reads the same way but for one character.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+fn member(facts: &Facts, key: &str, value: &str) -> String {
+    match facts.syntax {
+        Syntax::Json => format!("\"{key}\": {value}"),
+        Syntax::Toml => format!("{key} = {value}"),
+    }
+}
+
+/// What parts a new member from the one whose key stands at `key`: a line like that one, where it has its own.
+fn between_members(text: &str, entry: &Entry, facts: &Facts, key: usize) -> String {
+    let above = slice(text, 0..key);
+    let line = above.rfind('\n').map_or(0, |end| end + 1);
+    let lead = slice(text, line..key);
+    let line_break = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    match facts.syntax {
+        // What leads to a key in a table is indentation, and with dotted keys the table's name.
+        Syntax::Toml if !entry.commas => format!("{line_break}{lead}"),
+        _ if line > 0 && lead.trim().is_empty() => format!(",{line_break}{lead}"),
+        _ => ", ".to_owned(),
+    }
+}
+
+/// What parts a new element from the first one: what parts that from the second.
+fn between_elements(text: &str, args: &Member<Vec<Text>>, first: &Text) -> String {
+    if let Some(second) = args.is.get(1) {
+        let between = slice(text, first.span.end..second.span.start);
+        if between.trim() == "," {
+            return between.to_owned();
+        }
+    }
+    let before = slice(text, args.span.start + 1..first.span.start);
+    match before.rfind('\n') {
+        Some(end) if slice(before, end..before.len()).trim().is_empty() => {
+            format!(",{}", slice(before, before.trim_end().len()..before.len()))
+        }
+        _ => ", ".to_owned(),
+    }
+}

@@ -1,0 +1,86 @@
+//! The options that each server's `callgate proxy` gets: checked now, for the client would show nobody what is wrong with them.
+
+use std::path::{Path, PathBuf};
+
+use clap::ArgGroup;
+
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::files::read_context;
+use crate::cli::rules;
+use crate::mcp::LockFile;
+
+/// What is passed on to `callgate proxy`; paths are made absolute.
+#[derive(clap::Args)]
+// A gateway with neither lets everything pass.
+#[command(group = ArgGroup::new("before").args(["policies", "pins"]).required(true).multiple(true))]
+pub(super) struct Gateway {
+    /// Rules files, and directories to search for them
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// A JSON object that is the context of every call
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// Where questions to people, limits and what is remembered are kept: `file:PATH` or `memory:`
+    #[arg(long, value_name = "URL")]
+    state: Option<String>,
+    /// Show and run only tools that are as this lock file has them: see `callgate pins`
+    #[arg(long, value_name = "FILE")]
+    pins: Option<PathBuf>,
+}
+
+impl Gateway {
+    /// The options as words; else how the command ends where the rules hold errors, which are told.
+    pub(super) fn options(&self) -> Result<Result<Vec<String>, Exit>, Stop> {
+        let mut words = Vec::new();
+        if !self.policies.is_empty() {
+            if let Err(exit) = rules::of(&self.policies) {
+                return Ok(Err(exit));
+            }
+            words.push("--policies".to_owned());
+            for path in &self.policies {
+                words.push(absolute(path)?);
+            }
+        }
+        if let Some(path) = &self.context {
+            read_context(path)?;
+            words.extend(["--context".to_owned(), absolute(path)?]);
+        }
+        if let Some(url) = &self.state {
+            let url = match url.strip_prefix("file:") {
+                Some(path) if !path.is_empty() => format!("file:{}", absolute(Path::new(path))?),
+                _ if url == "memory:" => url.clone(),
+                _ => return Err(Stop::trouble(format!("`{url}` is no state; say `file:PATH` or `memory:`"))),
+            };
+            words.extend(["--state".to_owned(), url]);
+        }
+        if let Some(path) = &self.pins {
+            LockFile::read(path).map_err(|error| Stop::trouble(error.to_string()))?;
+            words.extend(["--pins".to_owned(), absolute(path)?]);
+        }
+        Ok(Ok(words))
+    }
+}
+
+/// The options for one server.
+pub(super) fn named(name: &str, options: &[String]) -> Vec<String> {
+    // A name that begins with a dash would be read as an option.
+    let mut words = match name.starts_with('-') {
+        true => vec![format!("--name={name}")],
+        false => vec!["--name".to_owned(), name.to_owned()],
+    };
+    words.extend_from_slice(options);
+    words
+}
+
+/// A path as a client's file can hold it.
+pub(super) fn text_of(path: &Path) -> Result<String, Stop> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Stop::trouble(format!("the path `{}` is not UTF-8", path.display())))
+}
+
+fn absolute(path: &Path) -> Result<String, Stop> {
+    let path = std::path::absolute(path)
+        .map_err(|error| Stop::trouble(format!("`{}` can't be made absolute: {error}", path.display())))?;
+    text_of(&path)
+}

@@ -1,0 +1,109 @@
+//! Servers in a JSON file, as editors and assistants write it: comments and trailing commas are taken.
+
+use std::ops::Range;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use super::clients::Facts;
+use super::entry::{Broken, Entry, Found, Shape};
+
+pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+        let message = error.kind().to_string();
+        let mut letters = message.chars();
+        let first = letters.next().map(|first| first.to_ascii_lowercase());
+        Broken::new(error.range().start, first.into_iter().chain(letters).collect::<String>())
+    })?;
+    let mut entries = Vec::new();
+    if let Some(root) = &parsed.value {
+        for table in facts.tables {
+            walk(root, table, &mut Vec::new(), facts, &mut entries)?;
+        }
+    }
+    Ok(entries)
+}
+
+/// Goes down a way to a table of servers, which is a few members long.
+fn walk(
+    value: &Value<'_>,
+    way: &[&str],
+    place: &mut Vec<String>,
+    facts: &Facts,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Broken> {
+    let object = object(value, place.last())?;
+    match way.split_first() {
+        None => {
+            for member in members(object)? {
+                let mut place = place.clone();
+                place.push(member.name.as_str().to_owned());
+                let server = self::object(&member.value, place.last())?;
+                entries.push(Entry::new(place, true, server.properties.iter().map(found).collect(), facts)?);
+            }
+        }
+        Some((&step, rest)) => {
+            for member in members(object)? {
+                let name = member.name.as_str();
+                if step == name || step == "*" {
+                    place.push(name.to_owned());
+                    walk(&member.value, rest, place, facts, entries)?;
+                    place.pop();
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn object<'v, 't>(value: &'v Value<'t>, name: Option<&String>) -> Result<&'v Object<'t>, Broken> {
+    value.as_object().ok_or_else(|| {
+        let what = name.map_or("the file".to_owned(), |name| format!("`{name}`"));
+        Broken::new(value.start(), format!("{what} must be an object, `{{ … }}`"))
+    })
+}
+
+/// The members, of which no two have one name: clients take the one or the other.
+fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], Broken> {
+    let mut known = std::collections::HashSet::new();
+    for member in &object.properties {
+        if !known.insert(member.name.as_str()) {
+            let message = format!("`{}` is there twice; take one out", member.name.as_str());
+            return Err(Broken::new(member.start(), message));
+        }
+    }
+    Ok(&object.properties)
+}
+
+fn found(member: &ObjectProp<'_>) -> Found {
+    let shape = match &member.value {
+        Value::StringLit(text) => Shape::Text(text.value.to_string()),
+        Value::Array(list) if list.elements.is_empty() => Shape::Empty,
+        Value::Array(list) => Shape::List(
+            list.elements
+                .iter()
+                .map(|element| (span(element), element.as_string_lit().map(|text| text.value.to_string())))
+                .collect(),
+        ),
+        Value::Object(object) if object.properties.is_empty() => Shape::Empty,
+        _ => Shape::Other,
+    };
+    Found { name: member.name.as_str().to_owned(), key: span(&member.name), span: span(&member.value), shape }
+}
+
+fn span(node: &impl Ranged) -> Range<usize> {
+    node.start()..node.end()
+}

@@ -1,0 +1,73 @@
+//! Servers in a TOML file: as tables, as inline tables, or with dotted keys.
+
+use std::ops::Range;
+
+use toml_edit::{Document, Item, Key, TableLike, Value};
+
+use super::clients::Facts;
+use super::entry::{Broken, Entry, Found, Shape};
+
+pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
+    let document = Document::parse(text).map_err(|error| {
+        Broken::new(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
+    })?;
+    let mut entries = Vec::new();
+    for table in facts.tables {
+        let mut found: Option<&dyn TableLike> = Some(document.as_table());
+        let mut place = Vec::new();
+        for step in *table {
+            let Some((key, item)) = found.and_then(|found| found.get_key_value(step)) else {
+                found = None;
+                break;
+            };
+            place.push((*step).to_owned());
+            found = Some(self::table(key, item)?);
+        }
+        let Some(servers) = found else { continue };
+        for (key, item) in members(servers) {
+            let server = self::table(key, item)?;
+            let inline = item.as_inline_table();
+            if inline.is_some_and(|table| table.is_dotted()) {
+                let message = format!("write `{0}` as a table, `[mcp_servers.{0}]` or `{{ … }}`", key.get());
+                return Err(Broken::new(start(key), message));
+            }
+            let mut place = place.clone();
+            place.push(key.get().to_owned());
+            let found = members(server).map(|(key, item)| self::found(key, item)).collect();
+            entries.push(Entry::new(place, inline.is_some(), found, facts)?);
+        }
+    }
+    Ok(entries)
+}
+
+fn table<'i>(key: &Key, item: &'i Item) -> Result<&'i dyn TableLike, Broken> {
+    item.as_table_like().ok_or_else(|| Broken::new(start(key), format!("`{}` must be a table", key.get())))
+}
+
+fn members(table: &dyn TableLike) -> impl Iterator<Item = (&Key, &Item)> {
+    table.iter().filter_map(|(name, _)| table.get_key_value(name))
+}
+
+fn found(key: &Key, item: &Item) -> Found {
+    let shape = match item {
+        Item::Value(Value::String(text)) => Shape::Text(text.value().clone()),
+        Item::Value(Value::Array(list)) if list.is_empty() => Shape::Empty,
+        Item::Value(Value::Array(list)) => Shape::List(
+            list.iter()
+                .map(|value| (value.span().unwrap_or_default(), value.as_str().map(str::to_owned)))
+                .collect(),
+        ),
+        item if item.as_table_like().is_some_and(TableLike::is_empty) => Shape::Empty,
+        _ => Shape::Other,
+    };
+    Found { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), shape }
+}
+
+/// What was parsed has its place; only tables that are spread over a file have none, and these are not edited.
+fn span(span: Option<Range<usize>>) -> Range<usize> {
+    span.unwrap_or_default()
+}
+
+fn start(key: &Key) -> usize {
+    span(key.span()).start
+}
