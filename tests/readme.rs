@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 
 use callgate::call::CallRecord;
 
+use crate::packages;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -160,4 +162,65 @@ fn every_end_of_a_call_that_waited_has_its_test() {
         let text = std::fs::read_to_string(root().join(format!("tests/approvals/{file}.rs"))).unwrap();
         assert!(text.contains(&format!("fn {test}(")), "{file}.rs has no test {test}");
     }
+}
+
+/// The gateway's command, with the installed server in the place of the one that `npx` would fetch, does what the table says.
+#[test]
+fn the_gateway_does_what_the_table_says() {
+    let home = tempfile::tempdir().unwrap();
+    let shop = home.path().join("shop");
+    std::fs::create_dir_all(shop.join(".github/workflows")).unwrap();
+    std::fs::write(shop.join("notes.txt"), "the key is AKIAIOSFODNN7EXAMPLE\n").unwrap();
+    let rule = blocks("yaml").into_iter().find(|block| block.contains("nothing-is-moved")).unwrap();
+    std::fs::write(home.path().join("mine.yaml"), rule).unwrap();
+    let context = serde_json::json!({ "workspace": shop });
+    std::fs::write(home.path().join("context.json"), context.to_string()).unwrap();
+    let call = |id: u32, tool: &str, arguments: serde_json::Value| {
+        let params = serde_json::json!({ "name": tool, "arguments": arguments });
+        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let hello = serde_json::json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let messages = [
+        serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        serde_json::json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+        call(3, "write_file", serde_json::json!({ "path": home.path().join("other.txt"), "content": "x" })),
+        call(
+            4,
+            "write_file",
+            serde_json::json!({ "path": shop.join(".github/workflows/ci.yml"), "content": "x" }),
+        ),
+        call(5, "read_text_file", serde_json::json!({ "path": shop.join("notes.txt") })),
+    ];
+    let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+    std::fs::write(home.path().join("messages"), lines).unwrap();
+
+    let server = packages::node("mcp-node", &root().join("tests/gateway"))
+        .join("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
+    let command = blocks("sh").into_iter().find(|block| block.starts_with("callgate proxy")).unwrap();
+    let command = command
+        .replace("policies/filesystem", &root().join("policies/filesystem").display().to_string())
+        .replace("npx -y @modelcontextprotocol/server-filesystem", &format!("node {}", server.display()));
+    let line = format!("export HOME={}; {command} < messages", home.path().display());
+    let output = run(&line, home.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<serde_json::Value> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = |id: u32| &answers.iter().find(|answer| answer["id"] == id).unwrap()["result"];
+    let tools = answer(2)["tools"].as_array().unwrap();
+    assert!(tools.len() > 10 && tools.iter().all(|tool| tool["name"] != "move_file"));
+    let text = |id: u32| answer(id)["content"][0]["text"].as_str().unwrap();
+    let shown = blocks_of_table("Not run (outside_workspace)");
+    assert!(shown.split('…').all(|part| text(3).contains(part.trim())), "{}", text(3));
+    assert!(text(4).starts_with("Waits for approval (approval_"), "{}", text(4));
+    assert!(!text(5).contains("AKIA") && text(5).starts_with("the key is"), "{}", text(5));
+    assert!(!home.path().join("other.txt").exists() && !shop.join(".github/workflows/ci.yml").exists());
+}
+
+/// The words between backticks, in a table of the README, that begin so.
+fn blocks_of_table(beginning: &str) -> String {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let start = readme.find(&format!("`{beginning}")).unwrap() + 1;
+    readme[start..].split('`').next().unwrap().to_owned()
 }

@@ -3,18 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::check;
 use super::ending::{UntilTold, told_to_end};
 use super::exit::{Exit, Stop};
 use super::files::read_context;
 use super::listening::{self, Listening};
-use super::output::{complain_of_rules, warn};
+use super::output::warn;
+use super::rules;
 use super::servers::{Said, Servers, over};
 use super::state::State;
 use super::watching;
-use crate::engine::{self, Change, Engine};
+use crate::engine::{Change, Engine};
 use crate::mcp::{Gateway, ServerSpec};
-use crate::policy::Chains;
 
 /// Stand between an MCP client and its servers, and put every tool call through the policies.
 ///
@@ -52,7 +51,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = over(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();
-    let rules = match load(&policies) {
+    let rules = match rules::of(&policies) {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
@@ -74,7 +73,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         let rules = match server.policies.is_empty() {
             true => None,
             false => {
-                let engine = match load(&server.policies) {
+                let engine = match rules::load(&server.policies) {
                     Ok(rules) => Engine::new(rules),
                     Err(exit) => return Ok(exit),
                 };
@@ -118,18 +117,6 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     // Whoever reads stdin may never come back.
     runtime.shutdown_background();
     served.map(|()| Exit::Done).map_err(Stop::Trouble)
-}
-
-/// Rules, or how the command ends where they hold errors, which are told. No paths: no rules, so every call passes.
-pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
-    let loaded = match policies {
-        [] => engine::load_text("policies: []"),
-        paths => engine::load(paths),
-    };
-    loaded.map_err(|error| {
-        complain_of_rules(error.built());
-        check::exit(&error.built().diagnostics)
-    })
 }
 
 /// Where people can answer: the state by a name that holds in every directory.

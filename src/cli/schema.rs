@@ -61,8 +61,8 @@ fn rules_schema() -> serde_json::Value {
 fn tests_schema() -> serde_json::Value {
     let step = Constraint {
         record: "step",
-        one_of: vec!["tool", "wait", "round"],
-        together: vec![("input", "tool"), ("expect", "tool")],
+        one_of: vec!["tool", "wait", "round", "approve", "deny", "edit", "answer", "cancel", "resume"],
+        together: Vec::new(),
     };
     json_schema(tests_record(), "Callgate policy tests", &[step, condition()])
 }

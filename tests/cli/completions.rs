@@ -32,7 +32,7 @@ const TYPED: [(&[&str], &[&str]); 6] = [
     (&["callgate", "te"], &["test"]),
     (&["callgate", "c"], &["check", "completions"]),
     (&["callgate", "test", "--mu"], &["--mutate"]),
-    (&["callgate", "test", "--format", ""], &["text", "json"]),
+    (&["callgate", "test", "--format", ""], &["text", "json", "junit", "github", "lcov"]),
     (&["callgate", "schema", "t"], &["tests"]),
     (&["callgate", "completions", "z"], &["zsh"]),
 ];

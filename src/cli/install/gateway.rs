@@ -6,7 +6,7 @@ use clap::ArgGroup;
 
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::files::read_context;
-use crate::cli::proxy;
+use crate::cli::rules;
 use crate::mcp::LockFile;
 
 /// What is passed on to `callgate proxy`; paths are made absolute.
@@ -33,7 +33,7 @@ impl Gateway {
     pub(super) fn options(&self) -> Result<Result<Vec<String>, Exit>, Stop> {
         let mut words = Vec::new();
         if !self.policies.is_empty() {
-            if let Err(exit) = proxy::load(&self.policies) {
+            if let Err(exit) = rules::of(&self.policies) {
                 return Ok(Err(exit));
             }
             words.push("--policies".to_owned());
