@@ -8,7 +8,7 @@ use super::exit::{Exit, Stop};
 use super::output::Output;
 use crate::authoring::{Constraint, json_schema};
 use crate::matcher::CONDITION;
-use crate::mcp::config_record;
+use crate::mcp::{config_record, identity_record};
 use crate::middleware::KINDS;
 use crate::policy::rules_record;
 use crate::suite::tests_record;
@@ -36,6 +36,8 @@ enum Subject {
     Tests,
     /// The servers behind a gateway (`callgate proxy --config`)
     Gateway,
+    /// Who calls a gateway over HTTP (`callgate proxy --auth`)
+    Identity,
 }
 
 pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, Stop> {
@@ -43,6 +45,7 @@ pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, St
         Subject::Rules => rules_schema(),
         Subject::Tests => tests_schema(),
         Subject::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
+        Subject::Identity => json_schema(identity_record(), "Callgate identity", &[]),
     };
     writeln!(output, "{schema:#}")?;
     Ok(Exit::Done)

@@ -15,7 +15,7 @@ fn schema_text(of: &str) -> String {
 /// `UPDATE_GENERATED=1 cargo test` writes the files anew.
 #[test]
 fn the_schemas_in_the_repository_are_not_stale() {
-    for of in ["rules", "tests", "gateway"] {
+    for of in ["rules", "tests", "gateway", "identity"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{of}.schema.json"));
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             fs::write(&path, schema_text(of)).unwrap();

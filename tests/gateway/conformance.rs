@@ -69,7 +69,6 @@ fn gateway(arguments: &[&str]) -> (Running, String) {
 const BETTER: &str = "dns-rebinding-protection: 0 failed";
 
 #[test]
-#[ignore = "the gateway has no HTTP yet"]
 fn the_conformance_suite_finds_the_same_with_the_gateway_and_without() {
     let node = packages::node("mcp-node", &script(""));
     let mut direct = Command::new("node");

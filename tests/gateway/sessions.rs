@@ -266,10 +266,10 @@ fn by_subject(messages: &[Value]) -> BTreeMap<String, Vec<String>> {
         };
         subjects.entry(subject).or_default().push(message.to_string());
     }
+    let number = Regex::new(r#""id":\d+"#).unwrap();
     for told in subjects.values_mut() {
         if told.iter().all(|message| message.contains("\"method\"") && message.contains("\"id\":")) {
             // Of questions that a server asks at once, which comes first is a matter of chance.
-            let number = Regex::new(r#""id":\d+"#).unwrap();
             told.iter_mut()
                 .for_each(|question| *question = number.replace(question, "\"id\":0").into_owned());
             told.sort();
