@@ -40,3 +40,23 @@ impl Outlet {
         self.to.is_closed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn servers_do_not_wait_for_messages_that_nobody_reads() {
+        let (outlet, mut messages) = Outlet::lossy();
+        for number in 0..QUEUE + 2 {
+            outlet.send(Frame::notification("notifications/message", json!({ "data": number }))).await;
+        }
+        let mut kept = Vec::new();
+        while let Ok(frame) = messages.try_recv() {
+            kept.push(frame.param("data").and_then(serde_json::Value::as_u64));
+        }
+        assert_eq!((kept.len(), kept.first(), kept.last()), (QUEUE, Some(&Some(0)), Some(&Some(255))));
+    }
+}
