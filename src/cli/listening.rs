@@ -50,6 +50,11 @@ pub(super) enum Said {
 }
 
 impl Listening {
+    /// Whether clients are let in over HTTP.
+    pub(super) fn is_asked(&self) -> bool {
+        self.listen.is_some()
+    }
+
     /// The door to a gateway, if one is wanted.
     pub(super) fn door(&self, gateway: &Arc<Gateway>) -> Result<Said, Stop> {
         let Some(listen) = &self.listen else { return Ok(Said::Nothing) };

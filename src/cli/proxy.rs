@@ -55,8 +55,12 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    // One client's messages come one after the other, and a thread for all of them has nobody to hand them to.
+    let mut runtime = match arguments.listening.is_asked() {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime
         .enable_all()
         .build()
         .map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;

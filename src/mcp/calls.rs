@@ -179,6 +179,8 @@ impl ToolExecutor for Runner<'_> {
 
 impl Runner<'_> {
     /// Brings the call to its answer, and people to theirs.
+    ///
+    /// What executes is put on the heap where it begins: it is large, and would be copied with each future around it.
     async fn run(&self, call: ToolCall, returned: Returned) -> Frame {
         let session = &self.link.session;
         let waiting = match returned.question {
@@ -190,10 +192,11 @@ impl Runner<'_> {
         };
         let (mut call, mut outcome) = match waiting {
             Some(Waiting { call, question }) => {
-                let outcome = session.take_up(call.clone(), &question, &returned.answers, self).await;
+                let taken_up = session.take_up(call.clone(), &question, &returned.answers, self);
+                let outcome = Box::pin(taken_up).await;
                 (call, outcome)
             }
-            None => (call.clone(), session.execute(call, self).await),
+            None => (call.clone(), Box::pin(session.execute(call, self)).await),
         };
         for _ in 0..QUESTIONS {
             let Some(request) =
@@ -214,7 +217,7 @@ impl Runner<'_> {
                         self.link.wait(Waiting { call: call.clone(), question });
                         break;
                     };
-                    outcome = session.take_up(call.clone(), &question, &[answer], self).await;
+                    outcome = Box::pin(session.take_up(call.clone(), &question, &[answer], self)).await;
                 }
                 Way::None => {
                     self.link.wait(Waiting { call: call.clone(), question });

@@ -142,14 +142,12 @@ impl Inner {
     }
 
     /// Begins a call: waits for its turn where it must.
-    async fn begin(&self, call: ToolCall, is_new: bool) -> (Turn<'_>, ToolCall, String) {
+    async fn begin(&self, call: ToolCall) -> (Turn<'_>, ToolCall) {
         let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
-        let (number, call, occurrence, waits) = {
+        let (number, call, waits) = {
             let mut line = self.line();
             let call = line.session.name_call(call);
             line.session.halt_if_aborted();
-            let occurrence =
-                if is_new { line.session.state.name_occurrence(&call.id) } else { call.id.clone() };
             let number = line.next;
             line.next += 1;
             let others = line.under_way.len();
@@ -157,7 +155,7 @@ impl Inner {
                 && (line.session.reads_session(&call, layer.as_ref())
                     || line.session.may_be_last(others, layer.as_ref()));
             line.under_way.insert(number);
-            (number, call, occurrence, waits)
+            (number, call, waits)
         };
         // From here on the call leaves the line whatever happens to it.
         let mut turn = {
@@ -174,7 +172,7 @@ impl Inner {
                 turn.before = turn.session.state.clone();
             }
         }
-        (turn, call, occurrence)
+        (turn, call)
     }
 }
 
@@ -216,12 +214,14 @@ impl Session {
 }
 
 impl ConcurrentSession {
-    /// Puts one call through its whole life.
+    /// Puts one call through its whole life. Its id is one that no other call of the session has: which ids have come is not kept, for
+    /// sessions of gateways are long. A call without one is given one.
     ///
     /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
-        let (mut turn, call, occurrence) = self.inner.begin(call, true).await;
+        let (mut turn, call) = self.inner.begin(call).await;
+        let occurrence = call.id.clone();
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let name = session.name.clone();
@@ -244,7 +244,7 @@ impl ConcurrentSession {
         executor: &impl ToolExecutor,
     ) -> Outcome {
         let started = Instant::now();
-        let (mut turn, call, _) = self.inner.begin(call, false).await;
+        let (mut turn, call) = self.inner.begin(call).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let label = session.name.clone();
@@ -302,8 +302,10 @@ impl ConcurrentSession {
         let (shared, conversation, state) = {
             let line = self.inner.line();
             let session = &line.session;
-            // Without which calls came: in another process the same ids are other calls.
-            (Arc::clone(&session.shared), session.conversation(), session.state.clone().without_occurrences())
+            if !session.shared.services.store.is_shared() {
+                return;
+            }
+            (Arc::clone(&session.shared), session.conversation(), session.state.clone())
         };
         let _ = shared.keep_in_store(&conversation, &state).await;
     }
