@@ -125,7 +125,7 @@ impl Frame {
     /// let frame = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).expect("a request");
     /// assert_eq!(frame.kind(), &Kind::Request(Id::of(&7.into()).expect("an id")));
     /// let refused = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#);
-    /// assert!(refused.is_err_and(|why| why.message.contains("doubled")));
+    /// assert!(refused.is_err_and(|why| why.message.contains("twice")));
     /// ```
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         // Some readers of lines end one at a bare carriage return.
