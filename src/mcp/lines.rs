@@ -6,8 +6,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 pub(super) enum Line {
     /// One line, without its end. Empty lines are passed over.
     Text(String),
-    /// A line that is no text; it is passed over.
-    Unreadable(String),
+    /// A line that is no text, and what of it is; it is passed over.
+    Unreadable { why: String, text: String },
     /// A line that is too long; it is passed over.
     TooLong(String),
     /// The peer says nothing more.
@@ -67,7 +67,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 }
 
 fn text(line: Vec<u8>) -> Line {
-    String::from_utf8(line).map_or_else(|_| Line::Unreadable("a message is no UTF-8".to_owned()), Line::Text)
+    match String::from_utf8(line) {
+        Ok(text) => Line::Text(text),
+        Err(error) => Line::Unreadable {
+            why: "a message is no UTF-8".to_owned(),
+            text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +86,7 @@ mod tests {
         loop {
             match lines.next().await {
                 Line::Text(text) => read.push(text),
-                Line::Unreadable(why) | Line::TooLong(why) => read.push(format!("! {why}")),
+                Line::Unreadable { why, .. } | Line::TooLong(why) => read.push(format!("! {why}")),
                 Line::End => return read,
             }
         }
