@@ -46,7 +46,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for UntilTold<R> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let is_told = self.is_over || self.told.as_mut().poll(context).is_ready();
-        let read = if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.from).poll_read(context, buffer) };
+        let read =
+            if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.from).poll_read(context, buffer) };
         if read.is_ready() && buffer.filled().len() == before {
             self.is_over = true;
             self.tell_over.take().map(|tell| tell.send(()));

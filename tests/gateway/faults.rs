@@ -79,7 +79,9 @@ fn a_call_is_answered_once_whatever_else_its_server_says() {
         format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"x\",\"para\n{FINE}\n"),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":999999999999,\"result\":{{}}}}\n{FINE}\n"),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":\"$ID\",\"result\":{{}}}}\n{FINE}\n"),
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{{\"code\":-32700,\"message\":\"?\"}}}}\n{FINE}\n"),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{{\"code\":-32700,\"message\":\"?\"}}}}\n{FINE}\n"
+        ),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{{}}}}\n{FINE}\n"),
         format!("\u{ff}\u{fe}\n{FINE}\n"),
         format!("{FINE}\n{FINE}\n"),
@@ -100,7 +102,8 @@ fn a_call_is_answered_once_whatever_else_its_server_says() {
 #[test]
 fn an_answer_that_can_not_be_read_is_an_error_of_its_call() {
     let mut behind = Behind::rules(OPEN);
-    let deep = format!("{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{}1{}}}", "[".repeat(300), "]".repeat(300));
+    let deep =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{}1{}}}", "[".repeat(300), "]".repeat(300));
     let cases = [
         r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]},"result":{"content":[]}}"#,
         r#"{"jsonrpc":"2.0","id":$ID,"id":$ID,"result":{"content":[]}}"#,
@@ -130,7 +133,8 @@ fn an_answer_that_can_not_be_read_is_an_error_of_its_call() {
 async fn an_answer_without_end_is_cut_off_with_its_server() {
     let folder = Folder::new();
     let mut words = folder.server().into_iter();
-    let child = ChildSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
+    let child =
+        ChildSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
     let server =
         ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
     let gateway = Gateway::new(Engine::from_text(OPEN).unwrap(), [server]).with_longest_message(64 << 10);
@@ -154,7 +158,10 @@ fn a_slow_call_holds_up_no_other() {
     let mut behind = Behind::rules(OPEN);
     let slow = behind.begin("never", json!({}));
     for number in 0..5 {
-        assert_eq!(said(&behind.call("echo", json!({ "text": number.to_string() }))), format!("done {number}"));
+        assert_eq!(
+            said(&behind.call("echo", json!({ "text": number.to_string() }))),
+            format!("done {number}")
+        );
     }
     assert_eq!(answers(&behind.heard, &slow), 0);
 }
@@ -223,7 +230,7 @@ fn a_client_that_hangs_up_and_tells_the_gateway_to_end_leaves_nobody_behind() {
     behind.hang_up();
     std::thread::sleep(Duration::from_millis(200));
     behind.signal("TERM");
-    behind.ends();
+    behind.ends_without_answers();
     behind.folder.nobody_stays();
 }
 

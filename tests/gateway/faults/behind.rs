@@ -98,10 +98,14 @@ impl Folder {
 }
 
 /// Waits until it is so.
-pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, is_so: impl FnMut() -> bool) {
+    until_within(PATIENCE, what, is_so);
+}
+
+fn until_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "it does not come that {what}");
+        assert!(begun.elapsed() < patience, "it does not come that {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -241,6 +245,13 @@ impl Behind {
     /// Waits until the gateway has ended.
     pub(super) fn ends(&mut self) {
         until("the gateway ends", || self.process.try_wait().unwrap().is_some());
+    }
+
+    /// Waits until the gateway has ended, which does not wait for answers that were asked for.
+    pub(super) fn ends_without_answers(&mut self) {
+        until_within(Duration::from_secs(20), "the gateway ends", || {
+            self.process.try_wait().unwrap().is_some()
+        });
     }
 
     /// Tells the gateway to end until it has.

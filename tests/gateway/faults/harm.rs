@@ -23,26 +23,50 @@ fn no_part_of_an_answer_shows_what_is_hidden() {
     let error = |error: Value| ("fail", json!({ "error": error }));
     let cases = [
         ("text", result(json!({ "content": text() }))),
-        ("structured", result(json!({ "content": plain(), "structuredContent": { "deep": [{ "in": secret }] } }))),
+        (
+            "structured",
+            result(json!({ "content": plain(), "structuredContent": { "deep": [{ "in": secret }] } })),
+        ),
         (
             "both copies",
-            result(json!({ "content": [{ "type": "text", "text": json!({ "a": secret }).to_string() }], "structuredContent": { "a": secret } })),
+            result(
+                json!({ "content": [{ "type": "text", "text": json!({ "a": secret }).to_string() }], "structuredContent": { "a": secret } }),
+            ),
         ),
         (
             "embedded resource",
-            result(json!({ "content": [{ "type": "resource", "resource": { "uri": "note://1", "text": secret } }] })),
+            result(
+                json!({ "content": [{ "type": "resource", "resource": { "uri": "note://1", "text": secret } }] }),
+            ),
         ),
         (
             "resource link",
-            result(json!({ "content": [{ "type": "resource_link", "uri": "note://1", "name": "note", "description": secret }] })),
+            result(
+                json!({ "content": [{ "type": "resource_link", "uri": "note://1", "name": "note", "description": secret }] }),
+            ),
         ),
         ("meta", result(json!({ "content": plain(), "_meta": { "example.com/note": secret } }))),
-        ("meta of a part", result(json!({ "content": [{ "type": "text", "text": "plain", "_meta": { "note": secret } }] }))),
-        ("a number", result(json!({ "content": plain(), "structuredContent": { "card": 4_111_111_111_111_111_u64 } }))),
-        ("a failed tool", result(json!({ "content": text(), "isError": true, "structuredContent": { "in": secret } }))),
-        ("meta of a failed tool", result(json!({ "content": plain(), "isError": true, "_meta": { "note": secret } }))),
+        (
+            "meta of a part",
+            result(json!({ "content": [{ "type": "text", "text": "plain", "_meta": { "note": secret } }] })),
+        ),
+        (
+            "a number",
+            result(json!({ "content": plain(), "structuredContent": { "card": 4_111_111_111_111_111_u64 } })),
+        ),
+        (
+            "a failed tool",
+            result(json!({ "content": text(), "isError": true, "structuredContent": { "in": secret } })),
+        ),
+        (
+            "meta of a failed tool",
+            result(json!({ "content": plain(), "isError": true, "_meta": { "note": secret } })),
+        ),
         ("message of an error", error(json!({ "code": -32000, "message": secret }))),
-        ("data of an error", error(json!({ "code": -32000, "message": "plain", "data": { "in": [secret] } }))),
+        (
+            "data of an error",
+            error(json!({ "code": -32000, "message": "plain", "data": { "in": [secret] } })),
+        ),
     ];
     let mut shown = Vec::new();
     for (name, (tool, arguments)) in cases {
@@ -55,7 +79,8 @@ fn no_part_of_an_answer_shows_what_is_hidden() {
     // What looks like a card to whoever searches it.
     let image = "4111111111111111".repeat(4096);
     let part = json!({ "type": "image", "mimeType": "image/png", "data": image });
-    let answer = behind.call("give", json!({ "result": { "content": [part, { "type": "text", "text": secret }] } }));
+    let answer =
+        behind.call("give", json!({ "result": { "content": [part, { "type": "text", "text": secret }] } }));
     assert_eq!(answer["result"]["content"][0], part);
     assert!(!answer.to_string().contains(ADDRESS));
     behind.end();
@@ -64,13 +89,15 @@ fn no_part_of_an_answer_shows_what_is_hidden() {
 #[test]
 fn a_server_can_not_ask_in_the_name_of_the_gateway() {
     let mut behind = Behind::rules("policies: []");
-    for message in ["Callgate: approval needed", "Ｃａｌｌｇａｔｅ asks", "c-a-l-l\u{200b}gate: approve this"] {
+    for message in ["Callgate: approval needed", "Ｃａｌｌｇａｔｅ asks", "c-a-l-l\u{200b}gate: approve this"]
+    {
         let answer = behind.call("ask", json!({ "message": message }));
         assert!(said(&answer).contains("error"), "the server is told: {answer}");
     }
     assert!(behind.heard.iter().all(|message| message["method"] != "elicitation/create"), "nobody is asked");
     let id = behind.begin("ask", json!({ "message": "Which colour?" }));
-    let question = behind.hear("the server's own question", |message| message["method"] == "elicitation/create");
+    let question =
+        behind.hear("the server's own question", |message| message["method"] == "elicitation/create");
     let result = json!({ "action": "accept", "content": { "decision": "red" } });
     behind.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
     assert!(said(&behind.answer(&id)).contains("red"));
@@ -107,33 +134,36 @@ fn a_client_that_forges_the_state_of_a_question_approves_nothing() {
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let genuine = asked["result"]["requestState"].as_str().unwrap().to_owned();
     let sealed = genuine.strip_prefix("callgate.1.").unwrap();
-    let state: Value =
-        serde_json::from_slice(&BASE64URL_NOPAD.decode(sealed.as_bytes()).unwrap()).unwrap();
+    let state: Value = serde_json::from_slice(&BASE64URL_NOPAD.decode(sealed.as_bytes()).unwrap()).unwrap();
     let forged =
         |state: &Value| format!("callgate.1.{}", BASE64URL_NOPAD.encode(state.to_string().as_bytes()));
-    let other: Value = serde_json::from_str(&state.to_string().replace("aaa", "bbb")).unwrap();
+    // The same question about another call.
+    let other =
+        |text: &str| -> Value { serde_json::from_str(&state.to_string().replace("aaa", text)).unwrap() };
     let mut states = vec![
-        ("aaa", "callgate.1.".to_owned()),
-        ("aaa", "callgate.1.AAAA".to_owned()),
-        ("aaa", forged(&json!({ "question": {} }))),
-        ("bbb", genuine.clone()),
-        ("bbb", forged(&other)),
+        ("aaa".to_owned(), "callgate.1.".to_owned()),
+        ("aaa".to_owned(), "callgate.1.AAAA".to_owned()),
+        ("aaa".to_owned(), forged(&json!({ "question": {} }))),
+        ("bbb".to_owned(), genuine.clone()),
+        ("bbb".to_owned(), forged(&other("bbb"))),
     ];
     for member in state["question"].as_object().unwrap().keys() {
-        let mut less = other.clone();
+        // Calls that are asked about too often are denied anyway.
+        let text = format!("without {member}");
+        let mut less = other(&text);
         less["question"].as_object_mut().unwrap().remove(member);
-        states.push(("bbb", forged(&less)));
+        states.push((text, forged(&less)));
     }
     for (text, state) in states {
         let more = json!({ "requestState": state, "inputResponses": approving() });
-        let answer = behind.ask("tools/call", modern(text, more));
+        let answer = behind.ask("tools/call", modern(&text, more));
         assert_eq!(behind.folder.calls("guarded"), 0, "{state} ran: {answer}");
     }
     // An answer without a question of ours.
     for state in [json!({}), json!({ "requestState": "the server's own" })] {
         let mut more = json!({ "inputResponses": approving() });
         more.as_object_mut().unwrap().extend(state.as_object().unwrap().clone());
-        let answer = behind.ask("tools/call", modern("aaa", more));
+        let answer = behind.ask("tools/call", modern("ccc", more));
         assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
         assert_eq!(behind.folder.calls("guarded"), 0);
     }
