@@ -85,3 +85,6 @@ for line in sys.stdin.buffer:
         call(id, params["name"], params.get("arguments") or {})
     elif method is None and id in asked:
         send({"id": asked.pop(id), "result": text(json.dumps({key: message[key] for key in ("result", "error") if key in message}))})
+    elif method is not None and id is not None:
+        if not (folder / "mute").exists():
+            send({"id": id, "error": {"code": -32601, "message": "there is no such method"}})

@@ -55,6 +55,10 @@ fn no_part_of_an_answer_shows_what_is_hidden() {
             result(json!({ "content": plain(), "structuredContent": { "card": 4_111_111_111_111_111_u64 } })),
         ),
         (
+            "names of members",
+            result(json!({ "content": plain(), "structuredContent": { ADDRESS: 1, CARD: 2 } })),
+        ),
+        (
             "a failed tool",
             result(json!({ "content": text(), "isError": true, "structuredContent": { "in": secret } })),
         ),
@@ -220,6 +224,8 @@ fn a_tool_that_never_runs_is_not_listed() {
 #[test]
 fn a_tool_that_is_not_as_it_was_reviewed_is_neither_shown_nor_run() {
     let folder = Folder::new();
+    // It does not answer what it does not know.
+    folder.write("mute", "");
     let lock = folder.path("lock").display().to_string();
     let server = folder.server();
     let accept = || {
