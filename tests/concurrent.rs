@@ -234,3 +234,23 @@ async fn a_denied_call_does_not_run() {
     assert_eq!(outcome.outcome.name(), "denied");
     assert_eq!(tools.started(), 0);
 }
+
+#[tokio::test]
+async fn a_session_goes_on_where_an_earlier_process_left_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("state.db").display());
+    let text = "policies:
+      - { id: mark, match: read, label: { add: [untrusted] } }
+      - { id: no-sending, match: { tool: send, where: { path: '$.session.labels[*]', eq: untrusted } }, deny: {} }";
+    let later = |name: &'static str| {
+        let engine = rules(text).clock(noon()).store(callgate::state::open(&url).unwrap()).build();
+        engine.session().named(name).concurrent()
+    };
+    let tools = Tools::new();
+    let did = later("one").execute(call("read", json!({})), &tools).await;
+    assert_eq!(ended(&did).0, "executed");
+    let did = later("one").execute(call("send", json!({})), &tools).await;
+    assert_eq!((did.outcome.name(), did.reason.policy.as_deref()), ("denied", Some("no-sending")));
+    let did = later("another").execute(call("send", json!({})), &tools).await;
+    assert_eq!(ended(&did).0, "executed");
+}

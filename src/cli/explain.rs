@@ -12,6 +12,7 @@ use super::check;
 use super::exit::{Exit, Stop};
 use super::files::{json_problem, read_context, read_tools};
 use super::output::{Output, complain_of_rules};
+use super::rules;
 use super::run::lines::Lines;
 use super::run::sessions::{Keeping, Sessions};
 use super::run::{record, warn_of_schemas};
@@ -22,7 +23,6 @@ use crate::engine::Engine;
 use crate::explain::{Explainer, Explanation, render};
 use crate::json;
 use crate::policy;
-use crate::source::is_rules_file;
 
 /// Tell one call's way through the policies: which matched, which did not and by which test, and why it was decided so.
 ///
@@ -71,25 +71,10 @@ pub(super) struct Explain {
     calls: Option<PathBuf>,
 }
 
-impl Explain {
-    /// The rules and the calls. In `--policies a b call.json` the call stands among the values of the option.
-    fn places(&self) -> Result<(&[PathBuf], &Path), Stop> {
-        match (&self.calls, self.policies.split_last()) {
-            (Some(calls), _) => Ok((&self.policies, calls)),
-            (None, Some((calls, policies)))
-                if !policies.is_empty() && !calls.is_dir() && !is_rules_file(calls) =>
-            {
-                Ok((policies, calls))
-            }
-            _ => Err(Stop::trouble(
-                "which call? name a file with it, or `-` for stdin: `callgate explain --policies policies call.json`",
-            )),
-        }
-    }
-}
-
 pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<Exit, Stop> {
-    let (policies, calls) = arguments.places()?;
+    let which =
+        "which call? name a file with it, or `-` for stdin: `callgate explain --policies policies call.json`";
+    let (policies, calls) = rules::and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let mut built = policy::build(policies);

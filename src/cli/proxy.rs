@@ -37,6 +37,10 @@ pub(super) struct Proxy {
     /// [default: memory:]
     #[arg(long, value_name = "URL")]
     state: Option<String>,
+    /// The session that the client's calls belong to. With a state in a file, labels, facts and limits by run go on where an earlier
+    /// gateway of this session left them
+    #[arg(long, value_name = "NAME", conflicts_with = "listen")]
+    session: Option<String>,
     /// Show and run only tools that are as this lock file has them: see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
@@ -90,6 +94,9 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
     if let Some(file) = arguments.pins.clone().or(config.pins) {
         gateway = gateway.pinned_by(file).map_err(|error| Stop::trouble(error.to_string()))?;
+    }
+    if let Some(session) = &arguments.session {
+        gateway = gateway.in_session(session);
     }
     if let Some(state) = answered_in(&url) {
         gateway = gateway.answered_in(state);

@@ -180,6 +180,12 @@ impl ToolExecutor for Runner<'_> {
             self.kept().failure = Some((message.clone(), Failure::Result(result)));
             return Err(ToolError::new(message).of_kind("tool_error"));
         }
+        if result.get("inputRequests").is_some_and(asking::imitates) {
+            // Nobody but the gateway asks in its name.
+            self.link.log_of(self.index, "it asks as if it were Callgate; the client is not asked");
+            let why = "the server asks a person as if it were Callgate";
+            return Err(ToolError::new(why).of_kind("imitation"));
+        }
         self.kept().set_aside.take_from(&mut result);
         Ok(result.into())
     }

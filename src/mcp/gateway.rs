@@ -21,6 +21,8 @@ pub struct Gateway {
     pub(super) servers: Vec<Arc<ServerSpec>>,
     /// What the operator vouches for of every call.
     pub(super) context: Value,
+    /// The session of the one client that is served over lines, where it is to go on beyond its connection.
+    pub(super) session: Option<String>,
     /// The longest message, in bytes.
     pub(super) longest_message: usize,
     /// The state in which people answer questions that clients can't put to them.
@@ -46,6 +48,7 @@ impl Gateway {
             engine,
             servers: servers.into_iter().map(Arc::new).collect(),
             context: Value::Null,
+            session: None,
             longest_message: LONGEST_MESSAGE,
             answered_in: None,
             pins: None,
@@ -59,6 +62,14 @@ impl Gateway {
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
         self.context = context;
+        self
+    }
+
+    /// The session that the calls of the one client belong to that [`serve_lines`](Self::serve_lines) serves: over a store that is
+    /// shared, it goes on when the client comes again.
+    #[must_use]
+    pub fn in_session(mut self, name: impl Into<String>) -> Self {
+        self.session = Some(name.into());
         self
     }
 

@@ -26,7 +26,7 @@ impl Gateway {
     ) -> Result<(), String> {
         let (outlet, outgoing) = Outlet::new();
         let writer = tokio::spawn(write(to, outgoing));
-        let who = Who { context: self.context.clone(), session: None };
+        let who = Who { context: self.context.clone(), session: self.session.clone() };
         let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
         loop {

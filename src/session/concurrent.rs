@@ -58,7 +58,8 @@ struct Line {
 }
 
 impl Session {
-    /// Lets the calls of the session run side by side. What calls of a round share is not for them: each is decided when it comes.
+    /// Lets the calls of the session run side by side. What the session has seen is kept in a store that others share, by the session's
+    /// name or `conversationId`, and goes on from there. What calls of a round share is not for them: each is decided when it comes.
     /// What a [`recorded`](Self::recorded) session keeps with each call is not kept either.
     pub fn concurrent(self) -> ConcurrentSession {
         self.concurrent_with(|_| None)
@@ -220,6 +221,7 @@ impl ConcurrentSession {
     /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
+        self.see().await;
         let (mut turn, call) = self.inner.begin(call).await;
         let occurrence = call.id.clone();
         let session = &mut turn.session;
@@ -244,6 +246,7 @@ impl ConcurrentSession {
         executor: &impl ToolExecutor,
     ) -> Outcome {
         let started = Instant::now();
+        self.see().await;
         let (mut turn, call) = self.inner.begin(call).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
@@ -295,6 +298,25 @@ impl ConcurrentSession {
     /// Whether calls are on their way.
     pub fn is_idle(&self) -> bool {
         self.inner.line().under_way.is_empty()
+    }
+
+    /// Takes in, once, what the store has of the session. Where that can't be known, what the session has seen is not known either.
+    async fn see(&self) {
+        let (shared, conversation) = {
+            let line = self.inner.line();
+            if line.session.has_seen {
+                return;
+            }
+            (Arc::clone(&line.session.shared), line.session.conversation())
+        };
+        let seen = shared.seen_in_store(&conversation).await;
+        let session = &mut self.inner.line().session;
+        if !std::mem::replace(&mut session.has_seen, true) {
+            match seen {
+                Ok(seen) => session.state.unite(&seen),
+                Err(_) => session.state.distrust(),
+            }
+        }
     }
 
     /// Keeps what the session has seen in a store that others share. Where that does not answer, the next call keeps it.

@@ -7,7 +7,7 @@ mod row;
 pub(super) mod sessions;
 mod summary;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Map, Value};
@@ -22,7 +22,6 @@ use super::state::{State, runtime};
 use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
 use crate::engine::{Engine, EngineBuilder};
 use crate::schema::ArgumentSchema;
-use crate::source::is_rules_file;
 use crate::tools::ToolDescriptor;
 pub(super) use lines::Lines;
 use report::Report;
@@ -107,25 +106,9 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
     })
 }
 
-impl Run {
-    /// The rules and the calls. In `--policies a b calls.jsonl` the calls stand among the values of the option.
-    fn places(&self) -> Result<(&[PathBuf], &Path), Stop> {
-        match (&self.calls, self.policies.split_last()) {
-            (Some(calls), _) => Ok((&self.policies, calls)),
-            (None, Some((calls, policies)))
-                if !policies.is_empty() && !calls.is_dir() && !is_rules_file(calls) =>
-            {
-                Ok((policies, calls))
-            }
-            _ => Err(Stop::trouble(
-                "which calls? name a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`",
-            )),
-        }
-    }
-}
-
 pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
-    let (policies, calls) = arguments.places()?;
+    let which = "which calls? name a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
+    let (policies, calls) = rules::and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let chains = match rules::load(policies) {
