@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// Returns when the process is interrupted or told to end.
 pub(super) async fn told_to_end() {
@@ -21,16 +22,19 @@ pub(super) async fn told_to_end() {
     }
 }
 
-/// What is read until the process is told to end: whoever reads it ends as if nothing more came.
+/// What is read until the process is told to end: whoever reads it ends as if nothing more came. Tells when nothing more comes.
 pub(super) struct UntilTold<R> {
     from: R,
     told: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_over: bool,
+    tell_over: Option<oneshot::Sender<()>>,
 }
 
 impl<R> UntilTold<R> {
-    pub(super) fn new(from: R) -> Self {
-        Self { from, told: Box::pin(told_to_end()), is_over: false }
+    pub(super) fn new(from: R) -> (Self, oneshot::Receiver<()>) {
+        let (tell_over, over) = oneshot::channel();
+        let told = Box::pin(told_to_end());
+        (Self { from, told, is_over: false, tell_over: Some(tell_over) }, over)
     }
 }
 
@@ -40,10 +44,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for UntilTold<R> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_over || self.told.as_mut().poll(context).is_ready() {
+        let before = buffer.filled().len();
+        let is_told = self.is_over || self.told.as_mut().poll(context).is_ready();
+        let read =
+            if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.from).poll_read(context, buffer) };
+        if read.is_ready() && buffer.filled().len() == before {
             self.is_over = true;
-            return Poll::Ready(Ok(()));
+            self.tell_over.take().map(|tell| tell.send(()));
         }
-        Pin::new(&mut self.from).poll_read(context, buffer)
+        read
     }
 }

@@ -113,16 +113,25 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         tell_of_changes(engine, &gateway, runtime.handle());
     }
     let served = runtime.block_on(async {
+        let (stdin, over) = UntilTold::new(tokio::io::stdin());
+        let listens = door.is_some();
+        // Whoever says it twice, or closes stdin and then says it, does not wait for requests that are under way.
+        let told_twice = async {
+            match listens {
+                true => told_to_end().await,
+                false => drop(over.await),
+            }
+            told_to_end().await;
+        };
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => gateway.serve_lines(UntilTold::new(tokio::io::stdin()), tokio::io::stdout()).await,
+                None => gateway.serve_lines(stdin, tokio::io::stdout()).await,
             }
         };
         tokio::select! {
             served = served => served,
-            // Whoever says it twice does not wait for requests that are under way.
-            () = async { told_to_end().await; told_to_end().await; } => Ok(()),
+            () = told_twice => Ok(()),
         }
     });
     // Whoever reads stdin may never come back.

@@ -66,7 +66,11 @@ pub(super) async fn call(
     let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
     let answer = runner.run(call, returned).await;
     // Nobody waits for what the server did not answer any more.
-    (!runner.kept().is_given_up).then_some(answer)
+    if runner.kept().is_given_up {
+        return None;
+    }
+    link.give_up(id).await;
+    Some(answer)
 }
 
 /// What is said of a call of a tool that someone has to review first.
@@ -135,7 +139,11 @@ impl ToolExecutor for Runner<'_> {
             self.kept().is_given_up = true;
             return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
         }
-        let asked = self.link.ask_for_client(self.index, self.forwarded(call), self.id);
+        let begun = self.link.begin_for_client(self.index, self.forwarded(call), self.id).await;
+        let asked = begun.map_err(|Gone(why)| {
+            self.kept().is_given_up = *self.cancelled.borrow();
+            ToolError::new(why).of_kind("unavailable")
+        })?;
         let given_up = async {
             if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
                 std::future::pending::<()>().await;
@@ -145,10 +153,10 @@ impl ToolExecutor for Runner<'_> {
         let mut answer = tokio::select! {
             answer = asked => match answer {
                 Ok(answer) => answer,
-                Err(Gone(why)) => {
+                Err(_) => {
                     // Who does not want an answer any more is not told of the server's end.
                     self.kept().is_given_up = *self.cancelled.borrow();
-                    let why = format!("{why}; the tool may have taken effect");
+                    let why = "the server is gone; the tool may have taken effect";
                     return Err(ToolError::new(why).of_kind("unavailable"));
                 }
             },

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use super::frame::Frame;
 use super::lines::{Line, Lines};
 use super::server::{FromServer, Gone, ServerEvents};
+use super::unreadable;
 
 /// How long a server has to end once its input is closed, and once more when it is told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -64,11 +65,12 @@ impl ChildServer {
                     Line::Text(text) => match Frame::parse(&text) {
                         Ok(frame) => FromServer::Frame { frame, about: None },
                         Err(why) => {
-                            let answers = Frame::id_of_unreadable_answer(&text);
-                            FromServer::Garbage { why: why.message, answers }
+                            FromServer::Garbage { why: why.message, answers: unreadable::answered_by(&text) }
                         }
                     },
-                    Line::Unreadable(why) => FromServer::Garbage { why, answers: None },
+                    Line::Unreadable { why, text } => {
+                        FromServer::Garbage { why, answers: unreadable::answered_by(&text) }
+                    }
                     // Whose answer it was can't be known, and somebody would wait for it for ever.
                     Line::TooLong(why) => {
                         said_too_much = Some(why);

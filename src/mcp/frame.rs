@@ -138,16 +138,6 @@ impl Frame {
         Self::of(value)
     }
 
-    /// The answer that a text which can't be read strictly is, as far as a lenient reader can tell: whoever waits for it waits in
-    /// vain.
-    pub fn id_of_unreadable_answer(text: &str) -> Option<Id> {
-        let message: Value = serde_json::from_str(text).ok()?;
-        if message.get("method").is_some() {
-            return None;
-        }
-        Id::of(message.get("id")?)
-    }
-
     /// The message that a value is. Errors: as [`parse`](Self::parse).
     pub fn of(value: Value) -> Result<Self, Malformed> {
         let invalid = |id: Option<Id>, message: &str| Malformed::new(id, code::INVALID_REQUEST, message);

@@ -1,6 +1,8 @@
 //! What servers say of their tools now, for people who review them.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -15,6 +17,10 @@ use super::server::Gone;
 /// The protocol that is spoken with servers that do not know the one since 2026-07-28.
 const LEGACY_VERSION: &str = "2025-11-25";
 const MODERN_VERSION: &str = "2026-07-28";
+/// Some servers do not answer what they do not know. One that is silent for so long is greeted as before 2026-07-28.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long a server has to list its tools; it may have to be installed first.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A server with its tools, as they are now.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,21 +34,23 @@ pub struct Inspected {
 impl Gateway {
     /// Asks all servers which tools they have, as a client would. Errors: a server that can't be started, or does not list them.
     pub async fn inspect(self: &Arc<Self>) -> Result<Vec<Inspected>, String> {
-        let (outlet, mut heard) = Outlet::new();
+        // What servers say or ask of their client meanwhile goes nowhere: nobody is there.
+        let (outlet, _) = Outlet::lossy();
         let link = Link::open(self, Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
         let mut inspected = Vec::new();
         for (index, spec) in self.servers.iter().enumerate() {
-            let envelope =
-                greet(&link, index).await.map_err(|why| format!("the server `{}`: {why}", spec.name))?;
-            let complete = listing::know(&link, index, &envelope).await;
-            if !complete {
+            let listed = async {
+                let envelope = greet(&link, index).await?;
+                Ok(listing::know(&link, index, &envelope).await)
+            };
+            let listed = tokio::time::timeout(PATIENCE, listed).await;
+            let listed = listed.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+            if !listed.map_err(|why| format!("the server `{}`: {why}", spec.name))? {
                 return Err(format!("the server `{}` does not list its tools", spec.name));
             }
             let tools = link.server(index).map(|server| server.tools.all()).unwrap_or_default();
             inspected.push(Inspected { server: spec.name.clone(), tools });
         }
-        // What servers ask of their client meanwhile is not answered: nobody is there.
-        heard.close();
         link.close().await;
         Ok(inspected)
     }
@@ -59,12 +67,25 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
     let modern = json!({ "_meta": meta });
     let id = Id::text("callgate");
     let ask = |method: &'static str, params: Value| link.ask_server(index, method, params);
-    let answer = ask(method::DISCOVER, modern.clone()).await.map_err(|Gone(why)| why)?;
-    if answer.result_value().is_some() {
+    let mut discovered = pin!(ask(method::DISCOVER, modern.clone()));
+    let answer = tokio::time::timeout(SILENCE, &mut discovered).await;
+    let is_silent = answer.is_err();
+    if let Ok(answer) = answer
+        && answer.map_err(|Gone(why)| why)?.result_value().is_some()
+    {
         return Ok(Frame::request(&id, method::TOOLS_LIST, modern));
     }
+    let late = async {
+        // One that is slow to start may still answer.
+        if !(is_silent && discovered.await.is_ok_and(|answer| answer.result_value().is_some())) {
+            std::future::pending::<()>().await;
+        }
+    };
     let greeting = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": about });
-    let answer = ask(method::INITIALIZE, greeting).await.map_err(|Gone(why)| why)?;
+    let answer = tokio::select! {
+        () = late => return Ok(Frame::request(&id, method::TOOLS_LIST, modern)),
+        answer = ask(method::INITIALIZE, greeting) => answer.map_err(|Gone(why)| why)?,
+    };
     if let Some(error) = answer.error_value() {
         return Err(format!("it refuses to be greeted: {error}"));
     }

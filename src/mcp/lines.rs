@@ -6,8 +6,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 pub(super) enum Line {
     /// One line, without its end. Empty lines are passed over.
     Text(String),
-    /// A line that is no text; it is passed over.
-    Unreadable(String),
+    /// A line that is no text, and what of it is; it is passed over.
+    Unreadable { why: String, text: String },
     /// A line that is too long; it is passed over.
     TooLong(String),
     /// The peer says nothing more.
@@ -19,16 +19,17 @@ pub(super) struct Lines<R> {
     from: R,
     /// The longest line, in bytes.
     limit: usize,
+    /// The rest of a line that is too long comes first.
+    is_passing_over: bool,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub(super) fn new(from: R, limit: usize) -> Self {
-        Self { from, limit }
+        Self { from, limit, is_passing_over: false }
     }
 
     pub(super) async fn next(&mut self) -> Line {
         let mut line = Vec::new();
-        let mut too_long = false;
         loop {
             let Ok(chunk) = self.from.fill_buf().await else { return Line::End };
             if chunk.is_empty() {
@@ -40,19 +41,20 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let part = end.map_or(chunk, |end| chunk.get(..end).unwrap_or(chunk));
-            if line.len() + part.len() > self.limit {
-                too_long = true;
-                line.clear();
-            } else if !too_long {
+            let is_too_long = !self.is_passing_over && line.len() + part.len() > self.limit;
+            let is_passed_over = self.is_passing_over || is_too_long;
+            if !is_passed_over {
                 line.extend_from_slice(part);
             }
             let used = end.map_or(chunk.len(), |end| end + 1);
             self.from.consume(used);
-            if end.is_none() {
-                continue;
-            }
-            if too_long {
+            self.is_passing_over = is_passed_over && end.is_none();
+            if is_too_long {
+                // Told before its end, which may never come.
                 return Line::TooLong(format!("a message is longer than {} bytes", self.limit));
+            }
+            if is_passed_over || end.is_none() {
+                continue;
             }
             if line.last() == Some(&b'\r') {
                 line.pop();
@@ -67,7 +69,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 }
 
 fn text(line: Vec<u8>) -> Line {
-    String::from_utf8(line).map_or_else(|_| Line::Unreadable("a message is no UTF-8".to_owned()), Line::Text)
+    match String::from_utf8(line) {
+        Ok(text) => Line::Text(text),
+        Err(error) => Line::Unreadable {
+            why: "a message is no UTF-8".to_owned(),
+            text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +88,7 @@ mod tests {
         loop {
             match lines.next().await {
                 Line::Text(text) => read.push(text),
-                Line::Unreadable(why) | Line::TooLong(why) => read.push(format!("! {why}")),
+                Line::Unreadable { why, .. } | Line::TooLong(why) => read.push(format!("! {why}")),
                 Line::End => return read,
             }
         }
@@ -88,6 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_line_is_passed_over_and_told() {
+        assert_eq!(read(b"123456789").await, ["! a message is longer than 8 bytes"], "also without an end");
         let read = read(b"one\r\n\n  \n123456789\n\xff\ntwo\nthree").await;
         let said = ["one", "! a message is longer than 8 bytes", "! a message is no UTF-8", "two", "three"];
         assert_eq!(read, said);

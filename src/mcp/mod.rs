@@ -27,6 +27,7 @@ mod outlet;
 mod pins;
 mod server;
 mod stdio;
+mod unreadable;
 mod upstream;
 
 pub use answer::{OUTCOME, QUARANTINED};

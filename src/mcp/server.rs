@@ -18,8 +18,8 @@ pub(super) struct Gone(pub(super) String);
 pub(super) enum FromServer {
     /// A message, with the request that it belongs to where its transport says so.
     Frame { frame: Frame, about: Option<Id> },
-    /// Something that is no message, and why; with the request that it may have been meant to answer.
-    Garbage { why: String, answers: Option<Id> },
+    /// Something that is no message, and why; with the requests that it may have been meant to answer.
+    Garbage { why: String, answers: Vec<Id> },
     /// Something went wrong that is no answer to a request.
     Trouble(String),
     /// Nothing more.

@@ -35,7 +35,7 @@ impl Gateway {
                     Ok(frame) => link.from_client(frame, &outlet).await,
                     Err(why) => outlet.send(why.answer()).await,
                 },
-                Line::Unreadable(why) | Line::TooLong(why) => {
+                Line::Unreadable { why, .. } | Line::TooLong(why) => {
                     let answer = Frame::error(None, super::frame::code::PARSE_ERROR, &why, None);
                     outlet.send(answer).await;
                 }

@@ -112,6 +112,18 @@ impl Link {
         }
     }
 
+    /// Tells servers that what they have not answered of a request is not wanted any more: it took too long.
+    pub(in crate::mcp) async fn give_up(&self, id: &Id) {
+        let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
+        for (index, sent_as) in sent {
+            let Some(server) = self.servers.get(index) else { continue };
+            if locked(&server.awaiting).remove(&sent_as).is_some() {
+                let params = json!({ "requestId": sent_as.to_json(), "reason": "it took too long" });
+                let _ = self.send(index, Frame::notification(method::CANCELLED, params)).await;
+            }
+        }
+    }
+
     pub(super) async fn notification(&self, frame: Frame) {
         if frame.method() == method::CANCELLED {
             let Some(id) = frame.param("requestId").and_then(Id::of) else { return };

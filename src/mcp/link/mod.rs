@@ -69,8 +69,8 @@ pub(super) struct Link {
 pub(super) struct Server {
     pub(super) spec: Arc<ServerSpec>,
     connected: tokio::sync::RwLock<Connected>,
-    /// Requests to it that it has not answered yet.
-    awaiting: Mutex<HashMap<Id, Awaiting>>,
+    /// Requests to it that it has not answered yet, with the generation of the connection that they went to.
+    awaiting: Mutex<HashMap<Id, (u64, Awaiting)>>,
     pub(super) tools: KnownTools,
 }
 

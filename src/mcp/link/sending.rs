@@ -4,10 +4,10 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
 use super::server_side::listen;
-use super::{Asked, Awaiting, Link, locked};
+use super::{Asked, Awaiting, Connected, Link, Server, locked};
 use crate::host::BoxFuture;
 use crate::mcp::frame::{Frame, Id, code};
 use crate::mcp::method;
@@ -30,16 +30,19 @@ impl Link {
         waits: Awaiting,
     ) -> Result<(), Gone> {
         let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        let connected = self.connected(index, server).await?;
+        // While the connection is held it is not lost, so what is noted as sent to it is told of its end.
+        let Some(connection) = &connected.connection else { return Err(gone(server)) };
         let sent_as = {
             let mut awaiting = locked(&server.awaiting);
             let free = if awaiting.contains_key(id) { self.own_id() } else { id.clone() };
-            awaiting.insert(free.clone(), waits);
+            awaiting.insert(free.clone(), (connected.generation, waits));
             free
         };
         if let Some(asked) = locked(&self.asked).get_mut(id) {
             asked.sent.push((index, sent_as.clone()));
         }
-        let sent = self.send(index, frame.with_id(&sent_as)).await;
+        let sent = connection.send(frame.with_id(&sent_as)).await;
         if sent.is_err() {
             locked(&server.awaiting).remove(&sent_as);
         }
@@ -49,13 +52,25 @@ impl Link {
     /// Sends a message to a server, which is started again for it where it is gone.
     pub(super) async fn send(&self, index: usize, frame: Frame) -> Result<(), Gone> {
         let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
-        if server.connected.read().await.connection.is_none() {
-            self.connect_again(index).await?;
-        }
-        match &server.connected.read().await.connection {
+        match &self.connected(index, server).await?.connection {
             Some(connection) => connection.send(frame).await,
-            None => Err(Gone(format!("the server `{}` is gone", server.spec.name))),
+            None => Err(gone(server)),
         }
+    }
+
+    /// How a server is reached, which is started again where it is gone.
+    async fn connected<'s>(
+        &self,
+        index: usize,
+        server: &'s Server,
+    ) -> Result<RwLockReadGuard<'s, Connected>, Gone> {
+        let connected = server.connected.read().await;
+        if connected.connection.is_some() {
+            return Ok(connected);
+        }
+        drop(connected);
+        self.connect_again(index).await?;
+        Ok(server.connected.read().await)
     }
 
     /// Sends a request of the client's, as far as policies let it, and waits for what the server answers.
@@ -104,7 +119,24 @@ impl Link {
         let Some(server) = self.servers.get(index) else { return };
         let why = format!("the server `{}` is gone: {why}", server.spec.name);
         // First who waits: whoever starts it again waits, too, and holds the connection meanwhile.
-        let waiting: Vec<Awaiting> = locked(&server.awaiting).drain().map(|(_, waits)| waits).collect();
+        self.tell_of_loss(server, generation, &why).await;
+        server.tools.forget();
+        let mut connected = server.connected.write().await;
+        if connected.generation == generation && connected.connection.take().is_some() {
+            self.gateway.log(&why);
+        }
+        drop(connected);
+        // Then who was about to send while the connection was still there.
+        self.tell_of_loss(server, generation, &why).await;
+    }
+
+    /// Tells whoever waits for an answer of a connection that is lost.
+    async fn tell_of_loss(&self, server: &Server, generation: u64, why: &str) {
+        let waiting: Vec<Awaiting> = {
+            let mut awaiting = locked(&server.awaiting);
+            let lost = awaiting.extract_if(|_, (sent_to, _)| *sent_to == generation);
+            lost.map(|(_, (_, waits))| waits).collect()
+        };
         for waits in waiting {
             if let Awaiting::Client { id, outlet, .. } = waits {
                 let is_cancelled = |asked: &Asked| *asked.cancel.borrow();
@@ -112,14 +144,9 @@ impl Link {
                     locked(&self.asked).remove(&id);
                     continue;
                 }
-                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, &why, None);
+                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, why, None);
                 self.finish(&id, &outlet, answer).await;
             }
-        }
-        server.tools.forget();
-        let mut connected = server.connected.write().await;
-        if connected.generation == generation && connected.connection.take().is_some() {
-            self.gateway.log(&why);
         }
     }
 
@@ -151,7 +178,7 @@ impl Link {
         if let Some(greeting) = self.client.greeting() {
             let id = self.own_id();
             let (tell, told) = oneshot::channel();
-            locked(&server.awaiting).insert(id.clone(), Awaiting::Gateway(tell));
+            locked(&server.awaiting).insert(id.clone(), (generation, Awaiting::Gateway(tell)));
             connection.send(greeting.with_id(&id)).await?;
             let answer = tokio::time::timeout(GREETING, told).await;
             if !matches!(&answer, Ok(Ok(answer)) if answer.result_value().is_some()) {
@@ -176,4 +203,8 @@ impl Link {
             let _ = ended.wait_for(|ended| *ended).await;
         }
     }
+}
+
+fn gone(server: &Server) -> Gone {
+    Gone(format!("the server `{}` is gone", server.spec.name))
 }

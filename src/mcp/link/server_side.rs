@@ -18,10 +18,15 @@ impl Link {
         match said {
             FromServer::Garbage { why, answers } => {
                 self.log_of(index, &format!("it says what is no message: {}", inert(&why)));
-                let Some(id) = answers else { return };
-                let message = "the server's answer can't be read";
-                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
-                self.answered_by_server(index, server, answer, &id).await;
+                for id in answers {
+                    // Half a line may name what nobody waits for.
+                    if !locked(&server.awaiting).contains_key(&id) {
+                        continue;
+                    }
+                    let message = "the server's answer can't be read";
+                    let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
+                    self.answered_by_server(index, server, answer, &id).await;
+                }
             }
             FromServer::Trouble(why) => self.log_of(index, &inert(&why)),
             FromServer::Gone(Gone(why)) => self.lost(index, generation, &why).await,
@@ -50,7 +55,7 @@ impl Link {
         frame: Frame,
         id: &Id,
     ) {
-        let waits = locked(&server.awaiting).remove(id);
+        let waits = locked(&server.awaiting).remove(id).map(|(_, waits)| waits);
         match waits {
             None => {
                 let name = &server.spec.name;

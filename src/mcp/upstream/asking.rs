@@ -178,7 +178,7 @@ impl Talk {
                     return Ok(());
                 }
                 Next::Garbage(why) if is_stream => {
-                    let _ = self.events.send(FromServer::Garbage { why, answers: None }).await;
+                    let _ = self.events.send(FromServer::Garbage { why, answers: Vec::new() }).await;
                 }
                 Next::Garbage(why) => return Err(format!("its answer is no message: {why}")),
                 Next::End(Some(why)) => return Err(why),

@@ -47,7 +47,7 @@ impl Talk {
             match messages.next().await {
                 Next::Frame(frame) => self.say(frame, None).await,
                 Next::Garbage(why) => {
-                    drop(self.events.send(FromServer::Garbage { why, answers: None }).await)
+                    drop(self.events.send(FromServer::Garbage { why, answers: Vec::new() }).await)
                 }
                 Next::End(_) => return heard,
             }
