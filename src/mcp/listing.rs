@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -12,6 +13,8 @@ use super::method;
 use super::pins::Standing;
 use crate::tools::ToolDescriptor;
 
+/// How long a server has to list its tools before calls go on without.
+const LISTING: Duration = Duration::from_secs(20);
 /// Pages of one list that are asked for.
 const PAGES: usize = 100;
 
@@ -149,8 +152,14 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
     server.tools.known().tools.clear();
     let (mut cursor, mut listed) = (None, false);
     for _ in 0..PAGES {
-        let Ok(page) = link.ask_server(index, method::TOOLS_LIST, list_params(call, cursor)).await else {
-            return false;
+        let asked = link.ask_server(index, method::TOOLS_LIST, list_params(call, cursor));
+        let page = match tokio::time::timeout(LISTING, asked).await {
+            Ok(Ok(page)) => page,
+            Ok(Err(_)) => return false,
+            Err(_) => {
+                link.log_of(index, "it does not say which tools it has");
+                break;
+            }
         };
         let Some(tools) = page.result_value().and_then(|result| result.get("tools")?.as_array()) else {
             break;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use callgate::Engine;
 use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use behind::{Behind, Folder, answers};
 
@@ -308,4 +308,37 @@ fn every_call_is_executed_or_denied_while_rules_change() {
     let reached: BTreeSet<String> = texts.filter(|text| *text != "probe").map(str::to_owned).collect();
     assert_eq!(reached, executed);
     assert!(denied > 0 && !executed.is_empty(), "{denied} denied, {} executed", executed.len());
+}
+
+/// A server that only listens, and never says which tools it has.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_list_its_tools_is_called_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let heard = folder.path().join("heard");
+    let command = ChildSpec {
+        command: "sh".to_owned(),
+        args: vec!["-c".to_owned(), format!("cat > {}", heard.display())],
+        env: Vec::new(),
+        cwd: None,
+    };
+    let server =
+        ServerSpec { name: "silent".to_owned(), prefix: None, reach: Reach::Child(command), rules: None };
+    let engine = Engine::from_text("policies: []").unwrap();
+    let gateway = Arc::new(Gateway::new(engine, [server]));
+    let (mut client, theirs) = tokio::io::duplex(4096);
+    let (from, to) = tokio::io::split(theirs);
+    let served = tokio::spawn(gateway.serve_lines(from, to));
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"do","arguments":{}}}"#;
+    client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    let said = || std::fs::read_to_string(&heard).unwrap_or_default();
+    // Time stands still while anything happens, and leaps to the next thing that waits for it otherwise.
+    for _ in 0..10_000 {
+        if said().contains("tools/call") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(said().contains("tools/list") && said().contains("tools/call"), "{}", said());
+    served.abort();
 }
