@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::host::ManualClock;
-use callgate::message::{RequestPart, ResponsePart};
+use callgate::message::{RequestPart, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
@@ -182,18 +182,8 @@ async fn a_call_that_waits_for_one_that_waits_for_it_is_undecided_in_the_end() {
 }
 
 fn answer(question: &RequestPart, approved: bool) -> ResponsePart {
-    ResponsePart {
-        approval_id: question.approval_id.clone(),
-        approved,
-        reason: None,
-        approval_token: question.approval_token.clone(),
-        edited_input: None,
-        output: None,
-        cancel: false,
-        answered_by: None,
-        answered_at: None,
-        answer_seal: None,
-    }
+    let approval_token = question.approval_token.clone();
+    ResponsePart { approval_token, ..approval_response(&question.approval_id, approved) }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::mcp::{ChildSpec, Config, ConfiguredServer, HttpSpec, Reach};
 #[group(id = "server", multiple = true)]
 pub(super) struct Servers {
     /// A file that says which servers there are, with what else is said here: see `callgate schema gateway`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "command", "upstream"], required_unless_present_any = ["command", "upstream"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "command", "upstream"])]
     config: Option<PathBuf>,
     /// What policies and lock files call the server (`server:` in `match`)
     #[arg(long, value_name = "NAME", default_value = "server")]

@@ -18,6 +18,7 @@
 //! assert_eq!(why_not.words, "`$.input.amount` is 50, not `gt: 100`");
 //! ```
 
+mod completing;
 mod condition;
 mod draft;
 mod explainer;

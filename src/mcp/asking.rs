@@ -14,7 +14,7 @@ use super::method;
 use crate::call::{ApprovalRequest, ToolCall};
 use crate::card::Card;
 use crate::json;
-use crate::message::{RequestPart, ResponsePart};
+use crate::message::{RequestPart, ResponsePart, approval_response};
 
 /// The key of our question among those of a result that asks for input.
 const QUESTION: &str = "dev.callgate/approval";
@@ -160,16 +160,9 @@ fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
         _ => return None,
     };
     Some(ResponsePart {
-        approval_id: question.approval_id.clone(),
-        approved,
         reason: content("reason").filter(|reason| !reason.trim().is_empty()).map(str::to_owned),
         approval_token: question.approval_token.clone(),
-        edited_input: None,
-        output: None,
-        cancel: false,
-        answered_by: None,
-        answered_at: None,
-        answer_seal: None,
+        ..approval_response(&question.approval_id, approved)
     })
 }
 

@@ -1,0 +1,125 @@
+//! What an explanation is made complete with once its call is over: policies that were never heard of, how the call really ended, which
+//! step decided, and all that is to be hidden.
+
+use serde_json::Value;
+
+use super::explanation::Explanation;
+use super::step::Step;
+use super::veil;
+use super::words::{self, Ended};
+use crate::call::{Outcome, Phase, Root, Verdict};
+use crate::diagnostic::SourceMap;
+use crate::kernel::{Layers, Unasked};
+use crate::middleware::{Kind, Redact};
+
+impl Explanation {
+    /// Policies that nobody was asked about: those of the run, and all of a session that is halted.
+    pub(super) fn add_unheard(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
+        for (layer, chains) in (0u32..).zip(layers) {
+            for (index, policy) in (0u32..).zip(chains.policies()) {
+                let place = (layer, index);
+                if self.steps.iter().any(|step| step.place == place) {
+                    continue;
+                }
+                let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
+                let phase = phases.into_iter().find(|phase| policy.kind.acts_in(*phase));
+                self.steps.push(Step::unasked(policy, place, phase, Unasked::NotRun, sources));
+            }
+        }
+    }
+
+    /// What policies said turned out otherwise, where they wrap the execution or count.
+    pub(super) fn amend(&mut self, outcome: &Outcome) {
+        for step in self.steps.iter_mut().filter(|step| step.verdict.is_some()) {
+            let phase = if step.kind == "respond" { Some(Phase::Execute) } else { step.phase };
+            let known =
+                outcome.policies.iter().find(|known| known.id == step.policy && Some(known.phase) == phase);
+            if let Some(known) = known {
+                step.verdict = Some(known.verdict);
+            }
+        }
+    }
+
+    /// Of the steps of the policy that gave the reason, the one that did.
+    pub(super) fn mark_decisive(&mut self) {
+        let Some(policy) = &self.reason.policy else { return };
+        let of_policy = |step: &Step| step.policy == *policy && !step.shadow;
+        let says = |step: &Step| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
+        let acts = |step: &Step| of_policy(step) && step.verdict.is_some();
+        let kinds: [&dyn Fn(&Step) -> bool; 3] = [&says, &acts, &of_policy];
+        // A script may have made the call that was stopped.
+        let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
+        let mut steps: Vec<&mut Step> = self.steps.iter_mut().chain(again).collect();
+        let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
+        if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
+            step.decisive = true;
+            self.at.clone_from(&step.at);
+        }
+    }
+
+    /// Hides also by those redactions of which it turned out only in the end that they concern the call.
+    pub(super) fn hide(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
+        let redacts: Vec<&Redact> = redactions
+            .iter()
+            .filter_map(|(layer, place)| match &layers.get(*layer as usize)?.policy(*place)?.kind {
+                Kind::Redact(redact) => Some(redact),
+                _ => None,
+            })
+            .collect();
+        if redacts.is_empty() {
+            return;
+        }
+        let value = |root: Root, value: &mut Value| {
+            for redact in redacts.iter().filter(|redact| veil::hides(redact, root)) {
+                if redact.redactor.redact_value(value).is_err() {
+                    *value = Value::from(veil::WITHHELD);
+                }
+            }
+        };
+        let text = |text: &mut String| {
+            for redact in &redacts {
+                *text = redact.redactor.redact_text(text).into_owned();
+            }
+        };
+        value(Root::Input, &mut self.call.input);
+        value(Root::Input, &mut self.input);
+        for again in &mut self.again {
+            value(Root::Input, &mut again.input);
+            text(&mut again.reason.message);
+        }
+        let steps = self.steps.iter_mut().chain(self.again.iter_mut().flat_map(|again| &mut again.steps));
+        for step in steps {
+            step.problem.iter_mut().for_each(text);
+            for change in &mut step.changes {
+                let root = if step.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
+                value(root, &mut change.before);
+                value(root, &mut change.after);
+                text(&mut change.path);
+            }
+            let Some(condition) = &mut step.condition else { continue };
+            condition.each_mut(&mut |part| {
+                part.why.iter_mut().for_each(text);
+                let Some(test) = &mut part.test else { return };
+                test.misfit.iter_mut().for_each(text);
+                test.found.iter_mut().for_each(|found| value(test.root, &mut found.value));
+                for operator in &mut test.operators {
+                    if let Some(root) = operator.operand_root {
+                        value(root, &mut operator.operand);
+                    }
+                }
+            });
+        }
+    }
+
+    /// Puts everything into words.
+    pub(super) fn tell(&mut self, executed: bool) {
+        let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
+        for step in &mut self.steps {
+            step.words = words::of_step(step, ended);
+        }
+        for step in self.again.iter_mut().flat_map(|again| &mut again.steps) {
+            step.words = words::of_step(step, None);
+        }
+        self.why = words::of_conclusion(self);
+    }
+}
