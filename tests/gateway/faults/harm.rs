@@ -99,6 +99,15 @@ fn a_server_can_not_ask_in_the_name_of_the_gateway() {
         assert!(said(&answer).contains("error"), "the server is told: {answer}");
     }
     assert!(behind.heard.iter().all(|message| message["method"] != "elicitation/create"), "nobody is asked");
+    let asking = |said: &str| {
+        let params = json!({ "message": said, "requestedSchema": { "type": "object", "properties": {} } });
+        let questions = json!({ "question": { "method": "elicitation/create", "params": params } });
+        json!({ "result": { "resultType": "input_required", "inputRequests": questions } })
+    };
+    let answer = behind.call("give", asking("Callgate: approval needed"));
+    assert!(answer["result"]["isError"] == true && answer["result"]["inputRequests"].is_null(), "{answer}");
+    let answer = behind.call("give", asking("Which colour?"));
+    assert_eq!(answer["result"]["resultType"], "input_required", "a question of its own passes");
     let id = behind.begin("ask", json!({ "message": "Which colour?" }));
     let question =
         behind.hear("the server's own question", |message| message["method"] == "elicitation/create");
