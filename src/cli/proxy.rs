@@ -13,7 +13,7 @@ use super::servers::{Said, Servers, over};
 use super::state::State;
 use super::watching;
 use crate::engine::{Change, Engine};
-use crate::mcp::{Gateway, ServerSpec};
+use crate::mcp::{self, Gateway, ServerSpec};
 
 /// Stand between an MCP client and its servers, and put every tool call through the policies.
 ///
@@ -113,7 +113,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         tell_of_changes(engine, &gateway, runtime.handle());
     }
     let served = runtime.block_on(async {
-        let (stdin, over) = UntilTold::new(tokio::io::stdin());
+        let (stdin, over) = UntilTold::new(mcp::stdin());
         let listens = door.is_some();
         // Whoever says it twice, or closes stdin and then says it, does not wait for requests that are under way.
         let told_twice = async {
@@ -126,7 +126,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => gateway.serve_lines(stdin, tokio::io::stdout()).await,
+                None => gateway.serve_lines(stdin, mcp::stdout()).await,
             }
         };
         tokio::select! {

@@ -4,12 +4,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::io::BufReader;
+use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 
 use super::frame::Frame;
-use super::lines::{Line, Lines};
+use super::lines::{self, Line, Lines};
 use super::server::{FromServer, Gone, ServerEvents};
 use super::unreadable;
 
@@ -55,7 +55,7 @@ impl ChildServer {
         };
         let (to, outgoing) = mpsc::channel(QUEUE);
         let (tell_ended, ended) = watch::channel(false);
-        tokio::spawn(write(stdin, outgoing));
+        tokio::spawn(lines::write(stdin, outgoing));
         tokio::spawn(async move {
             let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
             let mut said_too_much = None;
@@ -100,16 +100,6 @@ impl ChildServer {
     /// Closes the server's input; it is then to end, and is ended if it does not. Messages that were sent are written before.
     pub(super) fn close(self) -> watch::Receiver<bool> {
         self.ended
-    }
-}
-
-async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Frame>) {
-    while let Some(frame) = outgoing.recv().await {
-        let mut line = frame.to_string();
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return;
-        }
     }
 }
 

@@ -338,6 +338,13 @@ impl Frame {
         self
     }
 
+    /// The message as a line, with its end.
+    pub(super) fn to_line(&self) -> String {
+        let mut line = self.to_string();
+        line.push('\n');
+        line
+    }
+
     /// The message as JSON.
     pub fn into_json(self) -> Value {
         Value::Object(self.members)

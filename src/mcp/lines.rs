@@ -1,6 +1,12 @@
-//! Lines of bounded length from a peer.
+//! Messages as lines: those of bounded length that a peer writes, and those that it is written.
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use super::frame::Frame;
+
+/// Bytes that are put together before they are written, of messages that wait already.
+const TOGETHER: usize = 64 << 10;
 
 /// What was read.
 pub(super) enum Line {
@@ -64,6 +70,21 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 continue;
             }
             return text(line);
+        }
+    }
+}
+
+/// Writes messages until there are none any more, or nobody reads them.
+pub(super) async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Frame>) {
+    while let Some(first) = outgoing.recv().await {
+        let mut text = first.to_line();
+        while text.len() < TOGETHER
+            && let Ok(next) = outgoing.try_recv()
+        {
+            text.push_str(&next.to_line());
+        }
+        if to.write_all(text.as_bytes()).await.is_err() || to.flush().await.is_err() {
+            return;
         }
     }
 }

@@ -27,6 +27,7 @@ mod outlet;
 mod pins;
 mod server;
 mod stdio;
+mod streams;
 mod unreadable;
 mod upstream;
 
@@ -41,4 +42,5 @@ pub use inspect::Inspected;
 pub use link::Who;
 pub use pins::{LockError, LockFile, PinnedServer, PinnedTool, Standing};
 pub use server::{Reach, ServerSpec};
+pub use streams::{stdin, stdout};
 pub use upstream::HttpSpec;

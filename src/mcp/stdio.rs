@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use super::frame::Frame;
 use super::gateway::Gateway;
-use super::lines::{Line, Lines};
+use super::lines::{self, Line, Lines};
 use super::link::{Link, Who};
 use super::outlet::Outlet;
 use super::server::Gone;
@@ -25,7 +24,7 @@ impl Gateway {
         to: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), String> {
         let (outlet, outgoing) = Outlet::new();
-        let writer = tokio::spawn(write(to, outgoing));
+        let writer = tokio::spawn(lines::write(to, outgoing));
         let who = Who { context: self.context.clone(), session: self.session.clone() };
         let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
@@ -56,15 +55,5 @@ impl Gateway {
         drop((link, outlet));
         let _ = writer.await;
         Ok(())
-    }
-}
-
-async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Frame>) {
-    while let Some(frame) = outgoing.recv().await {
-        let mut line = frame.to_string();
-        line.push('\n');
-        if to.write_all(line.as_bytes()).await.is_err() || to.flush().await.is_err() {
-            return;
-        }
     }
 }
