@@ -1,6 +1,10 @@
 //! What the MCP gateway costs: the same calls with and without `callgate proxy` in one run, over stdio and HTTP, one at a time and 32 at
 //! once, under 0, 100 and 10,000 policies.
 //!
+//! How long two more processes take to be woken depends on the cores that are idle, more than on what they do: with two idle cores each
+//! waking takes longer than all the work between. So calls over stdio are also made on a single core, which is what the gateway itself
+//! takes.
+//!
 //! The server answers at once, so that what is seen beside it is the gateway alone. Where the reference server `server-everything` is
 //! installed by the tests (below `target/packages`), its `echo` is called, too: that is what a gateway is put before.
 //!
@@ -20,6 +24,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 /// Says, to this program started anew, that it is to be a server.
 const ROLE: &str = "CALLGATE_BENCH_SERVER";
 const ROUNDS: usize = 6;
@@ -32,13 +38,23 @@ fn main() {
         _ => {}
     }
     println!(
-        "transport  server     policies  at once |  direct p50    p99 |   gateway p50    p99 | added p50 | throughput | memory"
+        "transport       server     policies  at once |  direct p50    p99 |   gateway p50    p99 | added p50 | throughput | memory"
     );
     let reference = reference_server();
     for policies in [0, 100, 10_000] {
         let rules = Rules::of(policies);
+        let floor = [own_path()];
+        on_one_core(|| {
+            row(
+                "stdio, one core",
+                "immediate",
+                policies,
+                1,
+                || Lines::start(&floor, None),
+                || Lines::start(&floor, Some(&rules)),
+            );
+        });
         for at_once in [1, 32] {
-            let floor = [own_path()];
             row(
                 "stdio",
                 "immediate",
@@ -78,6 +94,16 @@ fn main() {
             }
         }
     }
+}
+
+/// Does something on a single core, with all that it starts.
+fn on_one_core(act: impl FnOnce()) {
+    let all = sched_getaffinity(None).expect("there are cores");
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|core| all.is_set(*core)).expect("there is a core"));
+    sched_setaffinity(None, &one).expect("one of our cores");
+    act();
+    sched_setaffinity(None, &all).expect("our cores");
 }
 
 fn own_path() -> PathBuf {
@@ -151,7 +177,7 @@ fn row<D: Peer, G: Peer>(
     let at =
         |times: &[Duration], share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1e6;
     println!(
-        "{transport:9}  {server:9}  {policies:8}  {at_once:7} | {:8.0} µs {:5.0} | {:8.0} µs  {:6.0} | {:6.0} µs | {:8.2} × | {:4.1} MB",
+        "{transport:15} {server:9}  {policies:8}  {at_once:7} | {:8.0} µs {:5.0} | {:8.0} µs  {:6.0} | {:6.0} µs | {:8.2} × | {:4.1} MB",
         at(&without, 0.5),
         at(&without, 0.99),
         at(&with, 0.5),

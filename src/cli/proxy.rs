@@ -59,15 +59,16 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
-    // One client's messages come one after the other, and a thread for all of them has nobody to hand them to.
-    let mut runtime = match arguments.listening.is_asked() {
-        true => tokio::runtime::Builder::new_multi_thread(),
-        false => tokio::runtime::Builder::new_current_thread(),
+    let runtime = match arguments.listening.is_asked() {
+        // Clients and servers of this machine need cores, too; a message that is handed on between threads waits for each of them.
+        true => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)))
+            .enable_all()
+            .build(),
+        // One client's messages come one after the other, and a thread for all of them has nobody to hand them to.
+        false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime = runtime
-        .enable_all()
-        .build()
-        .map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;
+    let runtime = runtime.map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = State::of_gateway(&url, &runtime)?;
     let mut builder = Engine::builder(rules).store(state.store);

@@ -146,7 +146,10 @@ mod tests {
         });
         assert!(written.is_ok() && read.is_ok() && heard == said, "all of it came");
         for stream in [given.0, given.1] {
-            assert!(!fcntl_getfl(&stream).expect("its flags").contains(OFlags::NONBLOCK), "it blocks as before");
+            assert!(
+                !fcntl_getfl(&stream).expect("its flags").contains(OFlags::NONBLOCK),
+                "it blocks as before"
+            );
         }
     }
 }
