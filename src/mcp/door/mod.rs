@@ -2,6 +2,7 @@
 //! requests stands for itself.
 
 mod clients;
+mod connections;
 mod general;
 mod headers;
 mod names;
@@ -34,6 +35,8 @@ pub use clients::SessionFrom;
 
 /// Clients that are connected at once, unless another bound is set.
 pub const MOST_CLIENTS: usize = 100;
+/// Connections for each client that may be connected: streams, and messages that are posted side by side.
+const CONNECTIONS_OF_ONE: usize = 8;
 /// The one path.
 pub const PATH: &str = "/mcp";
 /// How long requests may take to end when the door closes.
@@ -136,22 +139,23 @@ impl HttpDoor {
         let sweeping = tokio::spawn(Arc::clone(&clients).close_idle());
         let routes = Router::new().route(PATH, any(enter)).with_state(entrance);
         let mut closed = closing;
-        let serving = axum::serve(listener, routes).with_graceful_shutdown(async move {
+        let told = async move {
             end.await;
             let _ = close.send(true);
-        });
-        let serving = serving.into_future();
+        };
+        let most = self.most_clients.saturating_mul(CONNECTIONS_OF_ONE);
+        let serving = connections::serve(listener, routes, most, told);
         let given_up = async {
             let _ = closed.wait_for(|closing| *closing).await;
             tokio::time::sleep(LAST_ANSWERS).await;
         };
-        let served = tokio::select! {
-            served = serving => served.map_err(trouble),
-            () = given_up => Ok(()),
-        };
+        tokio::select! {
+            () = serving => {}
+            () = given_up => {}
+        }
         sweeping.abort();
         clients.close_all().await;
-        served
+        Ok(())
     }
 }
 

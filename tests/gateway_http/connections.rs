@@ -1,0 +1,55 @@
+//! Connections that keep places and say nothing. Time is paused, and goes on only when nothing else does.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use super::scene::{NO_RULES, Served, Upstream};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// How long the gateway waits for headers.
+const HEADERS: Duration = Duration::from_secs(30);
+
+async fn says(served: &Served, text: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(&served.address).await.unwrap();
+    socket.write_all(text.as_bytes()).await.unwrap();
+    socket
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_say_what_it_wants_is_hung_up_on() {
+    let upstream = Upstream::plain().await;
+    let served = Served::new(&upstream.url, NO_RULES).await;
+    let host = format!("host: {}\r\n", served.address);
+    let an_answer = served.request("OPTIONS", &[("connection", "keep-alive")], "");
+    for text in ["", "POST /mcp HT", &format!("POST /mcp HTTP/1.1\r\n{host}content-type: appl"), &an_answer] {
+        let mut socket = says(&served, text).await;
+        let mut said = Vec::new();
+        let read = timeout(HOUR, socket.read_to_end(&mut said)).await;
+        assert!(read.is_ok(), "{text:?} is kept for ever");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_are_bounded_and_the_next_one_is_served_when_there_is_room() {
+    let upstream = Upstream::plain().await;
+    let served = Served::with(&upstream.url, NO_RULES, |door| door.with_most_clients(1)).await;
+    let answered_after = async |silent: usize| {
+        let mut held = Vec::new();
+        for _ in 0..silent {
+            held.push(says(&served, "POST").await);
+        }
+        let begun = Instant::now();
+        let request = served.request("OPTIONS", &[], "");
+        let mut socket = says(&served, &request).await;
+        let mut said = String::new();
+        timeout(HOUR, socket.read_to_string(&mut said)).await.expect("an answer").unwrap();
+        assert!(said.starts_with("HTTP/1.1 204"), "{said}");
+        begun.elapsed()
+    };
+    assert!(answered_after(7).await < HEADERS, "there is room for one more");
+    tokio::time::sleep(HOUR).await;
+    assert!(answered_after(8).await >= HEADERS, "there is none before the others are hung up on");
+}
