@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::arguments;
 use super::frame::Frame;
 use super::http_words::RepeatedArguments;
 use super::link::Link;
@@ -55,12 +56,10 @@ impl KnownTools {
         known.tools.keys().find(alike).cloned()
     }
 
-    /// An argument that some servers take for another one of the tool's: many do not heed case.
-    pub(super) fn misread_argument(&self, tool: &str, arguments: &Value) -> Option<String> {
+    /// An argument that some servers take for another one of the tool's.
+    pub(super) fn misread_argument(&self, tool: &str, given: &Value) -> Option<String> {
         let known = self.known();
-        let properties = known.tools.get(tool)?.get("inputSchema")?.get("properties")?.as_object()?;
-        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        method::misread(arguments.as_object()?, &names).map(str::to_owned)
+        arguments::misread(known.tools.get(tool)?.get("inputSchema")?, given).map(str::to_owned)
     }
 
     /// A tool as its server describes it.

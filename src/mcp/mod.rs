@@ -5,6 +5,7 @@
 //! read strictly ([`frame`]), tool calls are judged in a session of its own, lists of tools are shown without those that never run.
 
 mod answer;
+mod arguments;
 mod asking;
 mod binary;
 mod calls;

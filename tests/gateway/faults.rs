@@ -100,6 +100,26 @@ fn a_call_is_answered_once_whatever_else_its_server_says() {
 }
 
 #[test]
+fn what_a_server_says_after_an_answer_comes_after_it() {
+    let mut behind = Behind::rules(OPEN);
+    let after =
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"after $ID"}}"#;
+    let ids: Vec<_> =
+        (0..20).map(|_| behind.begin("say", json!({ "lines": format!("{FINE}\n{after}\n") }))).collect();
+    for id in &ids {
+        behind.answer(id);
+    }
+    let heard = behind.end();
+    let place = |what: &dyn Fn(&Value) -> bool| heard.iter().position(what);
+    for id in &ids {
+        let told = format!("after {id}");
+        let answer = place(&|message| message["id"] == *id && message.get("result").is_some());
+        let after = place(&|message| message["params"]["data"] == told.as_str());
+        assert!(answer.is_some() && answer < after, "{id}: {answer:?} {after:?} in {heard:#?}");
+    }
+}
+
+#[test]
 fn an_answer_that_can_not_be_read_is_an_error_of_its_call() {
     let mut behind = Behind::rules(OPEN);
     let deep =

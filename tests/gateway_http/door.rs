@@ -60,6 +60,35 @@ async fn messages_before_the_answer_make_it_a_stream_with_the_clients_own_names(
 }
 
 #[tokio::test]
+async fn who_asked_to_be_told_of_other_tools_is_told_when_rules_change() {
+    let upstream = Upstream::new(|got| {
+        (got.method() == "subscriptions/listen").then(|| {
+            let asked = &got.body["params"]["notifications"];
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": got.body["id"] });
+            let acknowledged = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                "params": { "_meta": meta, "notifications": asked } });
+            vec![begins_stream(), event(&acknowledged), Act::Hold(Arc::default())]
+        })
+    })
+    .await;
+    let served = Served::new(&upstream.url, NO_RULES).await;
+    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "subscriptions/listen")];
+    let listen = async |id: i64, what: &str| {
+        let asked = modern(id, "subscriptions/listen", json!({ "notifications": { what: true } }));
+        let mut reading = served.send(&served.request("POST", &headers, &asked.to_string())).await;
+        reading.until("acknowledged").await;
+        reading
+    };
+    let mut tools = listen(3, "toolsListChanged").await;
+    let mut prompts = listen(4, "promptsListChanged").await;
+    served.gateway.tools_changed().await;
+    let told = r#""method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}"#;
+    tools.until(told).await;
+    let others = prompts.until("acknowledged").await;
+    assert!(!others.contains("tools/list_changed"), "{others}");
+}
+
+#[tokio::test]
 async fn clients_of_one_caller_may_choose_the_same_ids() {
     let release = Arc::new(Notify::new());
     let held = Arc::clone(&release);

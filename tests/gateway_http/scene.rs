@@ -188,6 +188,7 @@ pub fn plainly(got: &Got) -> Vec<Act> {
 /// A gateway that is being served.
 pub struct Served {
     pub address: String,
+    pub gateway: Arc<Gateway>,
     pub log: Arc<Mutex<Vec<String>>>,
     pub end: Option<oneshot::Sender<()>>,
     pub ended: tokio::task::JoinHandle<Result<(), String>>,
@@ -223,12 +224,13 @@ impl Served {
         log: Arc<Mutex<Vec<String>>>,
         door: impl FnOnce(HttpDoor) -> HttpDoor,
     ) -> Self {
-        let door = door(HttpDoor::new(Arc::new(gateway)));
+        let gateway = Arc::new(gateway);
+        let door = door(HttpDoor::new(Arc::clone(&gateway)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (end, told) = oneshot::channel();
         let ended = tokio::spawn(door.serve(listener, async move { drop(told.await) }));
-        Self { address, log, end: Some(end), ended }
+        Self { address, gateway, log, end: Some(end), ended }
     }
 
     /// Sends bytes; what comes back is read as it comes.

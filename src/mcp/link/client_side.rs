@@ -27,6 +27,8 @@ impl Link {
         let asked = Asked {
             outlet: outlet.clone(),
             progress: frame.meta("progressToken").and_then(Id::of),
+            hears_of_tools: frame.method() == method::LISTEN
+                && frame.param_at(&["notifications", "toolsListChanged"]) == Some(&Value::Bool(true)),
             sent: Vec::new(),
             cancel: watch::Sender::new(false),
         };

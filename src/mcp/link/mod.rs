@@ -19,6 +19,7 @@ use super::asking::Waiting;
 use super::client::Client;
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
+use super::http_words::META_SUBSCRIPTION;
 use super::listing::KnownTools;
 use super::method;
 use super::outlet::{Outlet, QUEUE};
@@ -90,6 +91,8 @@ struct Asked {
     outlet: Outlet,
     /// The token by which progress of it is told.
     progress: Option<Id>,
+    /// It asks to be told when the tools are others.
+    hears_of_tools: bool,
     /// To which servers it went, and under which ids.
     sent: Vec<(usize, Id)>,
     /// Tells that the client does not want it any more.
@@ -254,9 +257,20 @@ impl Link {
         locked(&self.waiting).retain(|known| !known.is_of(call));
     }
 
-    /// Tells the client that its tools may be others now.
+    /// Tells the client that its tools may be others now: those that shake hands are told, the others where they asked to be.
     pub(super) async fn tell_tools_changed(&self) {
-        self.general.send(Frame::notification(method::TOOLS_CHANGED, json!({}))).await;
+        if self.client.greeting().is_some() {
+            self.general.send(Frame::notification(method::TOOLS_CHANGED, json!({}))).await;
+        }
+        let listening: Vec<(Id, Outlet)> = {
+            let asked = locked(&self.asked);
+            let listening = asked.iter().filter(|(_, asked)| asked.hears_of_tools);
+            listening.map(|(id, asked)| (id.clone(), asked.outlet.clone())).collect()
+        };
+        for (id, outlet) in listening {
+            let params = json!({ "_meta": { META_SUBSCRIPTION: id.to_json() } });
+            outlet.send(Frame::notification(method::TOOLS_CHANGED, params)).await;
+        }
     }
 
     /// Whether the client still waits for answers.

@@ -61,7 +61,11 @@ impl Link {
                 let name = &server.spec.name;
                 self.gateway.log(&format!("the server `{name}` answered what nobody asked"));
             }
-            Some(Awaiting::Gateway(tell)) => drop(tell.send(frame)),
+            Some(Awaiting::Gateway(tell)) => {
+                let _ = tell.send(frame);
+                // What the server says next is passed on after what was made of this.
+                tokio::task::yield_now().await;
+            }
             Some(Awaiting::Client { id, outlet, then }) => {
                 let frame = match then {
                     Then::Nothing => frame,

@@ -1,0 +1,95 @@
+//! Arguments that a server could take for others: many that read them into structs do not heed case, at any depth.
+
+use serde_json::Value;
+
+use super::method;
+use crate::json;
+
+/// Schemas that are looked at for one value: those that are named, and the alternatives.
+const SCHEMAS: usize = 64;
+
+/// The name of an argument, or of a member of one, that some servers take for another one that the tool's schema has there.
+pub(super) fn misread<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
+    look(schema, &[schema], arguments, 0)
+}
+
+fn look<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) -> Option<&'a str> {
+    if schemas.is_empty() || depth > json::MAX_DEPTH {
+        return None;
+    }
+    let schemas = alternatives(root, schemas);
+    match value {
+        Value::Object(members) => {
+            let properties = schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
+            let names: Vec<&str> = properties.flat_map(|all| all.keys()).map(String::as_str).collect();
+            method::misread(members, &names).or_else(|| {
+                members.iter().find_map(|(name, member)| {
+                    let own = schemas.iter().filter_map(|schema| {
+                        schema.get("properties")?.get(name).or_else(|| schema.get("additionalProperties"))
+                    });
+                    look(root, &own.collect::<Vec<_>>(), member, depth + 1)
+                })
+            })
+        }
+        Value::Array(items) => {
+            let own: Vec<&Value> = schemas.iter().filter_map(|schema| schema.get("items")).collect();
+            items.iter().find_map(|item| look(root, &own, item, depth + 1))
+        }
+        _ => None,
+    }
+}
+
+/// The schemas themselves, those that they name, and all of their alternatives.
+fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
+    let mut all: Vec<&Value> = schemas.to_vec();
+    let mut next = 0;
+    while let Some(schema) = all.get(next).copied() {
+        next += 1;
+        let named =
+            schema.get("$ref").and_then(Value::as_str).and_then(|name| root.pointer(name.strip_prefix('#')?));
+        let of_several =
+            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
+        let of_cases = ["if", "then", "else"].into_iter().filter_map(|word| schema.get(word));
+        for more in named.into_iter().chain(of_several).chain(of_cases) {
+            if all.len() < SCHEMAS && !all.iter().any(|known| std::ptr::eq(*known, more)) {
+                all.push(more);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_that_differ_in_case_only_are_found_wherever_the_schema_has_names() {
+        let schema = json!({
+            "properties": {
+                "path": { "type": "string" },
+                "edits": { "type": "array", "items": { "$ref": "#/$defs/Edit" } },
+                "to": { "anyOf": [{ "type": "null" }, { "properties": { "address": {} } }] },
+                "env": { "type": "object", "additionalProperties": { "type": "string" } },
+                "tree": { "$ref": "#/$defs/Tree" },
+            },
+            "$defs": {
+                "Edit": { "properties": { "oldText": {}, "newText": {} } },
+                "Tree": { "properties": { "name": {}, "below": { "items": { "$ref": "#/$defs/Tree" } } } },
+            },
+        });
+        for (arguments, found) in [
+            (json!({ "Path": "x" }), Some("Path")),
+            (json!({ "path": "x", "edits": [{ "oldText": "a" }, { "OldText": "a" }] }), Some("OldText")),
+            (json!({ "to": { "Address": "x" } }), Some("Address")),
+            (json!({ "tree": { "below": [{ "below": [{ "Name": 1 }] }] } }), Some("Name")),
+            (json!({ "path": "x", "edits": [{ "oldText": "a", "newText": "b" }], "to": null }), None),
+            // Names that the schema leaves to the caller.
+            (json!({ "env": { "PATH": "a", "path": "b" }, "other": { "Path": 1 } }), None),
+        ] {
+            assert_eq!(misread(&schema, &arguments), found, "{arguments}");
+        }
+    }
+}
