@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use super::scene::{NO_RULES, Served, Upstream};
+use super::scene::{MODERN, NO_RULES, Served, Upstream, begins_stream, event, modern};
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// How long the gateway waits for headers.
@@ -52,4 +53,23 @@ async fn connections_are_bounded_and_the_next_one_is_served_when_there_is_room()
     assert!(answered_after(7).await < HEADERS, "there is room for one more");
     tokio::time::sleep(HOUR).await;
     assert!(answered_after(8).await >= HEADERS, "there is none before the others are hung up on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_read_holds_up_other_clients_only_for_a_while() {
+    let flood = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "x".repeat(1 << 16) } });
+    let upstream = Upstream::new(move |got| {
+        let is_flood = got.body["params"]["name"] == "flood";
+        is_flood.then(|| std::iter::once(begins_stream()).chain((0..1000).map(|_| event(&flood))).collect())
+    })
+    .await;
+    let served = Served::new(&upstream.url, NO_RULES).await;
+    let call = modern(1, "tools/call", json!({ "name": "flood", "arguments": {} }));
+    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "flood")];
+    let unread = says(&served, &served.request("POST", &headers, &call.to_string())).await;
+    // Time goes on only when nothing more is passed on.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let answer = timeout(HOUR, served.call(&[], "echo", json!({}))).await;
+    assert_eq!(answer.expect("an answer").status, 200);
+    drop(unread);
 }

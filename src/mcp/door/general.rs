@@ -65,20 +65,23 @@ impl Entrance {
 }
 
 /// Becomes true when one of them does.
-pub(super) fn either(
-    mut one: watch::Receiver<bool>,
-    mut other: watch::Receiver<bool>,
-) -> watch::Receiver<bool> {
+pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {
-            _ = one.wait_for(|is| *is) => {}
-            _ = other.wait_for(|is| *is) => {}
+            () = becomes_true(one) => drop(tell.send(true)),
+            () = becomes_true(other) => drop(tell.send(true)),
             () = tell.closed() => {}
         }
-        let _ = tell.send(true);
     });
     told
+}
+
+/// Never returns for what can't become true any more.
+async fn becomes_true(mut what: watch::Receiver<bool>) {
+    if what.wait_for(|is| *is).await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// What is told where there is no client to serve.

@@ -151,7 +151,7 @@ impl Entrance {
 
     /// Puts a request to the servers: one message where nothing but the answer comes, a stream where more does.
     async fn answer(&self, frame: Frame, mut asked: Asked, caller: &Caller) -> Response {
-        let (outlet, mut messages) = Outlet::new();
+        let (outlet, mut messages, given_up) = Outlet::of_several();
         // Such a request is answered at its end, which need not come.
         let goes_on = frame.method() == method::LISTEN;
         let link = Arc::clone(&asked.client.link);
@@ -169,6 +169,7 @@ impl Entrance {
         }
         // What comes once the client's session is closed is for nobody.
         let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
+        let ends = either(ends, given_up);
         let lasts = goes_on.then(|| caller.lasts()).flatten();
         stream(Answer { asked, first, messages }, lasts, ends)
     }
