@@ -2,6 +2,7 @@
 
 mod absorbed;
 mod kept;
+mod questions;
 
 use std::collections::HashMap;
 
@@ -27,7 +28,7 @@ pub struct SessionState {
     invitations: Vec<((String, String), u64)>,
     /// How often each call id has come, for ids repeat.
     occurrences: HashMap<String, u64>,
-    /// How often each question was put to people, by what is asked.
+    /// How often each question was put to people, by what is asked, and how often it had been when they last said yes to it.
     questions: HashMap<String, u64>,
     /// Calls of the run wait for people.
     suspended: bool,
@@ -202,17 +203,6 @@ impl SessionState {
             Some((_, count)) => *count += 1,
             None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
         }
-    }
-
-    /// Counts a question to people; says how often it was put before. Of more than a few hundred different ones none is new.
-    pub fn note_question(&mut self, question: &str) -> u64 {
-        const QUESTIONS: usize = 512;
-        if self.questions.len() >= QUESTIONS && !self.questions.contains_key(question) {
-            return u64::MAX;
-        }
-        let count = self.questions.entry(question.to_owned()).or_default();
-        *count += 1;
-        *count - 1
     }
 
     /// A call with this id has come at least so often, as a history shows.

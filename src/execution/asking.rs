@@ -117,8 +117,7 @@ impl<E> Execute<'_, E> {
         }
         let mut askers = self.kernel.asked(decision, state);
         let call = decision.call();
-        let permits = askers.iter().map(|asker| json!(asker.permit)).collect::<Vec<_>>();
-        let same = json::digest(&json!([call.tool, call.server, permits])).short();
+        let same = same_question(call, &askers);
         let (tenant, requester) = (tenant(call), requester(call));
         // The question that stands already is not put anew.
         let asked = turn.entry.as_ref().is_some_and(|entry| entry.request.is_some());
@@ -209,6 +208,12 @@ impl<E> Execute<'_, E> {
         }
         Err(PutError::NoName)
     }
+}
+
+/// What makes two questions of a session the same: the tool, and all that a yes would permit.
+pub(crate) fn same_question(call: &ToolCall, askers: &[Asker]) -> String {
+    let permits = askers.iter().map(|asker| json!(asker.permit)).collect::<Vec<_>>();
+    json::digest(&json!([call.tool, call.server, permits])).short().to_string()
 }
 
 #[derive(Debug, thiserror::Error)]

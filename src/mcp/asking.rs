@@ -4,6 +4,8 @@
 //! Whoever sits at the client answers without a name. So where policies say who may answer, or that several must, the client is not
 //! asked: such questions are answered in the store.
 
+use std::time::{Duration, Instant};
+
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value, json};
 
@@ -11,7 +13,7 @@ use super::calls::Runner;
 use super::client::Client;
 use super::frame::Frame;
 use super::method;
-use crate::call::{ApprovalRequest, ToolCall};
+use crate::call::{ApprovalRequest, Approved, ToolCall};
 use crate::card::Card;
 use crate::json;
 use crate::message::{RequestPart, ResponsePart, approval_response};
@@ -22,6 +24,9 @@ const QUESTION: &str = "dev.callgate/approval";
 const STATE: &str = "callgate.1.";
 /// Our questions begin so, and no server's may.
 const HEADING: &str = "Callgate: approval needed";
+
+/// The type of results that ask for input.
+const INPUT_REQUIRED: &str = "input_required";
 
 /// What a client gives back of a server's own question, which must not get lost behind ours.
 const CARRIED: [&str; 2] = ["requestState", "inputResponses"];
@@ -39,6 +44,52 @@ impl Waiting {
         self.call.tool == call.tool
             && self.call.server == call.server
             && json::equal(&self.call.input, &call.input)
+    }
+}
+
+/// How long an approved call may take to go on after its server asked for more.
+const GOING_ON: Duration = Duration::from_secs(30 * 60);
+
+/// An approved call whose server asked for more by its result: the client sends it again with what was asked for. That is the same
+/// call to the person who approved it, once for each time that the server asks.
+#[derive(Clone, Debug)]
+pub(super) struct GoingOn {
+    approved: Waiting,
+    /// What the server gave out to know the call again.
+    state: Option<Value>,
+    since: Instant,
+}
+
+impl GoingOn {
+    /// A call that ran by this outcome, if its answer asks for more. Not one whose arguments the person changed: what the client sends
+    /// again are those before.
+    pub(super) fn of(approved: Waiting, outcome: Option<&Approved>, answer: &Frame) -> Option<Self> {
+        let asks = answer
+            .result_value()
+            .filter(|result| result.get("resultType") == Some(&INPUT_REQUIRED.into()))?;
+        outcome.filter(|outcome| !outcome.edited && !outcome.remembered)?;
+        Some(Self { approved, state: asks.get("requestState").cloned(), since: Instant::now() })
+    }
+
+    /// Whether it is this call that goes on, and the question about it is the one that was answered.
+    pub(super) fn is(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> bool {
+        let answered = &self.approved.question;
+        self.approved.is_of(call)
+            && self.since.elapsed() < GOING_ON
+            && frame.param("requestState") == self.state.as_ref()
+            && (self.state.is_some() || frame.param("inputResponses").is_some())
+            && answered.policies == question.policies
+            && answered.input_digest.is_some()
+            && answered.input_digest == question.input_digest
+    }
+
+    /// What the person said, to the question about it that stands now.
+    pub(super) fn answer(&self, question: &RequestPart) -> ResponsePart {
+        ResponsePart {
+            reason: Some(format!("goes on after {}", self.approved.question.approval_id)),
+            approval_token: question.approval_token.clone(),
+            ..approval_response(&question.approval_id, true)
+        }
     }
 }
 
@@ -114,7 +165,7 @@ impl Runner<'_> {
         }
         let state = BASE64URL_NOPAD.encode(Value::Object(state).to_string().as_bytes());
         json!({
-            "resultType": "input_required",
+            "resultType": INPUT_REQUIRED,
             "inputRequests": { QUESTION: { "method": method::ELICIT, "params": form(question, true) } },
             "requestState": format!("{STATE}{state}"),
         })

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::answer;
-use super::asking::{self, Returned, Waiting, Way};
+use super::asking::{self, GoingOn, Returned, Waiting, Way};
 use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
 use super::link::{LATE_ANSWERS, Link};
@@ -204,10 +204,12 @@ impl Runner<'_> {
             }
             None => self.link.waiting(&call),
         };
+        let mut asked = None;
         let (mut call, mut outcome) = match waiting {
             Some(Waiting { call, question }) => {
                 let taken_up = session.take_up(call.clone(), &question, &returned.answers, self);
                 let outcome = Box::pin(taken_up).await;
+                asked = Some(question);
                 (call, outcome)
             }
             None => (call.clone(), Box::pin(session.execute(call, self)).await),
@@ -224,25 +226,31 @@ impl Runner<'_> {
                 false => Way::None,
             };
             call.id.clone_from(&request.tool_call_id);
-            match way {
-                Way::Result => return Frame::result(self.id, self.asking_result(&question)),
-                Way::Meanwhile => {
-                    let Some(answer) = self.ask_meanwhile(&question).await else {
-                        self.link.wait(Waiting { call: call.clone(), question });
-                        break;
-                    };
-                    outcome = Box::pin(session.take_up(call.clone(), &question, &[answer], self)).await;
-                }
-                Way::None => {
-                    self.link.wait(Waiting { call: call.clone(), question });
-                    break;
-                }
-            }
+            let answer = match way {
+                Way::Result => match self.link.goes_on(&call, self.frame, &question) {
+                    Some(going_on) => Some(going_on.answer(&question)),
+                    None => return Frame::result(self.id, self.asking_result(&question)),
+                },
+                Way::Meanwhile => self.ask_meanwhile(&question).await,
+                Way::None => None,
+            };
+            let Some(answer) = answer else {
+                self.link.wait(Waiting { call: call.clone(), question });
+                break;
+            };
+            outcome = Box::pin(session.take_up(call.clone(), &question, &[answer], self)).await;
+            asked = Some(question);
         }
         if outcome.outcome != OutcomeKind::Suspended {
             self.link.waits_no_more(&call);
         }
-        self.answer(&call, outcome)
+        let approved = outcome.approved.clone();
+        let answer = self.answer(&call, outcome);
+        let approved_call = asked.map(|question| Waiting { call, question });
+        if let Some(going_on) = approved_call.and_then(|call| GoingOn::of(call, approved.as_ref(), &answer)) {
+            self.link.may_go_on(going_on);
+        }
+        answer
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

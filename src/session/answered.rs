@@ -12,7 +12,7 @@ use crate::approval::{
     Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
 };
 use crate::call::{ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
-use crate::execution::{Stopped, Turn, requester, tenant};
+use crate::execution::{Stopped, Turn, requester, same_question, tenant};
 use crate::host::{ToolExecutor, guarded};
 use crate::json;
 use crate::kernel::{Effect, Held};
@@ -199,6 +199,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
         };
         match ended {
             Ok(outcome) => {
+                if outcome.approved.is_some() {
+                    self.state.note_yes(&same_question(call, &question.askers));
+                }
                 if remembers && outcome.approved.is_some() {
                     self.remember(ledger, call, &question, &by).await;
                 }

@@ -58,6 +58,25 @@ fn people_are_not_asked_the_same_for_ever() {
     }
 }
 
+/// What people let be done again and again is asked about each time.
+#[test]
+fn what_people_say_yes_to_is_asked_about_however_often_it_comes() {
+    for shared in [false, true] {
+        let mut scene = Scene::new(REFUNDS);
+        if shared {
+            scene = scene.sharing();
+        }
+        scene.resume();
+        for repeat in 0..8_u64 {
+            let outcome = scene.ask(refund()).outcomes.remove(0);
+            assert_eq!(ended(&outcome), ("suspended", "approval_required"), "{repeat}");
+            assert_eq!(scene.request().repeats, None, "{repeat}");
+            scene.answer(scene.yes());
+            scene.resume();
+        }
+    }
+}
+
 /// Each question and each decision is told once, however often its session is taken up.
 #[test]
 fn who_watches_is_told_once_of_each_question_and_decision() {

@@ -16,7 +16,7 @@ folder = Path(sys.argv[1])
 lock = threading.Lock()
 log = open(folder / "log", "a", buffering=1, encoding="utf-8")
 asked = {}
-NAMES = ["echo", "forbidden", "guarded", "die", "slow", "brief", "never", "say", "give", "fail", "ask", "stubborn"]
+NAMES = ["echo", "forbidden", "guarded", "die", "slow", "brief", "never", "say", "give", "fail", "ask", "stubborn", "form"]
 
 log.write(json.dumps({"started": os.getpid()}) + "\n")
 if (folder / "dead").exists():
@@ -42,7 +42,8 @@ def tools():
     return [{"name": name, "description": description if name == "echo" else "Does it.", "inputSchema": {"type": "object"}} for name in NAMES]
 
 
-def call(id, name, arguments):
+def call(id, params):
+    name, arguments = params["name"], params.get("arguments") or {}
     if name == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     elif name in ("slow", "brief"):
@@ -63,6 +64,14 @@ def call(id, name, arguments):
         send({"id": id, "result": arguments["result"]})
     elif name == "fail":
         send({"id": id, "error": arguments["error"]})
+    elif name == "form":
+        # Asks by its result, so many times.
+        filled = int((params.get("requestState") or "form 0").removeprefix("form "))
+        schema = {"type": "object", "properties": {"colour": {"type": "string"}}}
+        question = {"method": "elicitation/create", "params": {"mode": "form", "message": "Which colour?", "requestedSchema": schema}}
+        asks = {"resultType": "input_required", "inputRequests": {"colour": question}, "requestState": f"form {filled + 1}"}
+        done = {"resultType": "complete"} | text(f"filled {filled} times")
+        send({"id": id, "result": asks if filled < arguments["times"] else done})
     elif name == "ask":
         asked["question"] = id
         schema = {"type": "object", "properties": {"decision": {"type": "string"}}}
@@ -82,7 +91,7 @@ for line in sys.stdin.buffer:
     elif method == "tools/list":
         send({"id": id, "result": {"tools": tools()}})
     elif method == "tools/call":
-        call(id, params["name"], params.get("arguments") or {})
+        call(id, params)
     elif method is None and id in asked:
         send({"id": asked.pop(id), "result": text(json.dumps({key: message[key] for key in ("result", "error") if key in message}))})
     elif method is not None and id is not None:

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::asking::Waiting;
+use super::asking::{GoingOn, Waiting};
 use super::client::Client;
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
@@ -26,6 +26,7 @@ use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, Gone, ServerSpec};
 use crate::call::ToolCall;
 use crate::engine::Engine;
+use crate::message::RequestPart;
 use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 
@@ -55,6 +56,7 @@ pub(super) struct Link {
     pub(super) client: Client,
     servers: Vec<Server>,
     waiting: Mutex<VecDeque<Waiting>>,
+    going_on: Mutex<VecDeque<GoingOn>>,
     /// The client's requests that are not answered yet.
     asked: Mutex<HashMap<Id, Asked>>,
     /// Requests to the client that it has not answered yet.
@@ -172,6 +174,7 @@ impl Link {
             client: Client::default(),
             servers,
             waiting: Mutex::default(),
+            going_on: Mutex::default(),
             asked: Mutex::default(),
             asking: Mutex::default(),
             general,
@@ -255,6 +258,22 @@ impl Link {
     /// Forgets a call that waited.
     pub(super) fn waits_no_more(&self, call: &ToolCall) {
         locked(&self.waiting).retain(|known| !known.is_of(call));
+    }
+
+    /// Keeps an approved call whose server asked for more.
+    pub(super) fn may_go_on(&self, call: GoingOn) {
+        let mut going_on = locked(&self.going_on);
+        going_on.push_back(call);
+        if going_on.len() > WAITING {
+            going_on.pop_front();
+        }
+    }
+
+    /// The approved call that goes on by this one, once.
+    pub(super) fn goes_on(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> Option<GoingOn> {
+        let mut going_on = locked(&self.going_on);
+        let place = going_on.iter().position(|known| known.is(call, frame, question))?;
+        going_on.remove(place)
     }
 
     /// Tells the client that its tools may be others now: those that shake hands are told, the others where they asked to be.

@@ -122,9 +122,13 @@ const GUARDED: &str = "policies:\n  - { id: ask-first, match: guarded, approval:
 
 /// The parameters of a call by a client that sends its capabilities with each request.
 fn modern(text: &str, more: Value) -> Value {
+    modern_call("guarded", json!({ "text": text }), more)
+}
+
+fn modern_call(tool: &str, arguments: Value, more: Value) -> Value {
     let mut params = json!({
-        "name": "guarded",
-        "arguments": { "text": text },
+        "name": tool,
+        "arguments": arguments,
         "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -184,6 +188,42 @@ fn a_client_that_forges_the_state_of_a_question_approves_nothing() {
     assert_eq!(said(&behind.ask("tools/call", modern("aaa", more.clone()))), "done aaa");
     behind.ask("tools/call", modern("aaa", more));
     assert_eq!(behind.folder.calls("guarded"), 1, "an approval is for one call");
+    behind.end();
+}
+
+#[test]
+fn an_approved_call_goes_on_when_its_server_asks_and_only_then() {
+    let rules = "policies:\n  - { id: ask-first, match: form, approval: { message: May it? } }";
+    let mut behind = Behind::rules(rules);
+    let times = json!({ "times": 2 });
+    let mut ask = |arguments: &Value, more: Value| {
+        behind.ask("tools/call", modern_call("form", arguments.clone(), more))
+    };
+    let is_ours = |answer: &Value| answer["result"]["inputRequests"].get("dev.callgate/approval").is_some();
+    let filled = |state: &Value| json!({ "requestState": state, "inputResponses": { "colour": { "action": "accept", "content": { "colour": "red" } } } });
+    let asked = ask(&times, json!({}));
+    assert!(is_ours(&asked), "{asked}");
+    let state = &asked["result"]["requestState"];
+    let first = ask(&times, json!({ "requestState": state, "inputResponses": approving() }));
+    assert_eq!(first["result"]["requestState"], "form 1", "{first}");
+    // Not another call, not another state, and no state at all.
+    for (arguments, more) in [
+        (json!({ "times": 1 }), filled(&json!("form 1"))),
+        (times.clone(), filled(&json!("form 2"))),
+        (times.clone(), json!({ "inputResponses": {} })),
+        (times.clone(), json!({})),
+    ] {
+        let answer = ask(&arguments, more);
+        assert!(is_ours(&answer), "{answer}");
+    }
+    let second = ask(&times, filled(&json!("form 1")));
+    assert_eq!(second["result"]["requestState"], "form 2", "{second}");
+    let again = ask(&times, filled(&json!("form 1")));
+    assert!(is_ours(&again), "each goes on once: {again}");
+    assert_eq!(said(&ask(&times, filled(&json!("form 2")))), "filled 2 times");
+    let over = ask(&times, filled(&json!("form 2")));
+    assert!(is_ours(&over), "it is over: {over}");
+    assert_eq!(behind.folder.calls("form"), 3);
     behind.end();
 }
 
