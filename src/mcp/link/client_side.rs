@@ -93,12 +93,19 @@ impl Link {
         outlet.send(answer.with_id(id)).await;
     }
 
+    /// Tells the client that its request came to nothing, unless it does not want it any more.
+    pub(super) async fn fail(&self, id: &Id, outlet: &Outlet, why: &str) {
+        let asked = locked(&self.asked).remove(id);
+        if asked.is_none_or(|asked| !*asked.cancel.borrow()) {
+            outlet.send(Frame::error(Some(id), code::INTERNAL_ERROR, why, None)).await;
+        }
+    }
+
     /// Passes a request on to a server.
     pub(super) async fn relay(&self, index: usize, frame: Frame, id: Id, outlet: &Outlet, then: Then) {
         let waits = Awaiting::Client { id: id.clone(), outlet: outlet.clone(), then };
         if let Err(Gone(why)) = self.send_request(index, frame, &id, waits).await {
-            let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, &why, None);
-            self.finish(&id, outlet, answer).await;
+            self.fail(&id, outlet, &why).await;
         }
     }
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
 use super::server_side::listen;
-use super::{Asked, Awaiting, Connected, Link, Server, locked};
+use super::{Awaiting, Connected, Link, Server, locked};
 use crate::host::BoxFuture;
-use crate::mcp::frame::{Frame, Id, code};
+use crate::mcp::frame::{Frame, Id};
 use crate::mcp::method;
 use crate::mcp::outlet::QUEUE;
 use crate::mcp::server::{Connection, Gone};
@@ -39,10 +39,15 @@ impl Link {
             awaiting.insert(free.clone(), (connected.generation, waits));
             free
         };
-        if let Some(asked) = locked(&self.asked).get_mut(id) {
+        let is_wanted = locked(&self.asked).get_mut(id).is_none_or(|asked| {
             asked.sent.push((index, sent_as.clone()));
-        }
-        let sent = connection.send(frame.with_id(&sent_as)).await;
+            !*asked.cancel.borrow()
+        });
+        let sent = match is_wanted {
+            true => connection.send(frame.with_id(&sent_as)).await,
+            // It was cancelled while the server was started again.
+            false => Err(Gone("the client does not want it any more".to_owned())),
+        };
         if sent.is_err() {
             locked(&server.awaiting).remove(&sent_as);
         }
@@ -139,13 +144,7 @@ impl Link {
         };
         for waits in waiting {
             if let Awaiting::Client { id, outlet, .. } = waits {
-                let is_cancelled = |asked: &Asked| *asked.cancel.borrow();
-                if locked(&self.asked).get(&id).is_some_and(is_cancelled) {
-                    locked(&self.asked).remove(&id);
-                    continue;
-                }
-                let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, why, None);
-                self.finish(&id, &outlet, answer).await;
+                self.fail(&id, &outlet, why).await;
             }
         }
     }
