@@ -49,7 +49,7 @@ fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
 }
 
 #[test]
-fn a_call_that_is_cancelled_while_its_server_is_started_again_reaches_nobody() {
+fn what_is_cancelled_while_its_server_is_started_again_reaches_nobody() {
     let mut behind = Behind::rules(OPEN);
     behind.call("die", json!({}));
     let id = behind.begin("guarded", json!({}));
@@ -57,7 +57,7 @@ fn a_call_that_is_cancelled_while_its_server_is_started_again_reaches_nobody() {
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
     );
     assert_eq!(said(&behind.call("echo", json!({ "text": "after" }))), "done after");
-    assert_eq!(behind.folder.calls("guarded"), 0);
+    assert_eq!(behind.folder.calls("guarded"), 0, "{:#?}", behind.folder.log());
     let heard = behind.end();
     assert_eq!(answers(&heard, &id), 0);
 }
