@@ -3,71 +3,19 @@
 //! What a server or a client is given is what was parsed and written anew, never text that could not be read strictly: two readers
 //! may understand such text differently, and a gate would then judge another call than the one that runs.
 
+mod id;
+mod malformed;
+
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+pub use id::Id;
+pub use malformed::{Malformed, code};
+
 use super::method;
 use crate::json;
 use crate::text::inert;
-
-/// The codes of JSON-RPC errors.
-pub mod code {
-    /// The text is not JSON, or can be read in several ways.
-    pub const PARSE_ERROR: i64 = -32700;
-    /// It is JSON, and no message.
-    pub const INVALID_REQUEST: i64 = -32600;
-    /// There is no such method.
-    pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The method does not take these parameters.
-    pub const INVALID_PARAMS: i64 = -32602;
-    /// It could not be done.
-    pub const INTERNAL_ERROR: i64 = -32603;
-    /// The headers of an HTTP request say something else than its body.
-    pub const HEADER_MISMATCH: i64 = -32020;
-    /// The client lacks a capability that the request needs.
-    pub const MISSING_CAPABILITY: i64 = -32021;
-    /// The version of the protocol is none that is spoken here.
-    pub const UNSUPPORTED_VERSION: i64 = -32022;
-}
-
-/// The id of a request: a string or a whole number, as it was written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(String);
-
-impl Id {
-    /// An id that is a text.
-    pub fn text(text: &str) -> Self {
-        Self(Value::from(text).to_string())
-    }
-
-    /// The id that a member holds; nothing for what is no id.
-    pub fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::String(_) => Some(Self(value.to_string())),
-            // An exponent or a fraction may be another number to another reader, and `-0` comes back as `0`.
-            Value::Number(number) => {
-                let digits = number.as_str().strip_prefix('-').unwrap_or(number.as_str());
-                let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 18;
-                let is_whole = is_whole && number.as_str() != "-0";
-                is_whole.then(|| Self(number.as_str().to_owned()))
-            }
-            _ => None,
-        }
-    }
-
-    /// The id as a member.
-    pub fn to_json(&self) -> Value {
-        // It was made from JSON.
-        serde_json::from_str(&self.0).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// What a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,28 +38,6 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 pub struct Frame {
     members: Map<String, Value>,
     kind: Kind,
-}
-
-/// A message that can't be taken, with the answer to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Malformed {
-    /// Whose answer it is, where that can be told.
-    pub id: Option<Id>,
-    /// One of [`code`].
-    pub code: i64,
-    /// What is wrong with it.
-    pub message: String,
-}
-
-impl Malformed {
-    fn new(id: Option<Id>, code: i64, message: impl Into<String>) -> Self {
-        Self { id, code, message: message.into() }
-    }
-
-    /// The answer that says so.
-    pub fn answer(&self) -> Frame {
-        Frame::error(self.id.as_ref(), self.code, &self.message, None)
-    }
 }
 
 impl Frame {
