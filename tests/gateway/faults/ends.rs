@@ -1,8 +1,14 @@
 //! How a gateway ends whose client or server does not do its part.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::behind::{Behind, answers};
+use callgate::Engine;
+use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use super::behind::{Behind, Folder, answers};
 use super::{OPEN, is_error, said};
 
 const GUARDED: &str = "policies:\n  - { id: ask-first, match: guarded, approval: { message: May it? } }";
@@ -72,9 +78,38 @@ fn a_server_that_takes_nothing_more_may_still_talk() {
     // Longer than a server has to end.
     let id = behind.begin("deafen", json!({ "seconds": 5 }));
     behind.folder.got("tools/call", 1);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     // It can't be written to, which is noticed by writing.
     behind.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     assert_eq!(said(&behind.answer(&id)), "deaf");
     assert_eq!(answers(&behind.end(), &id), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_keeps_neither_the_gateway_nor_its_server() {
+    let folder = Folder::new();
+    let mut words = folder.server().into_iter();
+    let child =
+        ChildSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
+    let server =
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
+    let gateway = Arc::new(Gateway::new(Engine::from_text(OPEN).unwrap(), [server]));
+    let (mut client, from) = tokio::io::duplex(4096);
+    let (to, _unread) = tokio::io::duplex(64);
+    let served = tokio::spawn(gateway.serve_lines(from, to));
+    let line = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "more" } });
+    let more = json!({ "lines": format!("{line}\n"), "times": 100_000 });
+    for (id, tool, arguments) in [(1, "stay", json!({})), (2, "say", more)] {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    }
+    while folder.calls("say") == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(client);
+    // What comes now waits for one time or another, none of which need pass.
+    tokio::time::pause();
+    tokio::time::timeout(Duration::from_secs(300), served).await.expect("it ends").unwrap().unwrap();
+    folder.nobody_stays();
 }

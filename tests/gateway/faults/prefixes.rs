@@ -21,12 +21,12 @@ fn told(servers: &[(&str, Option<&str>)]) -> String {
 #[test]
 fn prefixes_of_which_one_begins_another_are_refused() {
     for (servers, wrong, place) in [
-        ([("a", Some("x_")), ("b", Some("x_y_"))], "`x_y_` begins with the prefix of `a`, `x_`", "4:40"),
-        ([("a", Some("x_y_")), ("b", Some("x_"))], "the prefix of `a`, `x_y_`, begins with `x_`", "4:40"),
-        ([("a", Some("x_")), ("b", Some("x_"))], "`x_` is the prefix of `a`, too", "4:40"),
-        ([("a", None), ("a__b", None)], "`a__b__` begins with the prefix of `a`, `a__`", "4:11"),
-        ([("a", None), ("b", Some("a__"))], "`a__` is the prefix of `a`, too", "4:40"),
-        ([("a", Some("b__")), ("b", None)], "`b__` is the prefix of `a`, too", "4:11"),
+        ([("a", Some("x_")), ("b", Some("x_y_"))], "`x_y_` begins with the prefix of `a`, `x_`", "4:43"),
+        ([("a", Some("x_y_")), ("b", Some("x_"))], "the prefix of `a`, `x_y_`, begins with `x_`", "4:43"),
+        ([("a", Some("x_")), ("b", Some("x_"))], "`x_` is the prefix of `a`, too", "4:43"),
+        ([("a", None), ("a__b", None)], "`a__b__` begins with the prefix of `a`, `a__`", "4:13"),
+        ([("a", None), ("b", Some("a__"))], "`a__` is the prefix of `a`, too", "4:43"),
+        ([("a", Some("b__")), ("b", None)], "`b__` is the prefix of `a`, too", "4:13"),
     ] {
         let told = told(&servers);
         assert!(told.contains(&format!("error[CG207]: {wrong}")), "{servers:?}: {told}");
