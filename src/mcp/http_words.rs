@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::Value;
 
-use super::frame::{Frame, Malformed, code};
+use super::frame::{Frame, Malformed};
 use super::method;
 use crate::json;
 
@@ -76,10 +76,10 @@ pub(super) fn subject(frame: &Frame) -> Option<&str> {
 
 /// Reads the one message that a body is, or the data of an event: as strictly as a line, but for line breaks between its members.
 pub(super) fn read_message(body: &[u8]) -> Result<Frame, Malformed> {
-    let unreadable = |message: String| Malformed { id: None, code: code::PARSE_ERROR, message };
-    let text = std::str::from_utf8(body).map_err(|_| unreadable("the message is no UTF-8".to_owned()))?;
-    let value = json::parse(text).map_err(|error| unreadable(format!("it can't be read: {error}")))?;
-    Frame::of(value)
+    match std::str::from_utf8(body) {
+        Ok(text) => Frame::read(text),
+        Err(_) => Err(Malformed::unreadable(&String::from_utf8_lossy(body), "the message is no UTF-8")),
+    }
 }
 
 /// Which arguments of a tool are repeated in headers, as its schema says by `x-mcp-header`.
