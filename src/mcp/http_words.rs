@@ -160,6 +160,17 @@ mod tests {
     }
 
     #[test]
+    fn a_body_may_have_line_breaks_and_halves_of_characters_in_it() {
+        let read = |body: &[u8]| read_message(body).map(|frame| frame.to_string());
+        let answer = b"{\"jsonrpc\":\"2.0\",\r\n\"id\":1,\n\"result\":{\"a\":\"\\ud83d\"}}";
+        let expected = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\u{fffd}\"}}";
+        assert_eq!(read(answer).as_deref(), Ok(expected));
+        let refused = read(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\xff\"}");
+        let told = refused.map_err(|why| (why.message, why.id.map(|id| id.to_string())));
+        assert_eq!(told, Err(("the message is no UTF-8".to_owned(), Some("1".to_owned()))));
+    }
+
+    #[test]
     fn marked_arguments_are_found_where_the_protocol_allows_the_mark() {
         let schema = json!({ "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" },
