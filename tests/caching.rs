@@ -99,7 +99,7 @@ fn only_what_a_tool_really_gave_is_kept() {
     struct Dry;
     impl ToolExecutor for Dry {
         async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
-            Ok(ToolAnswer { output: Value::Null, dry: true })
+            Ok(ToolAnswer { output: Value::Null, dry: true, interim: false })
         }
     }
     for _ in 0..2 {

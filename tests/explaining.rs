@@ -23,7 +23,7 @@ impl ToolExecutor for Recording {
         match self.0.clone() {
             Some(Recorded::Output(output)) => Ok(output.into()),
             Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true }),
+            None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
         }
     }
 }

@@ -4,6 +4,7 @@ mod connections;
 mod door;
 mod endings;
 mod identity;
+mod results;
 mod scene;
 mod servers;
 mod sessions;

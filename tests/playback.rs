@@ -16,7 +16,7 @@ impl ToolExecutor for Recording<'_> {
         match record.and_then(|record| record.recorded.clone()) {
             Some(Recorded::Output(output)) => Ok(output.into()),
             Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true }),
+            None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
         }
     }
 }

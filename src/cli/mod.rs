@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 what was asked about fails, 2 usage or I/O.
 
 mod approvals;
+mod attend;
 mod check;
 mod completions;
 mod ending;
@@ -66,6 +67,7 @@ enum Command {
     Init(init::Init),
     Rule(rule::Rule),
     Completions(completions::Completions),
+    Attend(attend::Attend),
 }
 
 /// Who reads the result.
@@ -102,6 +104,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => rule::rule(&arguments, &mut output),
         Command::Completions(arguments) => completions::completions(&arguments, &mut output),
+        Command::Attend(arguments) => attend::attend(&arguments),
     };
     // What was written before the trouble is part of the result.
     let ended = output.end().and(ended);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::attend::attended;
 use super::ending::{UntilTold, told_to_end};
 use super::exit::{Exit, Stop};
 use super::files::read_context;
@@ -13,7 +14,7 @@ use super::servers::{Said, Servers, over};
 use super::state::State;
 use super::watching;
 use crate::engine::{Change, Engine};
-use crate::mcp::{self, Gateway, ServerSpec};
+use crate::mcp::{self, Gateway, Reach, ServerSpec};
 
 /// Stand between an MCP client and its servers, and put every tool call through the policies.
 ///
@@ -90,7 +91,11 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
                 Some(engine)
             }
         };
-        servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach: server.reach, rules });
+        let reach = match server.reach {
+            Reach::Child(child) => Reach::Child(attended(child)?),
+            over_http => over_http,
+        };
+        servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
     }
     let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
     if let Some(file) = arguments.pins.clone().or(config.pins) {

@@ -41,6 +41,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
                     Ended::Ran(ToolAnswer {
                         output,
                         dry: matches!(*ended, Ended::Ran(ToolAnswer { dry: true, .. })),
+                        interim: nest.interim,
                     })
                 }
                 (Ok(Ok(output)), _) => Ended::Given(output, vec![hook.id().to_owned()]),

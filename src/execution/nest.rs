@@ -38,6 +38,8 @@ pub(super) struct Nest<'n, E> {
     outstanding: bool,
     /// This many flights wait for the call.
     leads: u32,
+    /// What the tool gave is not the end of the call.
+    pub(super) interim: bool,
     pub(super) input: Option<Value>,
     pub(super) records: Records,
 }
@@ -59,6 +61,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             counted: false,
             outstanding: false,
             leads: 0,
+            interim: false,
             input: None,
             records: Vec::new(),
         }
@@ -169,7 +172,10 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         };
         self.outstanding = false;
         match answer {
-            Ok(Ok(answer)) => Ended::Ran(answer),
+            Ok(Ok(answer)) => {
+                self.interim |= answer.interim;
+                Ended::Ran(answer)
+            }
             Ok(Err(error)) => Ended::Failed(error, None),
             Err(_) => Ended::Failed(ToolError::new("the tool panicked").of_kind("panic"), None),
         }
@@ -227,7 +233,9 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         self.leads += u32::from(lead.is_some());
         let ended = self.wrapped(call, inner).await;
         self.leads -= u32::from(lead.is_some());
-        if let Ok(Ended::Ran(ToolAnswer { output, dry: false })) = &ended {
+        if let Ok(Ended::Ran(ToolAnswer { output, dry: false, .. })) = &ended
+            && !self.interim
+        {
             let stored_at = kernel.clock.now();
             let expires_at = cache.ttl.map_or(Ok(jiff::Timestamp::MAX), |ttl| stored_at.checked_add(ttl));
             if let Ok(expires_at) = expires_at {

@@ -200,7 +200,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
         let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
         // What a script keeps is only a convenience: without the store nothing is kept.
         let found = services.ask(kernel.clock, || services.store.cache_get(stored_at, space, &key)).await;
-        if let Ok(found) = found {
+        if let Ok(found) = found
+            && !self.interim
+        {
             let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
             let _ = services
                 .ask(kernel.clock, || services.store.cache_put(space, &key, entry, found.generation))
@@ -214,10 +216,14 @@ impl<E: ToolExecutor> Nest<'_, E> {
         Some((space_name(script.by, script.policy, script.around.scope()), key))
     }
 
+    fn ran(&self, output: Value, dry: bool) -> Ended {
+        Ended::Ran(ToolAnswer { output, dry, interim: self.interim })
+    }
+
     /// The script came to its end.
     fn done(&mut self, script: Script<'_>, output: Value, from: Option<usize>, origins: &[Origin]) -> Ended {
         let (ended, verdict) = match from.and_then(|index| origins.get(index)) {
-            Some(Origin::Ran { dry }) => (Ended::Ran(ToolAnswer { output, dry: *dry }), Verdict::Pass),
+            Some(Origin::Ran { dry }) => (self.ran(output, *dry), Verdict::Pass),
             Some(Origin::Cached(by, age)) => (Ended::Cached(*by, output, *age), Verdict::Pass),
             Some(Origin::Answered(by)) => (Ended::Answered(*by, output), Verdict::Pass),
             // A result that a script made out of what the tool really gave just now is the tool's. One that stands in for a
@@ -225,7 +231,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
             _ if origins.iter().any(Origin::is_run)
                 && origins.iter().all(|origin| origin.is_run() || origin.is_aside()) =>
             {
-                (Ended::Ran(ToolAnswer { output, dry: is_dry(origins) }), Verdict::Rewrite)
+                (self.ran(output, is_dry(origins)), Verdict::Rewrite)
             }
             _ => (Ended::Answered(script.by, output), Verdict::Answer),
         };
@@ -296,7 +302,7 @@ impl Script<'_> {
     fn failed(self, failure: &ScriptFailure, origins: &[Origin]) -> Ended {
         // Where no tool stands behind the calls, a script finds nothing to work on.
         if is_dry(origins) {
-            return Ended::Ran(ToolAnswer { output: Value::Null, dry: true });
+            return Ended::Ran(ToolAnswer { output: Value::Null, dry: true, interim: false });
         }
         let ran = origins.iter().any(|origin| matches!(origin, Origin::Ran { .. } | Origin::Failed(..)));
         let when = if ran { "after the tool was called" } else { "before the tool was called" };
@@ -334,7 +340,7 @@ fn too_late() -> (Answer, Origin) {
 fn answered(ended: Ended) -> Result<(Answer, Origin), Ended> {
     let value = |output: Value| Answer::Value(Arc::new(output));
     Ok(match ended {
-        Ended::Ran(ToolAnswer { output, dry }) => (value(output), Origin::Ran { dry }),
+        Ended::Ran(ToolAnswer { output, dry, .. }) => (value(output), Origin::Ran { dry }),
         Ended::Cached(by, output, age) => (value(output), Origin::Cached(by, age)),
         Ended::Answered(by, output) => (value(output), Origin::Answered(by)),
         Ended::Given(output, _) => (value(output), Origin::Aside),

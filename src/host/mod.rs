@@ -53,11 +53,13 @@ pub struct ToolAnswer {
     pub output: Value,
     /// No tool stood behind the call: the output says nothing.
     pub dry: bool,
+    /// The call is not over: the output asks for more, or says where the result will be. It is not kept in caches.
+    pub interim: bool,
 }
 
 impl From<Value> for ToolAnswer {
     fn from(output: Value) -> Self {
-        Self { output, dry: false }
+        Self { output, dry: false, interim: false }
     }
 }
 

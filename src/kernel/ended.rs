@@ -71,7 +71,7 @@ impl Ended {
     pub(super) fn told(self, subject: &Subject<'_>, decision: &Decision<'_>) -> Told {
         let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
         match self {
-            Self::Ran(ToolAnswer { output, dry }) => {
+            Self::Ran(ToolAnswer { output, dry, .. }) => {
                 Told { dry, ..Told::new(OutcomeKind::Executed, Some(output), decision.reason()) }
             }
             Self::Answered(by, output) => {

@@ -29,12 +29,22 @@ pub(super) fn in_protocol_of(call: &Frame, mut result: Value) -> Value {
     result
 }
 
+/// Whether a value is a result as the protocol has them.
+pub(super) fn is_result(output: &Value) -> bool {
+    output.get("content").is_some_and(Value::is_array)
+        || output.get("resultType").is_some()
+        || output.get("toolResult").is_some()
+}
+
+/// Whether a result is not the end of its call: it asks for more, or says where the result will be.
+pub(super) fn is_interim(result: &Value) -> bool {
+    let kind = result.get("resultType").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != "complete") || result.get("task").is_some_and(Value::is_object)
+}
+
 /// What a tool, or a policy in its place, gave, as a result. What is one already stays as it is.
 pub(super) fn of_output(output: Value) -> Value {
-    let is_result = output.get("content").is_some_and(Value::is_array)
-        || output.get("resultType").is_some()
-        || output.get("toolResult").is_some();
-    if is_result {
+    if is_result(&output) {
         return output;
     }
     let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);

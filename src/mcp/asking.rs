@@ -98,6 +98,8 @@ impl GoingOn {
 pub(super) struct Returned {
     pub(super) question: Option<RequestPart>,
     pub(super) answers: Vec<ResponsePart>,
+    /// A person saw the question and did not answer it.
+    pub(super) is_dismissed: bool,
 }
 
 /// Reads what comes back with a call; what is ours is taken out, and what was carried for the server is put back.
@@ -110,6 +112,8 @@ pub(super) fn returned(frame: &mut Frame) -> Returned {
     let state = BASE64URL_NOPAD.decode(state.as_bytes()).ok();
     let state = state.and_then(|bytes| json::parse(&String::from_utf8(bytes).ok()?).ok()).unwrap_or_default();
     let question = state.get("question").and_then(RequestPart::of_json);
+    let is_dismissed = question.is_some()
+        && answer.is_some_and(|answer| answer.get("action").and_then(Value::as_str) == Some("cancel"));
     let answers = match (&question, answer) {
         (Some(question), Some(answer)) => answer_of(question, answer).into_iter().collect(),
         _ => Vec::new(),
@@ -119,7 +123,7 @@ pub(super) fn returned(frame: &mut Frame) -> Returned {
     for (name, value) in carried.into_iter().flatten().filter(|(name, _)| CARRIED.contains(&name.as_str())) {
         frame.set_param(name, value.clone());
     }
-    Returned { question, answers }
+    Returned { question, answers, is_dismissed }
 }
 
 /// How a client is asked.
@@ -217,13 +221,21 @@ fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
     })
 }
 
-/// What is said of a call that waits and about which its client can't ask.
-pub(super) fn how_to_approve(request: &ApprovalRequest, state: Option<&str>, message: &str) -> String {
+/// What is said of a call that goes on waiting. `was_asked`: its client has asked, and got no answer.
+pub(super) fn how_to_approve(
+    request: &ApprovalRequest,
+    state: Option<&str>,
+    was_asked: bool,
+    message: &str,
+) -> String {
     let id = &request.approval_id;
     match state {
         Some(state) => format!(
             "Waits for approval ({id}): {message}\nA person approves it with `callgate approvals approve {id} --state {state}`; \
              then the same call with the same arguments goes on."
+        ),
+        None if was_asked => format!(
+            "Waits for approval ({id}): {message}\nWho was asked gave no answer; the same call with the same arguments asks again."
         ),
         None => format!(
             "Waits for approval ({id}), and nobody can give it: this client can't ask a person, and the gateway keeps no state \

@@ -119,6 +119,8 @@ struct Kept {
     set_aside: SetAside,
     /// The server's last message, for what it holds beside result and error, and its order.
     answer: Option<Frame>,
+    /// Its result is of a form of its own, which is the server's matter.
+    is_odd: bool,
     /// The client did not want it any more, and the server did not answer.
     is_given_up: bool,
 }
@@ -186,8 +188,10 @@ impl ToolExecutor for Runner<'_> {
             let why = "the server asks a person as if it were Callgate";
             return Err(ToolError::new(why).of_kind("imitation"));
         }
+        self.kept().is_odd = !answer::is_result(&result);
+        let interim = answer::is_interim(&result);
         self.kept().set_aside.take_from(&mut result);
-        Ok(result.into())
+        Ok(ToolAnswer { interim, ..result.into() })
     }
 }
 
@@ -204,7 +208,7 @@ impl Runner<'_> {
             }
             None => self.link.waiting(&call),
         };
-        let mut asked = None;
+        let (mut asked, mut was_asked) = (None, false);
         let (mut call, mut outcome) = match waiting {
             Some(Waiting { call, question }) => {
                 let taken_up = session.take_up(call.clone(), &question, &returned.answers, self);
@@ -221,7 +225,7 @@ impl Runner<'_> {
                 break;
             };
             let question = RequestPart::from(&request);
-            let way = match session.anyone_may_answer(&question) {
+            let way = match session.anyone_may_answer(&question) && !returned.is_dismissed {
                 true => Way::of(self.frame, &self.link.client),
                 false => Way::None,
             };
@@ -231,7 +235,10 @@ impl Runner<'_> {
                     Some(going_on) => Some(going_on.answer(&question)),
                     None => return Frame::result(self.id, self.asking_result(&question)),
                 },
-                Way::Meanwhile => self.ask_meanwhile(&question).await,
+                Way::Meanwhile => {
+                    was_asked = true;
+                    self.ask_meanwhile(&question).await
+                }
                 Way::None => None,
             };
             let Some(answer) = answer else {
@@ -244,8 +251,14 @@ impl Runner<'_> {
         if outcome.outcome != OutcomeKind::Suspended {
             self.link.waits_no_more(&call);
         }
+        if let Some(request) = &outcome.approval {
+            let state = self.link.gateway.answered_in.as_deref();
+            let was_asked = was_asked || returned.is_dismissed;
+            outcome.error = Some(asking::how_to_approve(request, state, was_asked, &outcome.reason.message));
+        }
         let approved = outcome.approved.clone();
         let answer = self.answer(&call, outcome);
+        self.link.tasks.note(&call, &answer);
         let approved_call = asked.map(|question| Waiting { call, question });
         if let Some(going_on) = approved_call.and_then(|call| GoingOn::of(call, approved.as_ref(), &answer)) {
             self.link.may_go_on(going_on);
@@ -270,26 +283,28 @@ impl Runner<'_> {
     }
 
     /// The answer to the client.
-    fn answer(&self, call: &ToolCall, mut outcome: Outcome) -> Frame {
-        if let Some(request) = &outcome.approval {
-            let state = self.link.gateway.answered_in.as_deref();
-            outcome.error = Some(asking::how_to_approve(request, state, &outcome.reason.message));
-        }
-        let (failure, set_aside, said) = {
+    fn answer(&self, call: &ToolCall, outcome: Outcome) -> Frame {
+        let (failure, set_aside, said, is_odd) = {
             let mut kept = self.kept();
-            (kept.failure.take(), std::mem::take(&mut kept.set_aside), kept.answer.take())
+            let set_aside = std::mem::take(&mut kept.set_aside);
+            (kept.failure.take(), set_aside, kept.answer.take(), kept.is_odd)
         };
+        let said = said.map(|mut said| {
+            said.other_members().for_each(|member| self.link.session.hide(call, member));
+            said
+        });
         let answered = |member: &str, value| match said.clone() {
             Some(said) => said.with_outcome(member, value),
             None => Frame::result(self.id, value),
         };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
-                let result = answer::of_output(outcome.output.unwrap_or_default());
+                let output = outcome.output.unwrap_or_default();
                 let mut result = match said {
-                    Some(_) => result,
+                    Some(_) if is_odd => output,
+                    Some(_) => answer::of_output(output),
                     // A policy or a cache gave it.
-                    None => answer::in_protocol_of(self.frame, result),
+                    None => answer::in_protocol_of(self.frame, answer::of_output(output)),
                 };
                 set_aside.put_back(&mut result);
                 answered("result", result)

@@ -252,6 +252,22 @@ impl Frame {
         self
     }
 
+    /// The members that make no message, to be changed.
+    pub(super) fn other_members(&mut self) -> impl Iterator<Item = &mut Value> {
+        let others = self.members.iter_mut().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
+        others.map(|(_, value)| value)
+    }
+
+    /// The parameters, to be changed.
+    pub(super) fn params_mut(&mut self) -> Option<&mut Value> {
+        self.members.get_mut("params")
+    }
+
+    /// The error of an answer, to be changed.
+    pub(super) fn error_mut(&mut self) -> Option<&mut Value> {
+        self.members.get_mut("error")
+    }
+
     /// The error of an answer.
     pub fn error_value(&self) -> Option<&Value> {
         self.members.get("error")

@@ -29,6 +29,7 @@ mod pins;
 mod server;
 mod stdio;
 mod streams;
+mod tasks;
 mod unreadable;
 mod upstream;
 

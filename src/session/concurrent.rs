@@ -20,7 +20,7 @@ use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
-use crate::policy::Chains;
+use crate::policy::{Chains, Mode};
 use crate::tools::ToolDescriptor;
 
 /// How long a call waits for those before it. Then what the session has seen counts as unknown, which is stricter than any answer: a
@@ -288,6 +288,19 @@ impl ConcurrentSession {
         let layers = session.layers();
         let kernel = session.kernel_over(&layers);
         kernel.hide_in(call, value, &session.state);
+    }
+
+    /// Whether policies hide anything of what calls of a server come to.
+    pub fn hides_results(&self, server: &str) -> bool {
+        let layers = self.inner.line().session.layers();
+        let own = (self.inner.rules_of)(server);
+        let hides = |chains: &Arc<Chains>| {
+            chains
+                .policies()
+                .iter()
+                .any(|policy| policy.mode == Mode::Enforce && matches!(policy.kind, Kind::Redact(_)))
+        };
+        layers.iter().chain(own.as_ref()).any(hides)
     }
 
     /// What the session has seen.

@@ -85,7 +85,7 @@ impl<'a> StubbedTools<'a> {
 impl ToolExecutor for StubbedTools<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let run = self.count(&call.id);
-        let dry = || Ok(ToolAnswer { output: Value::Null, dry: true });
+        let dry = || Ok(ToolAnswer { output: Value::Null, dry: true, interim: false });
         let Some(answer) = self.answer(call, run) else { return dry() };
         if let Some(time) = answer.takes {
             self.clock.sleep(time).await;

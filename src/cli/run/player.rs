@@ -52,7 +52,7 @@ impl ToolExecutor for Player {
         match self.play(call) {
             Some(Recorded::Output(output)) => Ok(output.into()),
             Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true }),
+            None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
         }
     }
 }

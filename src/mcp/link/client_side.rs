@@ -10,7 +10,7 @@ use super::{Asked, Asking, Awaiting, LATE_ANSWERS, Link, Then, locked};
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::outlet::Outlet;
 use crate::mcp::server::Gone;
-use crate::mcp::{calls, many, method};
+use crate::mcp::{calls, many, method, tasks};
 
 impl Link {
     /// Takes a message of the client. What answers it, and what belongs to it, goes to `outlet`.
@@ -73,15 +73,23 @@ impl Link {
                 if method == method::INITIALIZE {
                     self.client.greet(&frame);
                 }
+                let task = tasks::subject(&frame);
                 if self.servers.len() > 1 {
                     let (link, outlet) = (Arc::clone(self), outlet.clone());
                     tokio::spawn(async move {
-                        let answer = many::answer(&link, frame, &id).await;
+                        let mut answer = many::answer(&link, frame, &id).await;
+                        if let Some(task) = task {
+                            answer = tasks::hidden(&link, &task, answer);
+                        }
                         link.finish(&id, &outlet, answer).await;
                     });
                     return;
                 }
-                let then = if method == method::TOOLS_LIST { Then::ShowTools } else { Then::Nothing };
+                let then = match task {
+                    Some(task) => Then::OfTask(task),
+                    None if method == method::TOOLS_LIST => Then::ShowTools,
+                    None => Then::Nothing,
+                };
                 self.relay(0, frame, id, outlet, then).await;
             }
         }

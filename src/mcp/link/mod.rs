@@ -24,6 +24,7 @@ use super::listing::KnownTools;
 use super::method;
 use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, Gone, ServerSpec};
+use super::tasks::Tasks;
 use crate::call::ToolCall;
 use crate::engine::Engine;
 use crate::message::RequestPart;
@@ -57,6 +58,7 @@ pub(super) struct Link {
     servers: Vec<Server>,
     waiting: Mutex<VecDeque<Waiting>>,
     going_on: Mutex<VecDeque<GoingOn>>,
+    pub(super) tasks: Tasks,
     /// The client's requests that are not answered yet.
     asked: Mutex<HashMap<Id, Asked>>,
     /// Requests to the client that it has not answered yet.
@@ -110,11 +112,13 @@ enum Awaiting {
 }
 
 /// What is done with a server's answer before the client gets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
     /// It lists tools.
     ShowTools,
+    /// It is about this task.
+    OfTask(String),
 }
 
 /// Who waits for the client's answer.
@@ -146,7 +150,9 @@ impl Link {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
         let Who { context, session } = who;
         let session = session.unwrap_or_else(|| secret.clone());
-        let session = gateway.engine.session().named(session).with_context(context.clone());
+        let mut at_engine = gateway.engine.session().named(&session).with_context(context.clone());
+        at_engine.state_mut().set("conversationId", session.into());
+        let session = at_engine;
         let mut opened = Vec::new();
         for spec in &gateway.servers {
             let (events, heard) = mpsc::channel(QUEUE);
@@ -175,6 +181,7 @@ impl Link {
             servers,
             waiting: Mutex::default(),
             going_on: Mutex::default(),
+            tasks: Tasks::default(),
             asked: Mutex::default(),
             asking: Mutex::default(),
             general,
@@ -290,6 +297,11 @@ impl Link {
             let params = json!({ "_meta": { META_SUBSCRIPTION: id.to_json() } });
             outlet.send(Frame::notification(method::TOOLS_CHANGED, params)).await;
         }
+    }
+
+    /// Whether policies hide anything of what calls come to.
+    pub(super) fn hides_results(&self) -> bool {
+        self.servers.iter().any(|server| self.session.hides_results(&server.spec.name))
     }
 
     /// Whether the client still waits for answers.

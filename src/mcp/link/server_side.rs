@@ -9,7 +9,7 @@ use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::META_SUBSCRIPTION;
 use crate::mcp::outlet::Outlet;
 use crate::mcp::server::{FromServer, Gone};
-use crate::mcp::{asking, listing, method};
+use crate::mcp::{asking, listing, method, tasks};
 use crate::text::inert;
 
 impl Link {
@@ -38,6 +38,10 @@ impl Link {
                         server.tools.forget();
                     }
                     let outlet = self.outlet_about(&frame, about.as_ref());
+                    let frame = match tasks::subject(&frame) {
+                        Some(task) => tasks::hidden(self, &task, frame),
+                        None => frame,
+                    };
                     outlet.send(frame).await;
                 }
                 Kind::Complaint => {
@@ -70,6 +74,7 @@ impl Link {
                 let frame = match then {
                     Then::Nothing => frame,
                     Then::ShowTools => listing::shown(self, index, frame),
+                    Then::OfTask(task) => tasks::hidden(self, &task, frame),
                 };
                 self.finish(&id, &outlet, frame).await;
             }

@@ -1,0 +1,80 @@
+//! Tool calls that are made as tasks: what they come to is not in the answer to the call, but is asked for later, or told.
+//!
+//! The call is judged when it is made. Of what it came to, what policies hide from the results of that call is hidden wherever it
+//! comes; and nothing is shown of a task that is not known to be one of these calls.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::frame::{Frame, code};
+use super::link::Link;
+use crate::call::ToolCall;
+
+/// Tasks that are remembered. Of more the oldest is forgotten.
+const TASKS: usize = 1024;
+
+/// The tasks of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    known: Mutex<VecDeque<(String, ToolCall)>>,
+}
+
+impl Tasks {
+    /// Notes a call whose answer says that it goes on as a task.
+    pub(super) fn note(&self, call: &ToolCall, answer: &Frame) {
+        let Some(result) = answer.result_value() else { return };
+        let task = result.get("task").unwrap_or(result);
+        let Some(id) = task.get("taskId").and_then(Value::as_str) else { return };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.push_back((id.to_owned(), call.clone()));
+        if known.len() > TASKS {
+            known.pop_front();
+        }
+    }
+
+    /// The calls that go on as a task of this name; of several servers, each may have one.
+    fn of(&self, id: &str) -> Vec<ToolCall> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().filter(|(known, _)| known == id).map(|(_, call)| call.clone()).collect()
+    }
+}
+
+/// The task that a request or a notification is about.
+pub(super) fn subject(frame: &Frame) -> Option<String> {
+    let is_about_one = frame.method().trim_start_matches("notifications/").starts_with("tasks/")
+        || frame.method() == "notifications/tasks";
+    let id = frame.param("taskId").and_then(Value::as_str);
+    id.filter(|_| is_about_one).map(str::to_owned)
+}
+
+/// An answer about a task, or what a server tells of one, without what policies hide.
+pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
+    if !link.hides_results() {
+        return frame;
+    }
+    let calls = link.tasks.of(task);
+    if calls.is_empty() {
+        let message =
+            "no call of this connection began the task; policies hide results, and whose it is can't be told";
+        return match frame.id().cloned() {
+            Some(id) => Frame::error(Some(&id), code::INVALID_PARAMS, message, None),
+            None => Frame::notification(frame.method(), serde_json::json!({ "taskId": task })),
+        };
+    }
+    for call in &calls {
+        let mut hide = |value: &mut Value| {
+            // Where the result itself stands within, paths are those of results.
+            if let Some(result) = value.get_mut("result") {
+                link.session.hide(call, result);
+            }
+            link.session.hide(call, value);
+        };
+        frame.result_mut().into_iter().for_each(&mut hide);
+        frame.error_mut().into_iter().for_each(&mut hide);
+        frame.params_mut().into_iter().for_each(&mut hide);
+        frame.other_members().for_each(&mut hide);
+    }
+    frame
+}
