@@ -8,6 +8,6 @@ mod sessions;
 use std::path::{Path, PathBuf};
 
 /// A file of this folder.
-fn script(name: &str) -> PathBuf {
+pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway").join(name)
 }

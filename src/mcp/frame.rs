@@ -5,6 +5,7 @@
 
 mod id;
 mod malformed;
+mod surrogates;
 
 use std::fmt;
 
@@ -56,12 +57,16 @@ impl Frame {
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         // Some readers of lines end one at a bare carriage return.
         if text.trim_end_matches(['\r', '\n']).contains(['\r', '\n']) {
-            let message = "the message has a line break in it";
-            return Err(Malformed::new(None, code::PARSE_ERROR, message));
+            return Err(Malformed::unreadable(text, "the message has a line break in it"));
         }
-        let value = json::parse(text)
-            .map_err(|error| Malformed::new(None, code::PARSE_ERROR, format!("it can't be read: {error}")))?;
-        Self::of(value)
+        Self::read(text)
+    }
+
+    /// The same of a text that may have line breaks between its members. Half a character is read as U+FFFD: what is judged and what is
+    /// passed on is what was read.
+    pub(super) fn read(text: &str) -> Result<Self, Malformed> {
+        let value = json::parse(&surrogates::replaced(text));
+        Self::of(value.map_err(|error| Malformed::no_json(text, &error))?)
     }
 
     /// The message that a value is. Errors: as [`parse`](Self::parse).
@@ -308,6 +313,16 @@ mod tests {
     fn what_is_forwarded_is_what_was_read() {
         let text = r#"{"jsonrpc":"2.0","x":1.50,"id":"a","method":"m","params":{"b":1e400,"a":12345678901234567890}}"#;
         assert_eq!(Frame::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(text));
+    }
+
+    #[test]
+    fn half_a_character_is_read_as_one_that_stands_for_any() {
+        let text =
+            r#"{"jsonrpc":"2.0","id":1,"result":{"a":"hello \ud83d","\uDC00":"\\ud83d \ud83d\ude00"}}"#;
+        let read = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"hello \u{fffd}\",\"\u{fffd}\":\"\\\\ud83d \u{1f600}\"}}";
+        assert_eq!(Frame::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(read));
+        let doubled = r#"{"jsonrpc":"2.0","id":1,"result":{"\ud800":1,"\udc00":2}}"#;
+        assert!(Frame::parse(doubled).is_err_and(|why| why.message.contains("stands twice")));
     }
 
     #[test]

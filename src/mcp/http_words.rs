@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::Value;
 
-use super::frame::{Frame, Malformed, code};
+use super::frame::{Frame, Malformed};
 use super::method;
 use crate::json;
 
@@ -76,10 +76,10 @@ pub(super) fn subject(frame: &Frame) -> Option<&str> {
 
 /// Reads the one message that a body is, or the data of an event: as strictly as a line, but for line breaks between its members.
 pub(super) fn read_message(body: &[u8]) -> Result<Frame, Malformed> {
-    let unreadable = |message: String| Malformed { id: None, code: code::PARSE_ERROR, message };
-    let text = std::str::from_utf8(body).map_err(|_| unreadable("the message is no UTF-8".to_owned()))?;
-    let value = json::parse(text).map_err(|error| unreadable(format!("it can't be read: {error}")))?;
-    Frame::of(value)
+    match std::str::from_utf8(body) {
+        Ok(text) => Frame::read(text),
+        Err(_) => Err(Malformed::unreadable(&String::from_utf8_lossy(body), "the message is no UTF-8")),
+    }
 }
 
 /// Which arguments of a tool are repeated in headers, as its schema says by `x-mcp-header`.
@@ -157,6 +157,17 @@ mod tests {
             assert_eq!(decode(header).as_deref(), Some(text));
         }
         assert_eq!(decode("=?base64?not base64?="), None);
+    }
+
+    #[test]
+    fn a_body_may_have_line_breaks_and_halves_of_characters_in_it() {
+        let read = |body: &[u8]| read_message(body).map(|frame| frame.to_string());
+        let answer = b"{\"jsonrpc\":\"2.0\",\r\n\"id\":1,\n\"result\":{\"a\":\"\\ud83d\"}}";
+        let expected = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\u{fffd}\"}}";
+        assert_eq!(read(answer).as_deref(), Ok(expected));
+        let refused = read(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\xff\"}");
+        let told = refused.map_err(|why| (why.message, why.id.map(|id| id.to_string())));
+        assert_eq!(told, Err(("the message is no UTF-8".to_owned(), Some("1".to_owned()))));
     }
 
     #[test]

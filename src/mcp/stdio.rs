@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
-use super::frame::Frame;
+use super::frame::{Frame, Malformed};
 use super::gateway::Gateway;
 use super::lines::{self, Line, Lines};
 use super::link::{Link, Who};
@@ -36,7 +36,10 @@ impl Gateway {
                     Ok(frame) => link.from_client(frame, &outlet).await,
                     Err(why) => outlet.send(why.answer()).await,
                 },
-                Line::Unreadable { why, .. } | Line::TooLong(why) => {
+                Line::Unreadable { why, text } => {
+                    outlet.send(Malformed::unreadable(&text, why).answer()).await;
+                }
+                Line::TooLong(why) => {
                     let answer = Frame::error(None, super::frame::code::PARSE_ERROR, &why, None);
                     outlet.send(answer).await;
                 }

@@ -1,4 +1,4 @@
-//! Answers that can't be read strictly, as far as it can be told whose they were: whoever waits for them waits in vain.
+//! Messages that can't be read strictly, as far as it can be told whose they were: whoever waits for an answer waits in vain.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -6,73 +6,118 @@ use std::str::CharIndices;
 use serde_json::Value;
 
 use super::frame::Id;
+use super::method;
 
 /// The requests that a text was meant to answer, of whatever is no message: text that is cut off, with what JSON has no place for, a batch.
 ///
 /// Only the members of the message itself are looked at. A message that has a method answers nothing.
 pub(super) fn answered_by(text: &str) -> Vec<Id> {
-    let mut answered = Vec::new();
+    messages(text).into_iter().flat_map(Message::answers).collect()
+}
+
+/// The request that a text was meant to be, where that can be told without a guess: it is one message that asks, with one member that
+/// any reader could take for its id.
+pub(super) fn asked_by(text: &str) -> Option<Id> {
+    let [message] = <[Message; 1]>::try_from(messages(text)).ok()?;
+    // Bytes that are no text stand as this.
+    message.asks().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
+}
+
+fn is_batch(text: &str) -> bool {
+    text.trim_start().starts_with('[')
+}
+
+fn messages(text: &str) -> Vec<Message> {
+    let mut messages = Vec::new();
     let mut message = Message::default();
-    let outermost = if text.trim_start().starts_with('[') { 2 } else { 1 };
+    let outermost = if is_batch(text) { 2 } else { 1 };
     let (mut depth, mut key) = (0_usize, None);
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
+        let is_id = depth == outermost && key.as_deref() == Some(ID);
         match c {
-            '{' | '[' => depth += 1,
+            '{' | '[' => {
+                message.is_odd |= is_id;
+                depth += 1;
+            }
             '}' | ']' => {
                 if depth == outermost {
-                    answered.append(&mut std::mem::take(&mut message).answers(true));
+                    messages.push(Message { is_whole: true, ..std::mem::take(&mut message) });
+                    key = None;
                 }
                 depth = depth.saturating_sub(1);
             }
-            ',' => key = None,
+            ',' if depth <= outermost => key = None,
             '"' => {
                 let string = text.get(at..end_of_string(&mut chars, text.len())).unwrap_or_default();
-                if depth != outermost {
-                    continue;
-                }
-                match key {
-                    Some("id") => message.ids.extend(id(string)),
-                    Some(_) => {}
-                    None => {
-                        key = string.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-                        message.note(key);
-                    }
+                if is_id {
+                    message.ids.extend(id(string));
+                } else if depth == outermost && key.is_none() {
+                    key = name(string);
+                    message.note(key.as_deref());
                 }
             }
-            '-' | '0'..='9' if depth == outermost && key == Some("id") => {
+            '-' | '0'..='9' if is_id => {
                 while chars.next_if(|(_, c)| c.is_ascii_alphanumeric() || ".+-".contains(*c)).is_some() {}
-                let end = chars.peek().map_or(text.len(), |(end, _)| *end);
-                message.ids.extend(id(text.get(at..end).unwrap_or_default()));
+                // One that the text ends with may have gone on.
+                if let Some((end, _)) = chars.peek() {
+                    message.ids.extend(id(text.get(at..*end).unwrap_or_default()));
+                }
             }
-            _ => {}
+            // Some readers take these for the beginning of a comment or a string, in which anything may stand.
+            '/' | '#' | '\'' | '`' => message.is_odd = true,
+            _ => message.is_odd |= is_id && c != ':' && !c.is_ascii_whitespace(),
         }
     }
-    answered.append(&mut message.answers(false));
-    answered
+    if depth >= outermost {
+        messages.push(message);
+    }
+    messages
 }
+
+const ID: &str = "id";
 
 /// What is seen of a message.
 #[derive(Default)]
 struct Message {
     ids: Vec<Id>,
+    /// How many members some reader could take for the id.
+    id_members: usize,
     has_method: bool,
     has_outcome: bool,
+    /// Readers may differ on where its members begin and end.
+    is_odd: bool,
+    /// It is not cut off.
+    is_whole: bool,
 }
 
 impl Message {
     fn note(&mut self, key: Option<&str>) {
+        self.id_members += usize::from(key.is_some_and(|key| method::plain(key).eq(method::plain(ID))));
         self.has_method |= key == Some("method");
         self.has_outcome |= matches!(key, Some("result" | "error"));
     }
 
     /// What it answers. One that is cut off may still have become a question.
-    fn answers(self, is_whole: bool) -> Vec<Id> {
-        match !self.has_method && (is_whole || self.has_outcome) {
+    fn answers(self) -> Vec<Id> {
+        match !self.has_method && (self.is_whole || self.has_outcome) {
             true => self.ids,
             false => Vec::new(),
         }
     }
+
+    /// As what it asks.
+    fn asks(self) -> Option<Id> {
+        let is_sure = self.has_method && !self.has_outcome && self.id_members == 1 && !self.is_odd;
+        let [id] = <[Id; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
+        Some(id)
+    }
+}
+
+/// The name of a member, however it is spelled.
+fn name(string: &str) -> Option<String> {
+    let plain = || Some(string.strip_prefix('"')?.strip_suffix('"')?.to_owned());
+    serde_json::from_str(string).ok().or_else(plain)
 }
 
 /// Reads to the end of a string; where the next character is.
@@ -97,7 +142,7 @@ mod tests {
 
     #[test]
     fn whose_an_answer_was_is_told_from_what_is_left_of_it() {
-        let cases: [(&str, &[&str]); 14] = [
+        let cases: [(&str, &[&str]); 15] = [
             (r#"{"id":1,"result":{"mean":NaN}}"#, &["1"]),
             (r#"{"id" : "a\"b" , "error":{"id":9}}"#, &[r#""a\"b""#]),
             (r#"{"result":{"id":9,"list":[{"id":8}]},"id":-7}"#, &["-7"]),
@@ -112,10 +157,58 @@ mod tests {
             (r#"{"id":null,"error":{}}"#, &[]),
             ("started with id: 5", &[]),
             ("]]}}\"", &[]),
+            (r#"{"result":{},"id":12"#, &[]),
         ];
         for (text, expected) in cases {
             let found: Vec<String> = answered_by(text).iter().map(Id::to_string).collect();
             assert_eq!(found, expected, "{text}");
+        }
+    }
+    #[test]
+    fn who_asks_is_told_where_there_is_no_second_reading() {
+        let cases = [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"a","method":"b"}"#, Some("7")),
+            (r#"{"method":"a","params":{"id":8,"x":NaN,"y":[{"id":9}]},"id":"s\"1"}"#, Some(r#""s\"1""#)),
+            ("{\"id\":-7,\r\"method\":\"a\"}", Some("-7")),
+            (r#"{"\u0069d":1,"method":"a","x":01}"#, Some("1")),
+            (r#"{"id" : 1 ,"method":"a","params":{"na"#, Some("1")),
+            (r#"{"id":1,"method":"a","params":{"x":"\"#, Some("1")),
+            (r#"{"id":1,"method":"a"}}"#, Some("1")),
+            // Two.
+            (r#"{"id":1,"id":2,"method":"a"}"#, None),
+            (r#"{"id":1,"id":1,"method":"a"}"#, None),
+            (r#"{"id":1,"\u0069d":2,"method":"a"}"#, None),
+            (r#"{"id":1,"Id":2,"method":"a","x":NaN}"#, None),
+            (r#"{"id":1,"id":null,"method":"a"}"#, None),
+            (r#"{"id":1 "id":2,"method":"a"}"#, None),
+            ("{\"id\":1,\"method\":\"a\"}\r{\"id\":2,\"method\":\"b\"}", None),
+            ("{\"method\":\"a\"}\r{\"id\":2,\"method\":\"b\"}", None),
+            (r#"[{"id":1,"method":"a","x":NaN}]"#, None),
+            // None that is one.
+            (r#"{"id":1.0,"method":"a","x":NaN}"#, None),
+            (r#"{"id":.5,"method":"a"}"#, None),
+            (r#"{"id":+5,"method":"a"}"#, None),
+            (r#"{"id":a5,"method":"a"}"#, None),
+            (r#"{"id":[1] 5,"method":"a","x":NaN}"#, None),
+            (r#"{"id":5 null,"method":"a"}"#, None),
+            (r#"{"Id":5,"method":"a","x":NaN}"#, None),
+            (r#"{"method":"a","id":12"#, None),
+            (r#"{"method":"a","id":"12"#, None),
+            ("{\"id\":\"a\u{fffd}\",\"method\":\"a\",\"x\":\"\u{fffd}\"}", None),
+            // No question, or not for sure.
+            (r#"{"id":1,"result":{"mean":NaN}}"#, None),
+            (r#"{"id":1,"method":"a","result":{"mean":NaN}}"#, None),
+            (r#"{"id":1,"para"#, None),
+            // Where some read comments, or strings in other quotes.
+            (r#"{"method":"a",/*"id":5,*/"x":1}"#, None),
+            (r#"{"id":1,"method":"a","params":{"x":'"}, "id":2'}}"#, None),
+            (r#"{"id":5,"method":"a"} # "#, Some("5")),
+            ("", None),
+            ("null", None),
+            (r#""{\"id\":1,\"method\":\"a\"}""#, None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(asked_by(text).map(|id| id.to_string()).as_deref(), expected, "{text}");
         }
     }
 }

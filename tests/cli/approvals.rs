@@ -186,6 +186,45 @@ fn a_person_can_answer_in_the_tools_place_or_end_the_run() {
     assert_eq!(desk.resume(&format!("{CALLS}{later}"))[3], "c4 halted");
 }
 
+/// The questions about calls that a gateway's client makes; it can ask nobody itself.
+fn asked_by_gateway(desk: &Desk, tools: &[&str]) -> Vec<String> {
+    let calls = tools.iter().enumerate().map(|(id, tool)| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#) + "\n"
+    });
+    let recorder = crate::gateway::script("recorder.py").display().to_string();
+    let proxy = ["proxy", "--policies", "gateway.yaml", "--state", "file:s.db", "--session", "s", "--"];
+    let ended = desk.run_with_input(
+        &[&proxy[..], &["python3", "-S", "-E", &recorder, "log"]].concat(),
+        calls.collect::<String>(),
+    );
+    let id = regex::Regex::new(r"approvals approve (\S+)").unwrap();
+    let ids: Vec<String> = id.captures_iter(&ended.stdout).map(|found| found[1].to_owned()).collect();
+    assert_eq!(ids.len(), tools.len(), "{ended:?}");
+    ids
+}
+
+#[test]
+fn how_a_call_goes_on_is_said_of_runs_and_of_gateways() {
+    let rules = "policies: [{ id: ask, match: '*', approval: { message: 'May it {{ tool }}?' } }]";
+    let desk = Desk::new(&[("rules.yaml", RULES), ("gateway.yaml", rules)]);
+    let ids = asked_by_gateway(&desk, &["safe", "write"]);
+    let decide = |word: &str, id: &str| desk.approvals(&[word, id]).stdout;
+    let (first, second) = (&*ids[0], &*ids[1]);
+    let again = "the same call with the same arguments goes on when the client makes it again";
+    assert_eq!(decide("approve", first), format!("approved\n{again}\n"));
+    let list = || desk.approvals(&["list"]).stdout;
+    let of_one = "1 answered question goes on when the client makes the same call again\n";
+    assert!(list().ends_with(of_one), "{}", list());
+    let told = "the client is told when it makes the same call again";
+    assert_eq!(decide("deny", second), format!("denied; the call will not run\n{told}\n"));
+    desk.resume(&CALLS.replace("\"s\"", "\"t\""));
+    let further = "take the session `t` further: callgate run --resume --state file:s.db --policies … CALLS";
+    assert_eq!(decide("approve", "approval_c2"), format!("approved\n{further}\n"));
+    let both = "1 answered question goes on with callgate run --resume --state file:s.db …
+2 answered questions go on when the clients make the same calls again\n";
+    assert!(list().ends_with(both), "{}", list());
+}
+
 #[test]
 fn ids_are_found_or_what_was_meant_is_said() {
     let two = format!("{CALLS}{}", CALLS.replace("\"s\"", "\"o/ther \\u001b[2J\""));

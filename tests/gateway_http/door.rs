@@ -181,6 +181,21 @@ async fn what_a_request_lacks_or_says_twice_is_refused() {
 }
 
 #[tokio::test]
+async fn a_body_is_read_as_a_line_is() {
+    let upstream = Upstream::plain().await;
+    let served = Served::new(&upstream.url, NO_RULES).await;
+    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let call = modern(7, "tools/call", json!({ "name": "echo", "arguments": { "x": "cut here" } }));
+    let half = call.to_string().replace("cut here", r"cut \ud83d");
+    assert_eq!(served.post(&headers, &half).await.status, 200);
+    assert_eq!(upstream.asked("tools/call")[0].body["params"]["arguments"]["x"], "cut \u{fffd}");
+    let unreadable = call.to_string().replace("\"cut here\"", "NaN");
+    let refused = served.post(&headers, &unreadable).await;
+    assert_eq!((refused.status, refused.code(), &refused.json()["id"]), (400, json!(-32700), &json!(7)));
+    assert_eq!(upstream.asked("tools/call").len(), 1);
+}
+
+#[tokio::test]
 async fn arguments_that_are_repeated_in_headers_are_compared_and_written_anew() {
     let rules = "policies: [{ id: move, match: echo, transform: { input: [{ path: $.input.region, set: München }] } }]";
     let upstream = Upstream::plain().await;

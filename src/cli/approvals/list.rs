@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::json as forms;
 use super::{Desk, Refusal, show};
-use crate::approval::{Item, Progress};
+use crate::approval::Item;
 use crate::cli::Format;
-use crate::cli::output::{BOLD, DIM, Output, YELLOW, amount, grouped, one_line, shell_word, to_the_minute};
+use crate::cli::output::{BOLD, DIM, Output, YELLOW, grouped, one_line, to_the_minute};
 use crate::json;
 
 /// Questions that ask the same of people.
@@ -41,7 +41,7 @@ impl Desk<'_> {
             self.write_group(group, output)?;
         }
         if !all {
-            self.write_rest(&items, output)?;
+            self.say_what_is_answered(&items, output)?;
         }
         Ok(())
     }
@@ -72,22 +72,6 @@ impl Desk<'_> {
             }
             let about = output.paint(DIM, &about.join(" · ")).into_owned();
             writeln!(output, "  {id}  {about}")?;
-        }
-        Ok(())
-    }
-
-    /// What is not shown, and how to answer what is.
-    fn write_rest(&self, items: &[Item], output: &mut Output) -> Result<(), Refusal> {
-        let answered = items.iter().filter(|item| matches!(item.progress, Progress::Answered(_))).count();
-        if answered > 0 {
-            let sessions = if answered == 1 { "goes" } else { "go" };
-            let command = format!("callgate run --resume --state {} …", shell_word(&self.url));
-            writeln!(
-                output,
-                "{}{} {sessions} on with {command}",
-                if answered == items.len() { "" } else { "\n" },
-                amount(answered, "answered question", "answered questions")
-            )?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `callgate approvals`: the questions that wait in a state, and people's answers to them.
 
 mod edits;
+mod going_on;
 mod grants;
 mod json;
 mod list;
@@ -17,17 +18,17 @@ use tokio::runtime::Runtime;
 use super::Format;
 use super::exit::{Exit, Stop};
 use super::files::json_problem;
-use super::output::{BOLD, Output, complain, one_line, shell_word};
+use super::output::{Output, complain, one_line};
 use super::state::{State, runtime};
-use crate::approval::{Inbox, InboxError, Item, Progress, Standing};
+use crate::approval::{Inbox, InboxError, Item, Progress};
 use crate::host::SystemClock;
 use crate::json as values;
 use crate::message::{Approver, ResponsePart};
 
-/// List the questions that wait for people in the state of a run, and answer them.
+/// List the questions that wait for people in the state of a run or a gateway, and answer them.
 ///
-/// Answers are recorded in the state; the calls go on when their session is taken further with `callgate run --resume`. An
-/// answer that would not count is refused, and not recorded. Whoever can read the state's key file can answer: whom `--as` and
+/// Answers are recorded in the state. The calls of a run go on when their session is taken further with `callgate run --resume`, a
+/// call behind `callgate proxy` when its client makes it again. An answer that would not count is refused, and not recorded. Whoever can read the state's key file can answer: whom `--as` and
 /// `--role` name is believed, and sealed into the answer.
 ///
 /// ID is an approval's id (`approval_c3`), or CONVERSATION/ID where several conversations have it.
@@ -261,22 +262,12 @@ impl<'d> Desk<'d> {
         match &after.progress {
             Progress::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
             Progress::Answered(standing) => {
-                let said = match standing {
-                    Standing::Approved { .. } | Standing::Answered { .. } => "",
-                    _ => "; the call will not run",
-                };
+                let said = if going_on::runs(standing) { "" } else { "; the call will not run" };
                 writeln!(output, "{word}{by}{said}")?;
-                self.say_how_to_go_on(&after, output)
+                self.say_how_to_go_on(&after, standing, output)
             }
             _ => Ok(writeln!(output, "{word}{by}; {}", show::progress(&after))?),
         }
-    }
-
-    fn say_how_to_go_on(&self, item: &Item, output: &mut Output) -> Result<(), Refusal> {
-        let conversation = one_line(&item.name.conversation).into_owned();
-        let command = format!("callgate run --resume --state {} --policies … CALLS", shell_word(&self.url));
-        let command = output.paint(BOLD, &command).into_owned();
-        Ok(writeln!(output, "take the session `{conversation}` further: {command}")?)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Messages that can't be taken.
 
 use super::{Frame, Id};
+use crate::mcp::unreadable;
+use crate::text::{cut, inert};
 
 /// The codes of JSON-RPC errors.
 pub mod code {
@@ -29,7 +31,7 @@ pub struct Malformed {
     pub id: Option<Id>,
     /// One of [`code`].
     pub code: i64,
-    /// What is wrong with it.
+    /// What is wrong with it. What stands in it of the message itself can't break out of its line or its backticks.
     pub message: String,
 }
 
@@ -38,8 +40,56 @@ impl Malformed {
         Self { id, code, message: message.into() }
     }
 
+    /// A text that is no message, whose request is told where that can be.
+    pub(in crate::mcp) fn unreadable(text: &str, message: impl Into<String>) -> Self {
+        Self::new(unreadable::asked_by(text), code::PARSE_ERROR, message)
+    }
+
+    /// A text that is no JSON.
+    pub(super) fn no_json(text: &str, error: &serde_json::Error) -> Self {
+        Self::unreadable(text, format!("it can't be read: {}", told(error)))
+    }
+
     /// The answer that says so.
     pub fn answer(&self) -> Frame {
         Frame::error(self.id.as_ref(), self.code, &self.message, None)
+    }
+}
+
+/// What is wrong with JSON. All words are ours but for a key that stands twice, the one error that is not about syntax.
+fn told(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    let key = words.split_once('`').and_then(|(before, rest)| Some((before, rest.rsplit_once('`')?)));
+    match key {
+        Some((before, (key, after))) if error.is_data() => format!("{before}`{}`{after}", inert(&cut(key))),
+        _ => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_says_is_told_apart_from_our_words() {
+        let said = |text: &str| Frame::parse(text).expect_err("it is none").message;
+        let cases = [
+            (r#"{"id":1.5}"#, "an `id` is a string or a whole number of up to 18 digits"),
+            (r#"{"id" 1}"#, "it can't be read: expected `:` at line 1 column 7"),
+            (
+                r#"{"a":1,"a":2}"#,
+                "it can't be read: the key `a` stands twice in one object at line 1 column 10",
+            ),
+            (
+                r#"{"`\u001b[2J\n":1,"`\u001b[2J\n":2}"#,
+                r"it can't be read: the key `\u{60}\u{1b}[2J\u{a}` stands twice in one object at line 1 column 32",
+            ),
+            (r#"{"`Method":1,"method":2}"#, r"some take the member `\u{60}Method` for another one"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(said(text), expected, "{text}");
+        }
+        let long = said(&format!(r#"{{"{0}":1,"{0}":2}}"#, "k".repeat(1_000)));
+        assert!(long.len() < 200 && long.contains("kkk…` stands twice"), "{long}");
     }
 }

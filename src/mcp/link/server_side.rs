@@ -17,7 +17,7 @@ impl Link {
         let Some(server) = self.servers.get(index) else { return };
         match said {
             FromServer::Garbage { why, answers } => {
-                self.log_of(index, &format!("it says what is no message: {}", inert(&why)));
+                self.log_of(index, &format!("it says what is no message: {why}"));
                 for id in answers {
                     // Half a line may name what nobody waits for.
                     if !locked(&server.awaiting).contains_key(&id) {

@@ -164,6 +164,11 @@ impl Behind {
     }
 
     pub(super) fn send(&mut self, message: &Value) {
+        self.send_line(&message.to_string());
+    }
+
+    /// Sends what may be no message.
+    pub(super) fn send_line(&mut self, message: &str) {
         let to = self.to.as_mut().expect("the client is still there");
         writeln!(to, "{message}").unwrap();
         to.flush().unwrap();
