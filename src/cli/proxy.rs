@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::attend::attended;
+use super::attend;
 use super::ending::{UntilTold, told_to_end};
 use super::exit::{Exit, Stop};
 use super::files::read_context;
@@ -92,7 +92,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
             }
         };
         let reach = match server.reach {
-            Reach::Child(child) => Reach::Child(attended(child)?),
+            Reach::Child(child) => Reach::Child(child.attended(attend::NAME).map_err(Stop::trouble)?),
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });

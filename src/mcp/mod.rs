@@ -7,6 +7,7 @@
 mod answer;
 mod arguments;
 mod asking;
+mod attended;
 mod binary;
 mod calls;
 mod child;
@@ -34,6 +35,7 @@ mod unreadable;
 mod upstream;
 
 pub use answer::{OUTCOME, QUARANTINED};
+pub use attended::become_server;
 pub use child::ChildSpec;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
 pub use door::{HttpDoor, MOST_CLIENTS, SessionFrom};

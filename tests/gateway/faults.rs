@@ -335,6 +335,18 @@ fn a_gateway_that_is_killed_leaves_nobody_behind() {
     behind.folder.nobody_stays();
 }
 
+/// Of one that heeds neither the end of its input nor SIGTERM, too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gateway_that_is_killed_leaves_no_stubborn_server_behind() {
+    let mut behind = Behind::rules(OPEN);
+    behind.begin("stubborn", json!({}));
+    behind.hear("that it is stubborn", |message| message["params"]["data"] == "stubborn");
+    behind.signal("KILL");
+    behind.ends();
+    behind.folder.nobody_stays();
+}
+
 #[test]
 fn every_call_is_executed_or_denied_while_rules_change() {
     let mut behind = Behind::rules(OPEN);

@@ -28,8 +28,8 @@ use crate::message::{Approver, ResponsePart};
 /// List the questions that wait for people in the state of a run or a gateway, and answer them.
 ///
 /// Answers are recorded in the state. The calls of a run go on when their session is taken further with `callgate run --resume`, a
-/// call behind `callgate proxy` when its client makes it again. An answer that would not count is refused, and not recorded. Whoever can read the state's key file can answer: whom `--as` and
-/// `--role` name is believed, and sealed into the answer.
+/// call behind `callgate proxy` when its client makes it again. An answer that would not count is refused, and not recorded. Whoever
+/// can read the state's key file can answer: whom `--as` and `--role` name is believed, and sealed into the answer.
 ///
 /// ID is an approval's id (`approval_c3`), or CONVERSATION/ID where several conversations have it.
 ///
