@@ -1,12 +1,14 @@
 //! A server that is a process of ours: one message a line, on its stdin and stdout. What it writes to stderr goes to ours.
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::BufReader;
-use tokio::process::{Child, Command};
-use tokio::sync::{mpsc, watch};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::frame::Frame;
 use super::lines::{self, Line, Lines};
@@ -35,6 +37,8 @@ pub struct ChildSpec {
 pub(super) struct ChildServer {
     to: mpsc::Sender<Frame>,
     ended: watch::Receiver<bool>,
+    /// As long as it is there, the server is wanted.
+    _wanted: oneshot::Sender<Infallible>,
 }
 
 impl ChildServer {
@@ -56,41 +60,39 @@ impl ChildServer {
         let (to, outgoing) = mpsc::channel(QUEUE);
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(lines::write(stdin, outgoing));
+        let (wanted, unwanted) = oneshot::channel();
         tokio::spawn(async move {
             let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
-            let mut said_too_much = None;
-            let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
-            loop {
-                let event = match lines.next().await {
-                    Line::Text(text) => match Frame::parse(&text) {
-                        Ok(frame) => FromServer::Frame { frame, about: None },
-                        Err(why) => {
-                            FromServer::Garbage { why: why.message, answers: unreadable::answered_by(&text) }
-                        }
-                    },
-                    Line::Unreadable { why, text } => {
-                        FromServer::Garbage { why, answers: unreadable::answered_by(&text) }
-                    }
-                    // Whose answer it was can't be known, and somebody would wait for it for ever.
-                    Line::TooLong(why) => {
-                        said_too_much = Some(why);
-                        break;
-                    }
-                    Line::End => break,
-                };
-                if events.send(event).await.is_err() {
-                    break;
+            let mut heard = pin!(hear(stdout, &events, limit));
+            let all_heard = tokio::select! {
+                heard = &mut heard => Some(heard),
+                _ = unwanted => None,
+            };
+            let why = match all_heard {
+                Some(Ok(())) => end(&mut child, &group).await,
+                Some(Err(SaidTooMuch(why))) => {
+                    group.signal(Signal::KILL);
+                    end(&mut child, &group).await;
+                    why
                 }
-            }
-            if said_too_much.is_some() {
-                group.signal(Signal::KILL);
-            }
-            let ended = end(&mut child, &group).await;
-            let why = said_too_much.unwrap_or(ended);
-            let _ = events.send(FromServer::Gone(Gone(why))).await;
+                // It may have more to say, but does not stay for that: not all is taken from it any more.
+                None => {
+                    let mut ending = pin!(end(&mut child, &group));
+                    tokio::select! {
+                        _ = &mut heard => ending.await,
+                        ended = &mut ending => {
+                            // Whoever it has started would keep its output open.
+                            group.signal(Signal::KILL);
+                            let _ = tokio::time::timeout(GRACE, heard).await;
+                            ended
+                        }
+                    }
+                }
+            };
             let _ = tell_ended.send(true);
+            let _ = events.send(FromServer::Gone(Gone(why))).await;
         });
-        Ok(Self { to, ended })
+        Ok(Self { to, ended, _wanted: wanted })
     }
 
     pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
@@ -100,6 +102,30 @@ impl ChildServer {
     /// Closes the server's input; it is then to end, and is ended if it does not. Messages that were sent are written before.
     pub(super) fn close(self) -> watch::Receiver<bool> {
         self.ended
+    }
+}
+
+/// A message was longer than it may be: whose answer it was can't be known, and somebody would wait for it for ever.
+struct SaidTooMuch(String);
+
+/// Passes on what a server says, until it says nothing more or nobody hears it.
+async fn hear(stdout: ChildStdout, events: &ServerEvents, limit: usize) -> Result<(), SaidTooMuch> {
+    let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
+    loop {
+        let event = match lines.next().await {
+            Line::Text(text) => match Frame::parse(&text) {
+                Ok(frame) => FromServer::Frame { frame, about: None },
+                Err(why) => FromServer::Garbage { why: why.message, answers: unreadable::answered_by(&text) },
+            },
+            Line::Unreadable { why, text } => {
+                FromServer::Garbage { why, answers: unreadable::answered_by(&text) }
+            }
+            Line::TooLong(why) => return Err(SaidTooMuch(why)),
+            Line::End => return Ok(()),
+        };
+        if events.send(event).await.is_err() {
+            return Ok(());
+        }
     }
 }
 
@@ -121,7 +147,7 @@ impl Drop for Group {
     }
 }
 
-/// Waits for a server to end that says nothing more; says how it did.
+/// Waits for a server to end that says nothing more or that nobody wants any more; says how it did.
 async fn end(child: &mut Child, group: &Group) -> String {
     for signal in [Signal::TERM, Signal::KILL] {
         match tokio::time::timeout(GRACE, child.wait()).await {

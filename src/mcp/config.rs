@@ -52,7 +52,8 @@ static SERVER: Record = Record {
         Field::optional(
             "prefix",
             Shape::Text("a text"),
-            "What stands before the names of its tools and prompts. Without it, of several servers: the name and `__`.",
+            "What stands before the names of its tools and prompts. Without it, of several servers: the name and `__`. None may begin \
+             with another one's.",
         ),
         Field::optional(
             "policies",
@@ -164,6 +165,9 @@ impl ConfigReader<'_> {
         let mut names: BTreeMap<String, Span> = BTreeMap::new();
         let several = nodes.len() > 1;
         let servers = nodes.iter().filter_map(|node| self.server(node, several, &mut names)).collect();
+        if several {
+            self.check_prefixes(nodes);
+        }
         Config {
             servers,
             policies: self.paths(root.get("policies")),
@@ -193,7 +197,7 @@ impl ConfigReader<'_> {
         }
         let reach = self.reach(node)?;
         let own = node.get("prefix").and_then(Node::as_str).map(str::to_owned);
-        let prefix = own.or_else(|| several.then(|| format!("{name}__"))).filter(|prefix| !prefix.is_empty());
+        let prefix = own.or_else(|| several.then(|| prefix_of(&name))).filter(|prefix| !prefix.is_empty());
         if several && prefix.is_none() {
             let help = "leave `prefix` out, or give the names of each server's tools one of their own";
             self.report(
@@ -204,6 +208,35 @@ impl ConfigReader<'_> {
             );
         }
         Some(ConfiguredServer { name, prefix, reach, policies: self.paths(node.get("policies")) })
+    }
+
+    /// Servers are told apart by what stands before the names of their tools, so none of that may begin another one's.
+    fn check_prefixes(&mut self, servers: &[Node]) {
+        let mut known: Vec<(&str, String, Span)> = Vec::new();
+        for node in servers {
+            let Some(name_node) = node.get("name") else { continue };
+            let Some(name) = name_node.as_str() else { continue };
+            let own = node.get("prefix").and_then(|node| Some((node.as_str()?.to_owned(), node.span)));
+            let (prefix, span) = own.unwrap_or_else(|| (prefix_of(name), name_node.span));
+            let alike = known.iter().find(|(other, theirs, _)| {
+                // Empty ones and equal names are told of already.
+                let overlap = prefix.starts_with(theirs.as_str()) || theirs.starts_with(&prefix);
+                overlap && !prefix.is_empty() && !theirs.is_empty() && *other != name
+            });
+            if let Some((other, theirs, first)) = alike {
+                let [ours, theirs, other] = [&prefix, theirs, *other].map(|text| cut(&inert(text)));
+                let message = match (ours == theirs, prefix.starts_with(&theirs)) {
+                    (true, _) => format!("`{ours}` is the prefix of `{other}`, too"),
+                    (_, true) => format!("`{ours}` begins with the prefix of `{other}`, `{theirs}`"),
+                    (_, false) => format!("the prefix of `{other}`, `{theirs}`, begins with `{ours}`"),
+                };
+                let help = "give one of them a `prefix` that does not begin like the other one's: by it calls find their server";
+                let diagnostic =
+                    Diagnostic::new(&CONFLICTING_KEYS, span, message).label(*first, "the other one");
+                self.reader.report(diagnostic.help(help));
+            }
+            known.push((name, prefix, span));
+        }
     }
 
     fn reach(&mut self, node: &Node) -> Option<Reach> {
@@ -334,4 +367,9 @@ impl ConfigReader<'_> {
     ) {
         self.reader.report(Diagnostic::new(code, span, message.into()).help(help));
     }
+}
+
+/// What stands before the names of a server's tools where nothing else is said.
+fn prefix_of(name: &str) -> String {
+    format!("{name}__")
 }

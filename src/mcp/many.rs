@@ -1,6 +1,9 @@
 //! Several servers behind one connection: to the client they are one, whose tools and prompts carry their server's prefix.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +12,12 @@ use super::link::Link;
 use super::listing;
 use super::method;
 use super::server::Gone;
+use crate::host::BoxFuture;
 
+/// How long a server has to answer what all are asked. Then the others answer without it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to tell servers that they took too long.
+const GIVING_UP: Duration = Duration::from_secs(1);
 /// Pages of one list that are asked for.
 const PAGES: usize = 100;
 
@@ -38,19 +46,47 @@ pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
     }
 }
 
+/// What comes of asking each server, in their order. None waits for another one.
+async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) -> Vec<(usize, T)> {
+    let mut asked: Vec<_> = (0..link.gateway.servers.len()).map(|index| (ask(index), None)).collect();
+    poll_fn(|context| {
+        let mut is_over = true;
+        for (asking, came) in asked.iter_mut().filter(|(_, came)| came.is_none()) {
+            match asking.as_mut().poll(context) {
+                Poll::Ready(done) => *came = Some(done),
+                Poll::Pending => is_over = false,
+            }
+        }
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    asked.into_iter().enumerate().filter_map(|(index, (_, came))| Some((index, came?))).collect()
+}
+
+/// What one server answers to what all are asked.
+async fn answer_in_time(link: &Link, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
+    let answer = link.ask_for_client(index, frame, id);
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Gone("it does not answer".to_owned())),
+    }
+}
+
+/// Servers are told that what they have not answered is not wanted any more.
+async fn give_up(link: &Link, id: &Id) {
+    let _ = tokio::time::timeout(GIVING_UP, link.give_up(id)).await;
+}
+
 /// What all servers answer, in their order.
 async fn ask_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<Frame, Gone>)> {
-    let mut asked = Vec::new();
-    for index in 0..link.gateway.servers.len() {
-        asked.push((index, link.begin_for_client(index, frame.clone(), id).await));
+    if frame.method() == method::LISTEN {
+        // It is answered when it is over.
+        return of_each(link, |index| Box::pin(link.ask_for_client(index, frame.clone(), id))).await;
     }
-    let mut answers = Vec::new();
-    for (index, told) in asked {
-        let answer = match told {
-            Ok(told) => told.await.map_err(|_| Gone("the server is gone".to_owned())),
-            Err(gone) => Err(gone),
-        };
-        answers.push((index, answer));
+    let answers = of_each(link, |index| Box::pin(answer_in_time(link, index, frame.clone(), id))).await;
+    // A handshake may not be cancelled.
+    if frame.method() != method::INITIALIZE {
+        give_up(link, id).await;
     }
     answers
 }
@@ -90,6 +126,12 @@ async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
 /// What all servers can do, as one. Where one of them does not know the protocol, the client is to use the one before.
 async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let answers = ask_all(link, frame, id).await;
+    for (index, answer) in &answers {
+        if let Err(Gone(why)) = answer {
+            link.log_of(*index, why);
+        }
+    }
+    // One that is silent may be one that waits for the handshake of before.
     if answers.iter().any(|(_, answer)| !matches!(answer, Ok(frame) if frame.result_value().is_some())) {
         return Frame::error(Some(id), code::METHOD_NOT_FOUND, "not all servers know this protocol", None);
     }
@@ -167,32 +209,47 @@ fn bound_caching(merged: &mut Value, results: &[(usize, Value)]) {
     }
 }
 
+/// The pages of one server's list: none of a server that has no such list, which says that it does not know the method.
+async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Frame> {
+    let mut pages = Vec::new();
+    asked.take_param("cursor");
+    for _ in 0..PAGES {
+        let page = match answer_in_time(link, index, asked.clone(), id).await {
+            Ok(page) => page,
+            Err(Gone(why)) => {
+                link.log_of(index, &format!("it is left out: {why}"));
+                break;
+            }
+        };
+        let Some(result) = page.result_value() else { break };
+        let next = result.get("nextCursor").cloned();
+        pages.push(page);
+        match next {
+            Some(cursor) => asked.set_param("cursor", cursor),
+            None => break,
+        }
+    }
+    pages
+}
+
 /// One list of what all servers have, in the order of the servers.
 async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
+    let lists = of_each(link, |index| Box::pin(pages(link, index, frame.clone(), id))).await;
+    give_up(link, id).await;
     let (mut items, mut parts) = (Vec::new(), Vec::new());
-    for index in 0..link.gateway.servers.len() {
-        let mut page = frame.clone();
-        page.take_param("cursor");
-        for _ in 0..PAGES {
-            let Ok(answer) = link.ask_for_client(index, page.clone(), id).await else { break };
-            let mut answer = match frame.method() {
-                method::TOOLS_LIST => listing::shown(link, index, answer),
-                _ => answer,
-            };
-            // A server that has no such list says that it does not know the method.
-            let Some(result) = answer.result_mut() else { break };
+    for (index, pages) in lists {
+        for mut page in pages {
+            if frame.method() == method::TOOLS_LIST {
+                page = listing::shown(link, index, page);
+            }
+            let Some(result) = page.result_mut() else { continue };
             if let Some(Value::Array(list)) = result.get_mut(member) {
                 if member == "prompts" {
                     link.prefix_names(index, list);
                 }
                 items.append(list);
             }
-            let next = result.get("nextCursor").cloned();
             parts.push((index, result.take()));
-            match next {
-                Some(cursor) => page.set_param("cursor", cursor),
-                None => break,
-            }
         }
     }
     let mut merged = parts.first().map(|(_, result)| result.clone()).unwrap_or_else(|| json!({}));

@@ -15,6 +15,8 @@ use super::server::Gone;
 /// How long requests are waited for whose client says nothing more.
 const LAST_ANSWERS: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long it may take until all servers have ended, and then until the client has read what it was told last.
+const ENDING: Duration = Duration::from_secs(10);
 
 impl Gateway {
     /// Serves one client until it says nothing more; its servers have ended then. Errors: a server that can't be started.
@@ -24,7 +26,7 @@ impl Gateway {
         to: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), String> {
         let (outlet, outgoing) = Outlet::new();
-        let writer = tokio::spawn(lines::write(to, outgoing));
+        let mut writer = tokio::spawn(lines::write(to, outgoing));
         let who = Who { context: self.context.clone(), session: self.session.clone() };
         let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
@@ -47,16 +49,19 @@ impl Gateway {
                 break;
             }
         }
-        // What was asked before the end is still answered, as a server without a gateway would.
+        // What was asked before the end is still answered, as a server without a gateway would; but who asks the client waits in vain.
         let answered = async {
             while link.is_busy() && !outlet.is_closed() {
+                link.no_answers_come().await;
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
         let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
-        link.close().await;
+        let _ = tokio::time::timeout(ENDING, link.close()).await;
         drop((link, outlet));
-        let _ = writer.await;
+        if tokio::time::timeout(ENDING, &mut writer).await.is_err() {
+            writer.abort();
+        }
         Ok(())
     }
 }

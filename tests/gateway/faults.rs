@@ -1,7 +1,10 @@
 //! What comes of calls when servers break, talk nonsense, are slow, or mean harm, and when clients leave or rules change meanwhile.
 
 mod behind;
+mod ends;
 mod harm;
+mod prefixes;
+mod silent;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 """A server that does, by its tools' names and arguments, whatever servers do wrong.
 
 faulty.py FOLDER MARK: writes every line that it gets to FOLDER/log; reads the description of a tool from FOLDER/description; ends
-at once where there is FOLDER/dead. MARK is only for finding the process.
+at once where there is FOLDER/dead; answers nothing while there is FOLDER/silent, and all of it after; tells what it has answered where
+there is FOLDER/tells. MARK is only for finding the process.
 """
 
 import json
@@ -16,7 +17,7 @@ folder = Path(sys.argv[1])
 lock = threading.Lock()
 log = open(folder / "log", "a", buffering=1, encoding="utf-8")
 asked = {}
-NAMES = ["echo", "forbidden", "guarded", "die", "slow", "brief", "never", "say", "give", "fail", "ask", "stubborn", "form"]
+NAMES = ["echo", "forbidden", "guarded", "die", "slow", "brief", "never", "say", "give", "fail", "ask", "stubborn", "form", "stay", "deafen"]
 
 log.write(json.dumps({"started": os.getpid()}) + "\n")
 if (folder / "dead").exists():
@@ -57,6 +58,16 @@ def call(id, params):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         send({"method": "notifications/message", "params": {"level": "info", "data": "stubborn"}})
         time.sleep(600)
+    elif name == "stay":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        (folder / "stays").touch()
+        send({"id": id, "result": text("it stays")})
+    elif name == "deafen":
+        # Nothing reaches it any more, and it still talks.
+        os.close(0)
+        time.sleep(arguments["seconds"])
+        send({"id": id, "result": text("deaf")})
+        os._exit(0)
     elif name == "say":
         # Text in which a byte is a character.
         write(arguments["lines"].replace("$ID", json.dumps(id)).encode("latin-1") * arguments.get("times", 1))
@@ -80,9 +91,7 @@ def call(id, params):
         send({"id": id, "result": text(f"done {arguments.get('text', '')}")})
 
 
-for line in sys.stdin.buffer:
-    log.write(line.decode())
-    message = json.loads(line)
+def answer(message):
     method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
     if method == "initialize":
         send({"id": id, "result": {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "faulty", "version": "1"}}})
@@ -97,3 +106,16 @@ for line in sys.stdin.buffer:
     elif method is not None and id is not None:
         if not (folder / "mute").exists():
             send({"id": id, "error": {"code": -32601, "message": "there is no such method"}})
+    if (folder / "tells").exists():
+        send({"method": "notifications/message", "params": {"level": "info", "data": f"after {method}"}})
+
+
+held = []
+for line in sys.stdin.buffer:
+    log.write(line.decode())
+    held.append(json.loads(line))
+    while held and not (folder / "silent").exists():
+        answer(held.pop(0))
+if (folder / "stays").exists():
+    send({"method": "notifications/message", "params": {"level": "info", "data": "still here"}})
+    time.sleep(600)

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
 use super::server_side::listen;
-use super::{Awaiting, Connected, Link, Server, locked};
+use super::{Asking, Awaiting, Connected, Link, Server, locked};
 use crate::host::BoxFuture;
-use crate::mcp::frame::{Frame, Id};
+use crate::mcp::frame::{Frame, Id, code};
 use crate::mcp::method;
 use crate::mcp::outlet::QUEUE;
 use crate::mcp::server::{Connection, Gone};
@@ -190,8 +190,25 @@ impl Link {
         Ok(())
     }
 
+    /// The client says nothing more: who waits for an answer of it is told that none comes.
+    pub(in crate::mcp) async fn no_answers_come(&self) {
+        let asking: Vec<Asking> = locked(&self.asking).drain().map(|(_, waits)| waits).collect();
+        for waits in asking {
+            // The gateway itself is told by the end of what it waits for.
+            let Asking::Server(index, id) = waits else { continue };
+            let Some(server) = self.servers.get(index) else { continue };
+            let message = "the client says nothing more";
+            let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
+            // A server that is gone is not started again for this.
+            if let Some(connection) = &server.connected.read().await.connection {
+                let _ = connection.send(answer).await;
+            }
+        }
+    }
+
     /// The client is gone: its servers are to end. Returns when they have.
     pub(in crate::mcp) async fn close(&self) {
+        locked(&self.asking).clear();
         let mut ends = Vec::new();
         for server in &self.servers {
             let mut connected = server.connected.write().await;
@@ -201,6 +218,8 @@ impl Link {
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
         }
+        // What was asked meanwhile.
+        locked(&self.asking).clear();
     }
 }
 
