@@ -1,10 +1,13 @@
 //! The file that says which servers stand behind a gateway.
 
+mod prefixes;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use self::prefixes::prefix_of;
 use super::child::ChildSpec;
 use super::server::Reach;
 use super::upstream::HttpSpec;
@@ -210,35 +213,6 @@ impl ConfigReader<'_> {
         Some(ConfiguredServer { name, prefix, reach, policies: self.paths(node.get("policies")) })
     }
 
-    /// Servers are told apart by what stands before the names of their tools, so none of that may begin another one's.
-    fn check_prefixes(&mut self, servers: &[Node]) {
-        let mut known: Vec<(&str, String, Span)> = Vec::new();
-        for node in servers {
-            let Some(name_node) = node.get("name") else { continue };
-            let Some(name) = name_node.as_str() else { continue };
-            let own = node.get("prefix").and_then(|node| Some((node.as_str()?.to_owned(), node.span)));
-            let (prefix, span) = own.unwrap_or_else(|| (prefix_of(name), name_node.span));
-            let alike = known.iter().find(|(other, theirs, _)| {
-                // Empty ones and equal names are told of already.
-                let overlap = prefix.starts_with(theirs.as_str()) || theirs.starts_with(&prefix);
-                overlap && !prefix.is_empty() && !theirs.is_empty() && *other != name
-            });
-            if let Some((other, theirs, first)) = alike {
-                let [ours, theirs, other] = [&prefix, theirs, *other].map(|text| cut(&inert(text)));
-                let message = match (ours == theirs, prefix.starts_with(&theirs)) {
-                    (true, _) => format!("`{ours}` is the prefix of `{other}`, too"),
-                    (_, true) => format!("`{ours}` begins with the prefix of `{other}`, `{theirs}`"),
-                    (_, false) => format!("the prefix of `{other}`, `{theirs}`, begins with `{ours}`"),
-                };
-                let help = "give one of them a `prefix` that does not begin like the other one's: by it calls find their server";
-                let diagnostic =
-                    Diagnostic::new(&CONFLICTING_KEYS, span, message).label(*first, "the other one");
-                self.reader.report(diagnostic.help(help));
-            }
-            known.push((name, prefix, span));
-        }
-    }
-
     fn reach(&mut self, node: &Node) -> Option<Reach> {
         if let Some(url) = node.get("url") {
             return self.http(node, url);
@@ -367,9 +341,4 @@ impl ConfigReader<'_> {
     ) {
         self.reader.report(Diagnostic::new(code, span, message.into()).help(help));
     }
-}
-
-/// What stands before the names of a server's tools where nothing else is said.
-fn prefix_of(name: &str) -> String {
-    format!("{name}__")
 }

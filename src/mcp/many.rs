@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::host::BoxFuture;
 
 /// How long a server has to answer what all are asked. Then the others answer without it.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The same for one that has not answered in time, and has said nothing since.
+const WITH_SILENT: Duration = Duration::from_secs(2);
 /// How long it may take to tell servers that they took too long.
 const GIVING_UP: Duration = Duration::from_secs(1);
 /// Pages of one list that are asked for.
@@ -65,10 +68,15 @@ async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) ->
 
 /// What one server answers to what all are asked.
 async fn answer_in_time(link: &Link, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
+    let Some(server) = link.server(index) else { return Err(Gone("there is no such server".to_owned())) };
+    let patience = if server.is_silent.load(Ordering::Relaxed) { WITH_SILENT } else { PATIENCE };
     let answer = link.ask_for_client(index, frame, id);
-    match tokio::time::timeout(PATIENCE, answer).await {
+    match tokio::time::timeout(patience, answer).await {
         Ok(answer) => answer,
-        Err(_) => Err(Gone("it does not answer".to_owned())),
+        Err(_) => {
+            server.is_silent.store(true, Ordering::Relaxed);
+            Err(Gone("it does not answer".to_owned()))
+        }
     }
 }
 

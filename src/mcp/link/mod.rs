@@ -8,7 +8,7 @@ mod sending;
 mod server_side;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,8 @@ pub(super) struct Server {
     /// Requests to it that it has not answered yet, with the generation of the connection that they went to.
     awaiting: Mutex<HashMap<Id, (u64, Awaiting)>>,
     pub(super) tools: KnownTools,
+    /// It took too long to answer, and has said nothing since.
+    pub(super) is_silent: AtomicBool,
 }
 
 /// How a server is reached now.
@@ -168,6 +170,7 @@ impl Link {
                 }),
                 awaiting: Mutex::default(),
                 tools: KnownTools::default(),
+                is_silent: AtomicBool::new(false),
             };
             opened.push((server, heard));
         }

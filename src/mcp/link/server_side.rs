@@ -1,5 +1,6 @@
 //! What servers say: their answers, their questions to the client, and what they tell.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
@@ -30,25 +31,28 @@ impl Link {
             }
             FromServer::Trouble(why) => self.log_of(index, &inert(&why)),
             FromServer::Gone(Gone(why)) => self.lost(index, generation, &why).await,
-            FromServer::Frame { frame, about } => match frame.kind().clone() {
-                Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,
-                Kind::Request(id) => self.asked_by_server(index, frame, id, about.as_ref()).await,
-                Kind::Notification => {
-                    if frame.method() == method::TOOLS_CHANGED {
-                        server.tools.forget();
+            FromServer::Frame { frame, about } => {
+                server.is_silent.store(false, Ordering::Relaxed);
+                match frame.kind().clone() {
+                    Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,
+                    Kind::Request(id) => self.asked_by_server(index, frame, id, about.as_ref()).await,
+                    Kind::Notification => {
+                        if frame.method() == method::TOOLS_CHANGED {
+                            server.tools.forget();
+                        }
+                        let outlet = self.outlet_about(&frame, about.as_ref());
+                        let frame = match tasks::subject(&frame) {
+                            Some(task) => tasks::hidden(self, &task, frame),
+                            None => frame,
+                        };
+                        outlet.send(frame).await;
                     }
-                    let outlet = self.outlet_about(&frame, about.as_ref());
-                    let frame = match tasks::subject(&frame) {
-                        Some(task) => tasks::hidden(self, &task, frame),
-                        None => frame,
-                    };
-                    outlet.send(frame).await;
+                    Kind::Complaint => {
+                        let name = &server.spec.name;
+                        self.gateway.log(&format!("the server `{name}` could not read a message"));
+                    }
                 }
-                Kind::Complaint => {
-                    let name = &server.spec.name;
-                    self.gateway.log(&format!("the server `{name}` could not read a message"));
-                }
-            },
+            }
         }
     }
 

@@ -16,6 +16,8 @@ struct Client {
     to: WriteHalf<tokio::io::DuplexStream>,
     from: Lines<BufReader<ReadHalf<tokio::io::DuplexStream>>>,
     heard: Vec<Value>,
+    /// How long the last answer was waited for.
+    waited: Duration,
 }
 
 impl Client {
@@ -51,7 +53,9 @@ impl Client {
         self.hear(|message| message["params"]["data"] == told.as_str()).await;
         // From here on nobody but the silent server is waited for, so time need not pass.
         tokio::time::pause();
+        let begun = tokio::time::Instant::now();
         let answer = self.answer(id).await;
+        self.waited = begun.elapsed();
         tokio::time::resume();
         answer
     }
@@ -84,7 +88,8 @@ async fn a_silent_server_is_left_out_until_it_talks() {
     let (from, to) = split(theirs);
     let served = tokio::spawn(Arc::new(gateway).serve_lines(from, to));
     let (from, to) = split(ours);
-    let mut client = Client { to, from: BufReader::new(from).lines(), heard: Vec::new() };
+    let mut client =
+        Client { to, from: BufReader::new(from).lines(), heard: Vec::new(), waited: Duration::ZERO };
 
     let about = json!({ "name": "test", "version": "1" });
     let greeting = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
@@ -97,6 +102,7 @@ async fn a_silent_server_is_left_out_until_it_talks() {
     client.ask(2, "tools/list", json!({})).await;
     let list = client.answer_without_the_silent(2, "tools/list").await;
     assert!(has_tools_of(&list, "other_") && !has_tools_of(&list, "silent_"), "{list}");
+    assert!(client.waited < Duration::from_secs(5), "it is known to be silent: {:?}", client.waited);
 
     // A greeting is not to be cancelled; a list is.
     behind::until("the server hears that it took too long", || {
