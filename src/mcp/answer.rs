@@ -39,7 +39,12 @@ pub(super) fn is_result(output: &Value) -> bool {
 /// Whether a result is not the end of its call: it asks for more, or says where the result will be.
 pub(super) fn is_interim(result: &Value) -> bool {
     let kind = result.get("resultType").and_then(Value::as_str);
-    kind.is_some_and(|kind| kind != "complete") || result.get("task").is_some_and(Value::is_object)
+    let begins_task = result.get("task").is_some_and(Value::is_object)
+        || result
+            .get("_meta")
+            .and_then(Value::as_object)
+            .is_some_and(|meta| meta.keys().any(|name| name.ends_with("/task")));
+    kind.is_some_and(|kind| kind != "complete") || begins_task
 }
 
 /// What a tool, or a policy in its place, gave, as a result. What is one already stays as it is.

@@ -15,6 +15,9 @@ use crate::call::ToolCall;
 /// Tasks that are remembered. Of more the oldest is forgotten.
 const TASKS: usize = 1024;
 
+/// What is told of a task that says nothing of what it came to.
+const PLAIN: [&str; 6] = ["taskId", "status", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"];
+
 /// The tasks of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
@@ -25,8 +28,7 @@ impl Tasks {
     /// Notes a call whose answer says that it goes on as a task.
     pub(super) fn note(&self, call: &ToolCall, answer: &Frame) {
         let Some(result) = answer.result_value() else { return };
-        let task = result.get("task").unwrap_or(result);
-        let Some(id) = task.get("taskId").and_then(Value::as_str) else { return };
+        let Some(id) = begun(result) else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.push_back((id.to_owned(), call.clone()));
         if known.len() > TASKS {
@@ -39,6 +41,15 @@ impl Tasks {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().filter(|(known, _)| known == id).map(|(_, call)| call.clone()).collect()
     }
+}
+
+/// The task as which a call goes on: in the result itself, or, in drafts that are in use, in its `_meta`.
+fn begun(result: &Value) -> Option<&str> {
+    let of = |task: &'_ Value| -> bool { task.get("taskId").is_some_and(Value::is_string) };
+    let meta = result.get("_meta").and_then(Value::as_object).into_iter().flatten();
+    let in_meta = meta.filter(|(name, _)| name.ends_with("/task")).map(|(_, task)| task);
+    let task = result.get("task").into_iter().chain([result]).chain(in_meta).find(|task| of(task))?;
+    task.get("taskId")?.as_str()
 }
 
 /// The task that a request or a notification is about.
@@ -60,7 +71,12 @@ pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
             "no call of this connection began the task; policies hide results, and whose it is can't be told";
         return match frame.id().cloned() {
             Some(id) => Frame::error(Some(&id), code::INVALID_PARAMS, message, None),
-            None => Frame::notification(frame.method(), serde_json::json!({ "taskId": task })),
+            None => {
+                if let Some(Value::Object(params)) = frame.params_mut() {
+                    params.retain(|name, _| PLAIN.contains(&name.as_str()));
+                }
+                frame
+            }
         };
     }
     for call in &calls {

@@ -58,10 +58,16 @@ async fn a_result_of_a_form_of_its_own_passes_as_it_is() {
 async fn what_a_task_comes_to_is_searched_as_a_result_of_its_call() {
     let upstream = upstream().await;
     let served = Served::new(&upstream.url, HIDING).await;
-    for begun in [json!({ "task": { "taskId": "one" } }), json!({ "resultType": "task", "taskId": "two" })] {
+    for begun in [
+        json!({ "task": { "taskId": "one" } }),
+        json!({ "resultType": "task", "taskId": "two" }),
+        json!({ "content": [], "_meta": { "modelcontextprotocol.io/task": { "taskId": "draft" } } }),
+    ] {
         gives(&served, begun).await;
     }
-    for (method, task) in [("tasks/result", "one"), ("tasks/get", "one"), ("tasks/get", "two")] {
+    for (method, task) in
+        [("tasks/result", "one"), ("tasks/get", "one"), ("tasks/get", "two"), ("tasks/result", "draft")]
+    {
         let answer = ask(&served, method, json!({ "taskId": task })).await;
         let text = answer["result"].to_string();
         assert!(text.contains("write to [email]") && !text.contains(MAIL), "{answer}");
@@ -79,7 +85,7 @@ async fn what_is_told_of_a_task_is_searched_too() {
     let upstream = Upstream::new(|got| {
         let told = |task: &str| {
             json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status",
-                "params": { "taskId": task, "statusMessage": format!("asked {MAIL}") } })
+                "params": { "taskId": task, "status": "working", "statusMessage": format!("asked {MAIL}") } })
         };
         (got.method() == "tools/call").then(|| match got.body["params"]["arguments"]["begins"].as_bool() {
             Some(true) => says_json(&result(got, json!({ "task": { "taskId": "mine" } }))),
@@ -97,7 +103,7 @@ async fn what_is_told_of_a_task_is_searched_too() {
     let told = served.call(&[], "echo", json!({})).await;
     let events = told.events();
     assert_eq!(events[0]["params"]["statusMessage"], "asked [email]", "{events:?}");
-    assert_eq!(events[1]["params"], json!({ "taskId": "other" }), "{events:?}");
+    assert_eq!(events[1]["params"], json!({ "taskId": "other", "status": "working" }), "{events:?}");
 }
 
 #[tokio::test]
