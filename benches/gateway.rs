@@ -1,9 +1,9 @@
 //! What the MCP gateway costs: the same calls with and without `callgate proxy` in one run, over stdio and HTTP, one at a time and 32 at
 //! once, under 0, 100 and 10,000 policies.
 //!
-//! How long two more processes take to be woken depends on the cores that are idle, more than on what they do: with two idle cores each
-//! waking takes longer than all the work between. So calls over stdio are also made on a single core, which is what the gateway itself
-//! takes.
+//! What two more wakings of a process cost depends on whether they bring an idle core back, more than on all that is done between, and where
+//! processes run differs from run to run. So calls over stdio are also made with each process in its place: all on one core, which is
+//! what the gateway itself takes, and the client on another core than its server.
 //!
 //! The server answers at once, so that what is seen beside it is the gateway alone. Where the reference server `server-everything` is
 //! installed by the tests (below `target/packages`), its `echo` is called, too: that is what a gateway is put before.
@@ -41,19 +41,21 @@ fn main() {
         "transport       server     policies  at once |  direct p50    p99 |   gateway p50    p99 | added p50 | throughput | memory"
     );
     let reference = reference_server();
+    let free = sched_getaffinity(None).expect("there are cores");
     for policies in [0, 100, 10_000] {
         let rules = Rules::of(policies);
         let floor = [own_path()];
-        on_one_core(|| {
+        for placement in Placement::all(&free) {
             row(
-                "stdio, one core",
+                placement.name,
                 "immediate",
                 policies,
                 1,
-                || Lines::start(&floor, None),
-                || Lines::start(&floor, Some(&rules)),
+                || placement.start(|| Lines::start(&floor, None)),
+                || placement.start(|| Lines::start(&floor, Some(&rules))),
             );
-        });
+        }
+        run_on(&free);
         for at_once in [1, 32] {
             row(
                 "stdio",
@@ -96,14 +98,42 @@ fn main() {
     }
 }
 
-/// Does something on a single core, with all that it starts.
-fn on_one_core(act: impl FnOnce()) {
-    let all = sched_getaffinity(None).expect("there are cores");
-    let mut one = CpuSet::new();
-    one.set((0..CpuSet::MAX_CPU).find(|core| all.is_set(*core)).expect("there is a core"));
-    sched_setaffinity(None, &one).expect("one of our cores");
-    act();
-    sched_setaffinity(None, &all).expect("our cores");
+/// Where the client and what it starts run.
+struct Placement {
+    name: &'static str,
+    client: CpuSet,
+    servers: CpuSet,
+}
+
+impl Placement {
+    /// All on one core; and the client on one, all else on another. Without saying so the system decides, and differently in each run.
+    fn all(free: &CpuSet) -> Vec<Self> {
+        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| free.is_set(*core)).collect();
+        let of = |name, client: usize, servers: usize| {
+            let [client, servers] = [client, servers].map(|core| {
+                let mut one = CpuSet::new();
+                one.set(core);
+                one
+            });
+            Self { name, client, servers }
+        };
+        let (first, last) = (cores[0], cores[cores.len() - 1]);
+        let mut all = vec![of("stdio, 1 core", first, first)];
+        all.extend((first != last).then(|| of("stdio, 2 cores", first, last)));
+        all
+    }
+
+    fn start<T>(&self, start: impl FnOnce() -> T) -> T {
+        run_on(&self.servers);
+        let started = start();
+        run_on(&self.client);
+        started
+    }
+}
+
+/// What is started from here on runs there, too.
+fn run_on(cores: &CpuSet) {
+    sched_setaffinity(None, cores).expect("cores of ours");
 }
 
 fn own_path() -> PathBuf {

@@ -57,6 +57,8 @@ pub fn become_server(gateway: u32, command: &[OsString]) -> Result<Infallible, S
 
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+    // The system ends this process with the thread that started it. Servers are started by the runtime's own threads, which live as
+    // long as the gateway.
     let (program, rest) = command.split_first().ok_or("there is no command")?;
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| format!("the server can't be bound to its gateway: {error}"))?;

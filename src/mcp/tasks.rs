@@ -10,10 +10,15 @@ use serde_json::Value;
 
 use super::frame::{Frame, code};
 use super::link::Link;
+use super::method;
 use crate::call::ToolCall;
+use crate::text::inert;
 
 /// Tasks that are remembered. Of more the oldest is forgotten.
 const TASKS: usize = 1024;
+
+/// Tells which tasks there are, and nothing of what they came to.
+const LIST: &str = "tasks/list";
 
 /// What is told of a task that says nothing of what it came to.
 const PLAIN: [&str; 6] = ["taskId", "status", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"];
@@ -45,19 +50,32 @@ impl Tasks {
 
 /// The task as which a call goes on: in the result itself, or, in drafts that are in use, in its `_meta`.
 fn begun(result: &Value) -> Option<&str> {
-    let of = |task: &'_ Value| -> bool { task.get("taskId").is_some_and(Value::is_string) };
     let meta = result.get("_meta").and_then(Value::as_object).into_iter().flatten();
     let in_meta = meta.filter(|(name, _)| name.ends_with("/task")).map(|(_, task)| task);
-    let task = result.get("task").into_iter().chain([result]).chain(in_meta).find(|task| of(task))?;
-    task.get("taskId")?.as_str()
+    let mut places = result.get("task").into_iter().chain([result]).chain(in_meta);
+    places.find_map(|task| task.get("taskId")?.as_str())
 }
 
-/// The task that a request or a notification is about.
+/// The task that a request or a notification is about. One that names none as it should is about one that nobody knows.
 pub(super) fn subject(frame: &Frame) -> Option<String> {
-    let is_about_one = frame.method().trim_start_matches("notifications/").starts_with("tasks/")
-        || frame.method() == "notifications/tasks";
-    let id = frame.param("taskId").and_then(Value::as_str);
-    id.filter(|_| is_about_one).map(str::to_owned)
+    let method = frame.method();
+    let is_about_one = method.trim_start_matches("notifications/").starts_with("tasks/") && method != LIST
+        || method == "notifications/tasks";
+    let id = || frame.param("taskId").and_then(Value::as_str).unwrap_or_default().to_owned();
+    is_about_one.then(id)
+}
+
+/// Why a request is refused that a lenient server could take for one about another task, or for one about a task at all.
+pub(super) fn misread(frame: &Frame) -> Option<String> {
+    let method: String = method::plain(frame.method()).collect();
+    if !method.starts_with("tasks") {
+        return None;
+    }
+    if !frame.method().starts_with("tasks/") {
+        return Some(format!("there is no method `{}`", inert(frame.method())));
+    }
+    let member = method::misread(frame.params().into_iter().flatten(), &["taskId"])?;
+    Some(format!("some take the parameter `{}` for `taskId`", inert(member)))
 }
 
 /// An answer about a task, or what a server tells of one, without what policies hide.

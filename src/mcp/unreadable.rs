@@ -164,6 +164,7 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
     }
+
     #[test]
     fn who_asks_is_told_where_there_is_no_second_reading() {
         let cases = [

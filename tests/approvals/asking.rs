@@ -35,11 +35,7 @@ fn of_a_round_one_call_asks_where_a_policy_says_so() {
 /// The same question of one session is counted, shown with its count, and not put for ever.
 #[test]
 fn people_are_not_asked_the_same_for_ever() {
-    for shared in [false, true] {
-        let mut scene = Scene::new(REFUNDS);
-        if shared {
-            scene = scene.sharing();
-        }
+    for mut scene in Scene::with_both_stores(REFUNDS) {
         scene.resume();
         for repeat in 0..5_u64 {
             scene.ask(refund());
@@ -61,11 +57,7 @@ fn people_are_not_asked_the_same_for_ever() {
 /// What people let be done again and again is asked about each time.
 #[test]
 fn what_people_say_yes_to_is_asked_about_however_often_it_comes() {
-    for shared in [false, true] {
-        let mut scene = Scene::new(REFUNDS);
-        if shared {
-            scene = scene.sharing();
-        }
+    for mut scene in Scene::with_both_stores(REFUNDS) {
         scene.resume();
         for repeat in 0..8_u64 {
             let outcome = scene.ask(refund()).outcomes.remove(0);

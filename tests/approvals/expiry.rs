@@ -82,11 +82,7 @@ fn i3_a_clock_that_is_set_back_lets_nothing_run() {
 /// I4. What lapsed by a clock that ran ahead stays so when it is set right.
 #[test]
 fn i4_a_clock_that_jumps_ahead_and_back_does_not_revive_a_lapsed_question() {
-    for shared in [false, true] {
-        let mut scene = Scene::new(REFUNDS);
-        if shared {
-            scene = scene.sharing();
-        }
+    for mut scene in Scene::with_both_stores(REFUNDS) {
         scene.ask(json!({ "amount": 250 }));
         let (asked, before) = (scene.clock.now(), scene.history.clone());
         scene.approve();
@@ -97,7 +93,7 @@ fn i4_a_clock_that_jumps_ahead_and_back_does_not_revive_a_lapsed_question() {
         // Nor does a history from before.
         scene.history = before;
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("denied", "approval_expired"), "{shared}");
+        assert_eq!(ended(&scene.outcome()), ("denied", "approval_expired"));
         assert_eq!(scene.tool.count(), 0);
     }
 }

@@ -33,11 +33,7 @@ fn i3_a_question_that_was_tampered_with_runs_nothing() {
         ("a server", |request| request.server = Some("bank".into())),
     ];
     for (what, tamper) in ways {
-        for shared in [false, true] {
-            let mut scene = Scene::new(REFUNDS);
-            if shared {
-                scene = scene.sharing();
-            }
+        for mut scene in Scene::with_both_stores(REFUNDS) {
             scene.ask(refund());
             scene.approve();
             scene.history = with_request(&scene.history, tamper);
@@ -133,15 +129,11 @@ fn i3_questions_of_an_older_key_count_until_it_is_taken_out() {
     for (keys, outcome) in
         [(both.as_str(), ("executed", "approved")), (NEXT_KEY, ("suspended", "approval_required"))]
     {
-        for shared in [false, true] {
-            let mut scene = Scene::new(REFUNDS);
-            if shared {
-                scene = scene.sharing();
-            }
+        for mut scene in Scene::with_both_stores(REFUNDS) {
             scene.ask(refund());
             scene.approve();
             scene.keys = Some(keys.to_owned());
-            assert_eq!(ended(&scene.outcome()), outcome, "{shared}");
+            assert_eq!(ended(&scene.outcome()), outcome);
             if outcome.0 == "suspended" {
                 scene.approve();
                 assert_eq!(ended(&scene.outcome()), ("executed", "approved"));

@@ -121,11 +121,7 @@ fn i5_ids_that_look_like_names_of_others_are_no_others() {
 /// I4. A later call of an id that was settled before, with the same arguments, is a call of its own and asked about for itself.
 #[test]
 fn i4_a_later_call_of_a_settled_id_needs_an_answer_of_its_own() {
-    for shared in [false, true] {
-        let mut scene = Scene::new(REFUNDS);
-        if shared {
-            scene = scene.sharing();
-        }
+    for mut scene in Scene::with_both_stores(REFUNDS) {
         for turn in 1..=3_usize {
             assert_eq!(kinds(&scene.ask(of(1, 250))), ["suspended"], "{turn}");
             let request = scene.request();

@@ -135,6 +135,11 @@ impl Scene {
         scene
     }
 
+    /// A scene with a store of its own, and one whose store several processes share.
+    pub fn with_both_stores(rules: &str) -> [Self; 2] {
+        [Self::new(rules), Self::new(rules).sharing()]
+    }
+
     /// The same with a store that several processes share.
     pub fn sharing(mut self) -> Self {
         self.store = Arc::new(Altered::by(Shared));

@@ -285,69 +285,6 @@ fn a_call_that_its_client_cancels_is_cancelled_at_the_server() {
 }
 
 #[test]
-fn a_call_is_still_answered_when_its_client_says_nothing_more() {
-    let mut behind = Behind::rules(OPEN);
-    let id = behind.begin("slow", json!({ "seconds": 0.3 }));
-    let heard = behind.end();
-    assert_eq!(answers(&heard, &id), 1);
-}
-
-#[test]
-fn a_call_is_still_answered_when_the_gateway_is_told_to_end() {
-    let mut behind = Behind::rules(OPEN);
-    let id = behind.begin("slow", json!({ "seconds": 0.5 }));
-    behind.folder.got("tools/call", 1);
-    behind.signal("TERM");
-    assert_eq!(said(&behind.answer(&id)), "at last");
-    behind.ends();
-    behind.folder.nobody_stays();
-}
-
-/// As clients end their servers: first their input, then a signal.
-#[test]
-fn a_client_that_hangs_up_and_tells_the_gateway_to_end_leaves_nobody_behind() {
-    let mut behind = Behind::rules(OPEN);
-    behind.begin("never", json!({}));
-    behind.folder.got("tools/call", 1);
-    behind.hang_up();
-    std::thread::sleep(Duration::from_millis(200));
-    behind.signal("TERM");
-    behind.ends_without_answers();
-    behind.folder.nobody_stays();
-}
-
-#[test]
-fn a_server_that_will_not_end_does_not_outlive_a_gateway_that_is_told_to() {
-    let mut behind = Behind::rules(OPEN);
-    behind.begin("stubborn", json!({}));
-    behind.hear("the sign of the server", |message| message["params"]["data"] == "stubborn");
-    behind.ends_when_told_again();
-    behind.folder.nobody_stays();
-}
-
-#[test]
-fn a_gateway_that_is_killed_leaves_nobody_behind() {
-    let mut behind = Behind::rules(OPEN);
-    behind.begin("never", json!({}));
-    behind.folder.got("tools/call", 1);
-    behind.signal("KILL");
-    behind.ends();
-    behind.folder.nobody_stays();
-}
-
-/// Of one that heeds neither the end of its input nor SIGTERM, too.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_gateway_that_is_killed_leaves_no_stubborn_server_behind() {
-    let mut behind = Behind::rules(OPEN);
-    behind.begin("stubborn", json!({}));
-    behind.hear("that it is stubborn", |message| message["params"]["data"] == "stubborn");
-    behind.signal("KILL");
-    behind.ends();
-    behind.folder.nobody_stays();
-}
-
-#[test]
 fn every_call_is_executed_or_denied_while_rules_change() {
     let mut behind = Behind::rules(OPEN);
     let mut ids = Vec::new();

@@ -73,8 +73,22 @@ async fn what_a_task_comes_to_is_searched_as_a_result_of_its_call() {
         assert!(text.contains("write to [email]") && !text.contains(MAIL), "{answer}");
     }
     // Whose result it is can't be told.
-    let unknown = ask(&served, "tasks/result", json!({ "taskId": "three" })).await;
-    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    for params in [json!({ "taskId": "three" }), json!({ "taskId": 1 }), json!({})] {
+        let unknown = ask(&served, "tasks/result", params).await;
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    }
+    // Not every reader would read the same.
+    let before = upstream.got().len();
+    for (method, params) in [
+        ("tasks/result", json!({ "taskid": "one" })),
+        ("tasks/result", json!({ "taskId": "one", "task_id": "two" })),
+        ("Tasks/Result", json!({ "taskId": "one" })),
+        ("tasks.result", json!({ "taskId": "one" })),
+    ] {
+        let refused = ask(&served, method, params).await;
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    }
+    assert_eq!(upstream.got().len(), before, "no server hears of it");
     let open = Served::new(&upstream.url, NO_RULES).await;
     let answer = ask(&open, "tasks/result", json!({ "taskId": "three" })).await;
     assert!(answer.to_string().contains(MAIL), "without such policies it passes: {answer}");

@@ -70,6 +70,10 @@ impl Link {
                 self.finish(&id, outlet, answer).await;
             }
             method => {
+                if let Some(message) = tasks::misread(&frame) {
+                    let answer = Frame::error(Some(&id), code::INVALID_REQUEST, &message, None);
+                    return self.finish(&id, outlet, answer).await;
+                }
                 if method == method::INITIALIZE {
                     self.client.greet(&frame);
                 }

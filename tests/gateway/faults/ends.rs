@@ -13,15 +13,83 @@ use super::{OPEN, is_error, said};
 
 const GUARDED: &str = "policies:\n  - { id: ask-first, match: guarded, approval: { message: May it? } }";
 
-fn hear_question(behind: &mut Behind) -> Value {
-    behind.hear("the question", |message| message["method"] == "elicitation/create")
+/// A gateway with a call under way.
+fn under_way(tool: &str, arguments: Value) -> (Behind, Value) {
+    let mut behind = Behind::rules(OPEN);
+    let id = behind.begin(tool, arguments);
+    behind.folder.got("tools/call", 1);
+    (behind, id)
+}
+
+/// One whose server heeds no signal.
+fn before_a_stubborn_server() -> Behind {
+    let (mut behind, _) = under_way("stubborn", json!({}));
+    behind.hear("the sign of the server", |message| message["params"]["data"] == "stubborn");
+    behind
+}
+
+#[test]
+fn a_call_is_still_answered_when_its_client_says_nothing_more() {
+    let (behind, id) = under_way("slow", json!({ "seconds": 0.3 }));
+    assert_eq!(answers(&behind.end(), &id), 1);
+}
+
+#[test]
+fn a_call_is_still_answered_when_the_gateway_is_told_to_end() {
+    let (mut behind, id) = under_way("slow", json!({ "seconds": 0.5 }));
+    behind.signal("TERM");
+    assert_eq!(said(&behind.answer(&id)), "at last");
+    behind.ends();
+    behind.folder.nobody_stays();
+}
+
+/// As clients end their servers: first their input, then a signal.
+#[test]
+fn a_client_that_hangs_up_and_tells_the_gateway_to_end_leaves_nobody_behind() {
+    let (mut behind, _) = under_way("never", json!({}));
+    behind.hang_up();
+    std::thread::sleep(Duration::from_millis(200));
+    behind.signal("TERM");
+    behind.ends_without_answers();
+    behind.folder.nobody_stays();
+}
+
+#[test]
+fn a_server_that_will_not_end_does_not_outlive_a_gateway_that_is_told_to() {
+    let mut behind = before_a_stubborn_server();
+    behind.ends_when_told_again();
+    behind.folder.nobody_stays();
+}
+
+#[test]
+fn a_gateway_that_is_killed_leaves_nobody_behind() {
+    let (mut behind, _) = under_way("never", json!({}));
+    behind.signal("KILL");
+    behind.ends();
+    behind.folder.nobody_stays();
+}
+
+/// Of one that heeds neither the end of its input nor SIGTERM, too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gateway_that_is_killed_leaves_no_stubborn_server_behind() {
+    let mut behind = before_a_stubborn_server();
+    behind.signal("KILL");
+    behind.ends();
+    behind.folder.nobody_stays();
+}
+
+/// A gateway with a question open, which its client never answers.
+fn with_a_question(rules: &str, tool: &str, arguments: Value) -> (Behind, Value) {
+    let mut behind = Behind::rules(rules);
+    let id = behind.begin(tool, arguments);
+    behind.hear("the question", |message| message["method"] == "elicitation/create");
+    (behind, id)
 }
 
 #[test]
 fn a_question_of_the_gateway_does_not_outlive_what_its_client_says() {
-    let mut behind = Behind::rules(GUARDED);
-    let id = behind.begin("guarded", json!({}));
-    hear_question(&mut behind);
+    let (mut behind, id) = with_a_question(GUARDED, "guarded", json!({}));
     behind.hang_up();
     behind.ends_without_answers();
     let answer = behind.answer(&id);
@@ -43,9 +111,7 @@ fn a_question_that_comes_after_the_end_is_not_waited_for() {
 
 #[test]
 fn a_question_does_not_outlive_a_gateway_that_is_told_to_end() {
-    let mut behind = Behind::rules(GUARDED);
-    behind.begin("guarded", json!({}));
-    hear_question(&mut behind);
+    let (mut behind, _) = with_a_question(GUARDED, "guarded", json!({}));
     behind.signal("TERM");
     behind.ends_without_answers();
     behind.folder.nobody_stays();
@@ -53,9 +119,7 @@ fn a_question_does_not_outlive_a_gateway_that_is_told_to_end() {
 
 #[test]
 fn a_server_is_told_that_its_question_is_not_answered_any_more() {
-    let mut behind = Behind::rules(OPEN);
-    let id = behind.begin("ask", json!({ "message": "Which colour?" }));
-    hear_question(&mut behind);
+    let (mut behind, id) = with_a_question(OPEN, "ask", json!({ "message": "Which colour?" }));
     behind.hang_up();
     behind.ends_without_answers();
     let answer = behind.answer(&id);
