@@ -76,6 +76,16 @@ impl Session {
         ConcurrentSession { inner: Arc::new(inner) }
     }
 
+    /// What the session has seen so far is unknown, unless a store that others share knows it: conditions that read it are undecided, so
+    /// restricting policies match. For hosts that had to forget a session.
+    #[must_use]
+    pub fn with_unknown_past(mut self) -> Self {
+        if !self.shared.services.store.is_shared() {
+            self.state.distrust();
+        }
+        self
+    }
+
     /// The same session for one call, which sees what was seen so far. `layer`: the call's own rules.
     fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
         Self {
@@ -260,6 +270,13 @@ impl ConcurrentSession {
         drop(turn);
         self.keep().await;
         outcome
+    }
+
+    /// Replaces what is vouched for of the run as a whole, as by a host that has verified its caller again. Each call has its own context.
+    pub fn set_context(&self, context: Value) {
+        let session = &mut self.inner.line().session;
+        session.run.context.clone_from(&context);
+        session.calls.context = context;
     }
 
     /// Adds tools to those that are known; of two of one name and server the later one stands.

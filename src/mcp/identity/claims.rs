@@ -6,6 +6,8 @@ use crate::json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) principal: String,
+    /// Stands before each principal, so that two issuers never name the same one.
+    pub(super) prefix: String,
     pub(super) roles: Option<String>,
     pub(super) tenant: Option<String>,
     /// Claims that are shown as they are.
@@ -20,7 +22,7 @@ impl Mapping {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
             .ok_or_else(|| format!("its token has no claim `{}`, which says who it is", self.principal))?;
-        context.insert("principal".to_owned(), principal.into());
+        context.insert("principal".to_owned(), format!("{}{principal}", self.prefix).into());
         if let Some(name) = &self.roles {
             let roles = match claim(claims, name) {
                 None | Some(Value::Null) => Vec::new(),
@@ -72,6 +74,7 @@ mod tests {
     fn context(claims: Value) -> Result<Value, String> {
         let mapping = Mapping {
             principal: "sub".into(),
+            prefix: String::new(),
             roles: Some("realm_access.roles".into()),
             tenant: Some("https://example.com/tenant".into()),
             shown: vec!["email".into()],
