@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::permit::{Asker, Permit};
-use crate::call::ApprovalRequest;
+use crate::call::{ApprovalRequest, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
 use crate::path::Step;
@@ -31,6 +31,9 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// The digest of the call as the model asked for it: its tool, its server and its arguments.
     pub call: Digest,
+    /// The digest of the arguments with which the call begins to run, after hooks and transforms. The request is about the same
+    /// arguments, unless a script or a hook around the call asks about others.
+    pub begins_with: Digest,
     /// Who asks.
     pub askers: Vec<Asker>,
     /// What people have said yes to already for this call.
@@ -65,6 +68,7 @@ struct Claims {
     requester: Option<String>,
     asked_at: Timestamp,
     call: Digest,
+    begins_with: Digest,
     askers: Vec<Asker>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     held: Vec<Permit>,
@@ -107,6 +111,19 @@ impl Question {
         self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
     }
 
+    /// How long it had from when it was asked until it expires.
+    pub fn lifetime(&self) -> Option<std::time::Duration> {
+        std::time::Duration::try_from(self.expires_at()?.duration_since(self.asked_at)).ok()
+    }
+
+    /// The call to decide now: as the model sent it, or with the arguments that an approver gave it.
+    pub fn call_now(&self, requested: &ToolCall) -> ToolCall {
+        match &self.edited {
+            Some(input) => requested.with_input(input.clone()),
+            None => requested.clone(),
+        }
+    }
+
     /// The places of the arguments that who answers may change.
     pub fn editable(&self) -> Vec<Vec<Step>> {
         super::tally::allowed_edits(self)
@@ -117,7 +134,8 @@ impl Question {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
             let id = question.request.tool_call_id.clone();
-            (id, question.call, askers, question.held.clone(), question.journals.clone())
+            let of = (id, question.call, question.begins_with);
+            (of, askers, question.held.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -131,6 +149,7 @@ impl Question {
             requester: self.requester.clone(),
             asked_at: self.asked_at,
             call: self.call,
+            begins_with: self.begins_with,
             askers: self.askers.clone(),
             held: self.held.clone(),
             edited: self.edited.clone(),
@@ -185,6 +204,7 @@ impl Question {
             requester,
             asked_at,
             call,
+            begins_with,
             askers,
             held,
             edited,
@@ -197,6 +217,7 @@ impl Question {
             requester,
             asked_at,
             call,
+            begins_with,
             askers,
             held,
             edited,

@@ -62,6 +62,7 @@ impl Kernel<'_> {
         {
             askers.push(plain(permit(own.policy.layer(), Some(policy), own.about)));
         }
+        askers.extend(decision.required.iter().map(|requirement| requirement.asker.clone()));
         askers
     }
 
