@@ -5,11 +5,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::approvers::comparison_of;
+use super::bound::BoundContext;
 use super::permit::{Asker, Permit};
 use crate::call::ApprovalRequest;
 use crate::json::{self, Digest};
 use crate::message::RequestPart;
 use crate::path::Step;
+use crate::principal::{Comparison, Named, Principal};
 use crate::seal::{Keys, Purpose, SealError};
 
 /// Bytes that a token may have: a script's journal is in it.
@@ -28,6 +31,8 @@ pub struct Question {
     pub tenant: Value,
     /// The principal for whom the agent acts.
     pub requester: Option<String>,
+    /// The identity and the context members that it is asked for.
+    pub bound: BoundContext,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// The digest of the call as the model asked for it: its tool, its server and its arguments.
@@ -64,6 +69,7 @@ struct Claims {
     tenant: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requester: Option<String>,
+    bound: BoundContext,
     asked_at: Timestamp,
     call: Digest,
     askers: Vec<Asker>,
@@ -108,6 +114,32 @@ impl Question {
         self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
     }
 
+    /// How principals are compared.
+    pub fn comparison(&self) -> Comparison {
+        comparison_of(&self.askers)
+    }
+
+    /// Checks whether the question is asked for this context: for the same principal with the same roles in the same tenant, and
+    /// with the same values in all that policies read.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn check_context(&self, context: &Value) -> Result<(), String> {
+        let comparison = self.comparison();
+        if self.bound.matches(context, comparison) {
+            return Ok(());
+        }
+        let own = |name: &Option<String>| name.as_deref().and_then(|name| Principal::parse(name, comparison));
+        let now = match Named::from_context(context, comparison) {
+            Named::Principal(principal) => Some(principal),
+            Named::Nobody | Named::Invalid(_) => None,
+        };
+        Err(match own(&self.requester) == now {
+            false => "it was asked for another principal".to_owned(),
+            true => format!("the context has changed since it was asked, in one of {}", self.bound.describe()),
+        })
+    }
+
     /// The places of the arguments that who answers may change.
     pub fn editable(&self) -> Vec<Vec<Step>> {
         super::tally::allowed_edits(self)
@@ -118,7 +150,8 @@ impl Question {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
             let id = question.request.tool_call_id.clone();
-            (id, question.call, askers, question.held.clone(), question.journals.clone())
+            let bound = question.bound.clone();
+            (id, question.call, bound, askers, question.held.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -130,6 +163,7 @@ impl Question {
             conversation: self.conversation.clone(),
             tenant: self.tenant.clone(),
             requester: self.requester.clone(),
+            bound: self.bound.clone(),
             asked_at: self.asked_at,
             call: self.call,
             askers: self.askers.clone(),
@@ -185,6 +219,7 @@ impl Question {
             conversation,
             tenant,
             requester,
+            bound,
             asked_at,
             call,
             askers,
@@ -197,6 +232,7 @@ impl Question {
             conversation,
             tenant,
             requester,
+            bound,
             asked_at,
             call,
             askers,

@@ -17,6 +17,7 @@ use crate::diagnostic::{
     UNKNOWN_VALUE, WRONG_TYPE,
 };
 use crate::policy;
+use crate::principal::{Comparison, Named};
 use crate::source::{self, Node};
 use crate::text::{cut, inert};
 
@@ -281,7 +282,16 @@ impl ConfigReader<'_> {
 
     fn mapping(&mut self, node: &Node) -> Map<String, Value> {
         match node.to_json() {
-            Value::Object(members) => members,
+            Value::Object(members) => {
+                if let Named::Invalid(found) =
+                    Named::from_value(members.get("principal"), Comparison::Canonical)
+                {
+                    let span = node.get("principal").map_or(node.span, |principal| principal.span);
+                    let message = format!("`principal` is {found}, and a principal is named by a string");
+                    self.report(&WRONG_TYPE, span, message, "write `{ principal: ana }`");
+                }
+                members
+            }
             _ => {
                 self.report(&WRONG_TYPE, node.span, "`context` is a mapping", "write `{ principal: ana }`");
                 Map::new()

@@ -9,7 +9,7 @@ const BOARD: &str = r#"
 policies:
   - id: board
     match: pay
-    approval: { message: "Pay {{ input.amount }}?", approvers: [lead], quorum: 2, edits: [$.input.note, $.input.tags], remember: { scope: arguments, for: 8h } }
+    approval: { message: "Pay {{ input.amount }}?", approvers: [role:lead], quorum: 2, edits: [$.input.note, $.input.tags], remember: { scope: arguments, for: 8h } }
 "#;
 
 const BOARD_CALLS: &str = r#"{"id":"c2","tool":"pay","input":{"amount":5,"note":"a","tags":["x"]},"session":"s","context":{"principal":"bot"},"recorded":{"output":"paid"}}

@@ -190,14 +190,14 @@ impl Clients {
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, NoClient> {
         let table = locked(&self.table);
         let key = Key::Session(name.to_owned());
-        let client = table.connected.get(&key).filter(|client| client.caller == caller.key);
+        let client = table.connected.get(&key).filter(|client| client.caller == self.key_of(caller));
         let client = client.ok_or(NoClient::Unknown)?;
         Ok(client.serve())
     }
 
     /// The client of a caller, or of one of the caller's sessions; it is connected if it is not.
     pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, NoClient> {
-        let key = Key::Shared { caller: caller.key.clone(), name };
+        let key = Key::Shared { caller: self.key_of(caller), name };
         let mut table = locked(&self.table);
         if let Some(client) = table.connected.get(&key) {
             return Ok(client.serve());
@@ -213,7 +213,7 @@ impl Clients {
         let client = {
             let mut table = locked(&self.table);
             match table.connected.get(&key) {
-                Some(client) if client.caller == caller.key => table.connected.remove(&key),
+                Some(client) if client.caller == self.key_of(caller) => table.connected.remove(&key),
                 _ => None,
             }
         };
@@ -248,7 +248,7 @@ impl Clients {
             .map_err(|Gone(why)| NoClient::Failed(why))?;
         let client = Arc::new(Client {
             link,
-            caller: caller.key.clone(),
+            caller: self.key_of(caller),
             general,
             requests: AtomicU64::new(1),
             under_way: AtomicUsize::new(0),
@@ -258,6 +258,11 @@ impl Clients {
         let served = client.serve();
         table.connected.insert(key, client);
         Ok(served)
+    }
+
+    /// What tells a caller from others, as the rules compare principals.
+    fn key_of(&self, caller: &Caller) -> String {
+        caller.key(self.gateway.engine.rules().defaults().principals)
     }
 
     /// What is vouched for of a caller: what the operator says of all, and what is known of this one.

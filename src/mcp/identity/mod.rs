@@ -13,6 +13,7 @@ use ring::{digest, hmac as keyed, rand};
 use serde_json::{Map, Value, json};
 
 use crate::json;
+use crate::principal::{Comparison, Named};
 
 use self::issuer::Issuer;
 
@@ -45,8 +46,8 @@ struct KnownToken {
 /// A client that has said who it is.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
-    /// What tells it from every other: all that it was found to be. Somebody with other roles is another one.
-    pub(super) key: String,
+    /// Who vouches for it.
+    vouched_by: String,
     /// What is vouched for of its calls.
     pub(super) context: Map<String, Value>,
     /// When what it said is no longer true, since 1970.
@@ -60,8 +61,21 @@ impl Caller {
     }
 
     fn of(vouched_by: &str, context: Map<String, Value>) -> Self {
-        let key = json::digest(&json!([vouched_by, context])).to_string();
-        Self { key, context, expires: None }
+        Self { vouched_by: vouched_by.to_owned(), context, expires: None }
+    }
+
+    /// What tells it from every other: all that it was found to be, its principal in the form in which principals are compared.
+    /// Somebody with other roles is another one. Sessions belong to the caller with their key.
+    pub(super) fn key(&self, comparison: Comparison) -> String {
+        let mut context = self.context.clone();
+        if let Named::Principal(principal) = Named::from_value(context.get("principal"), comparison) {
+            context.insert("principal".to_owned(), principal.key().into());
+        }
+        let key = match comparison {
+            Comparison::Canonical => json!([self.vouched_by, context]),
+            Comparison::Exact => json!([self.vouched_by, context, comparison]),
+        };
+        json::digest(&key).to_string()
     }
 
     /// How long it stays who it is.
