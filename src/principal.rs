@@ -199,7 +199,17 @@ mod tests {
     #[test]
     fn blank_names_and_names_with_control_characters_name_nobody() {
         for comparison in [Comparison::Canonical, Comparison::Exact] {
-            for name in ["", " ", "\t\n", "\u{a0}\u{200b}", "\u{3164}", "\u{2060}\u{fe0f}", "a\u{0}b", "a\nb", "\u{7}"] {
+            for name in [
+                "",
+                " ",
+                "\t\n",
+                "\u{a0}\u{200b}",
+                "\u{3164}",
+                "\u{2060}\u{fe0f}",
+                "a\u{0}b",
+                "a\nb",
+                "\u{7}",
+            ] {
                 assert_eq!(Principal::parse(name, comparison), None, "{name:?}");
             }
         }
@@ -232,9 +242,11 @@ mod tests {
 
     #[test]
     fn the_canonical_form_of_every_character_is_stable() {
-        for c in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
-            let form = canonical(&format!("a{c}b")).into_owned();
-            assert_eq!(canonical(&form), form, "{c:?}");
+        let all: Vec<char> = (0..=u32::from(char::MAX)).filter_map(char::from_u32).collect();
+        for block in all.chunks(1024) {
+            let names: String = block.iter().flat_map(|c| ['x', *c]).collect();
+            let form = canonical(&names).into_owned();
+            assert_eq!(canonical(&form), form, "from {:?}", block.first());
         }
     }
 

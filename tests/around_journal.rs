@@ -139,11 +139,17 @@ fn is_bound_to_what_its_script_reads_of_the_context() {
     for (script, contexts) in [
         (
             "let tier = context.plan.tier; random(); next(input)",
-            [(json!({"plan": {"tier": 1}, "trace": 2}), true), (json!({"plan": {"tier": 2}, "trace": 1}), false)],
+            [
+                (json!({"plan": {"tier": 1}, "trace": 2}), true),
+                (json!({"plan": {"tier": 2}, "trace": 1}), false),
+            ],
         ),
         (
             "let all = context; random(); next(input)",
-            [(json!({"trace": 1, "plan": {"tier": 1}}), true), (json!({"plan": {"tier": 1}, "trace": 2}), false)],
+            [
+                (json!({"trace": 1, "plan": {"tier": 1}}), true),
+                (json!({"plan": {"tier": 1}, "trace": 2}), false),
+            ],
         ),
     ] {
         let around = Around::compile(script).unwrap();

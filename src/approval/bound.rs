@@ -70,7 +70,8 @@ fn identity(context: &Value, comparison: Comparison) -> Value {
         Named::Nobody => Value::Null,
         Named::Invalid(_) => json!(["invalid", context.get("principal").unwrap_or(context)]),
     };
-    let names = member("roles").as_array().map(|roles| roles.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    let names =
+        member("roles").as_array().map(|roles| roles.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     let roles = match names {
         Some(Some(mut names)) => {
             names.sort_unstable();

@@ -60,9 +60,7 @@ pub struct Grant {
 impl Grant {
     /// Whether it was given for this.
     pub fn is_for(&self, key: &GrantKey<'_>) -> bool {
-        self.permit == *key.permit
-            && self.tool == key.tool
-            && self.bound.as_ref() == Some(key.bound)
+        self.permit == *key.permit && self.tool == key.tool && self.bound.as_ref() == Some(key.bound)
     }
 
     /// Whether it stands now. Before it was given, which a clock that was set back may say, it does not.

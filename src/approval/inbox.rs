@@ -336,9 +336,14 @@ impl Inbox {
             (Progress::Unproven(error), _) => {
                 return refuse("invalid_question", format!("the question counts for nothing: {error}"));
             }
-            (Progress::Lapsed { at }, _) => return refuse("expired", format!("the question has lapsed at {at}")),
+            (Progress::Lapsed { at }, _) => {
+                return refuse("expired", format!("the question has lapsed at {at}"));
+            }
             (Progress::Running { at }, _) => {
-                return refuse("already_started", format!("the call was started at {at}, and can't be answered any more"));
+                return refuse(
+                    "already_started",
+                    format!("the call was started at {at}, and can't be answered any more"),
+                );
             }
             (Progress::Settled { outcome, .. }, _) => {
                 return refuse("already_completed", format!("the call is over already: {}", outcome.outcome));
@@ -365,13 +370,16 @@ impl Inbox {
             return refuse(ignored.code, ignored.why);
         }
         if comes_to_the_same(&before, &after) {
-            return refuse("already_answered", match (&before, by) {
-                (Standing::Open { .. }, Some(by)) => {
-                    format!("`{}` has answered already; the first answer counts", inert(&by.principal))
-                }
-                (Standing::Open { .. }, None) => "it is answered so already".to_owned(),
-                (decided, _) => format!("it is answered already: {decided}"),
-            });
+            return refuse(
+                "already_answered",
+                match (&before, by) {
+                    (Standing::Open { .. }, Some(by)) => {
+                        format!("`{}` has answered already; the first answer counts", inert(&by.principal))
+                    }
+                    (Standing::Open { .. }, None) => "it is answered so already".to_owned(),
+                    (decided, _) => format!("it is answered already: {decided}"),
+                },
+            );
         }
         Ok(response)
     }

@@ -136,7 +136,9 @@ impl Question {
         };
         Err(match own(&self.requester) == now {
             false => "it was asked for another principal".to_owned(),
-            true => format!("the context has changed since it was asked, in one of {}", self.bound.describe()),
+            true => {
+                format!("the context has changed since it was asked, in one of {}", self.bound.describe())
+            }
         })
     }
 

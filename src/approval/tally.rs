@@ -161,7 +161,8 @@ impl<'a> Heard<'a> {
         if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
             return Err(Problem::new("wrong_token", "its token is not the question's"));
         }
-        let by = verify_answer(question, answer, keys).map_err(|error| Problem::new("unproven_name", error))?;
+        let by =
+            verify_answer(question, answer, keys).map_err(|error| Problem::new("unproven_name", error))?;
         check(question, by)?;
         let shown = &question.request.input;
         let approves = answer.approved && !answer.cancel;
@@ -249,7 +250,9 @@ fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
     for first in heard {
         let same: Vec<&Heard<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
         let enough = |asker: &Asker| {
-            let accepted = same.iter().filter(|heard| asker.accepts(heard.by, question.requester.as_deref(), question.comparison()));
+            let accepted = same.iter().filter(|heard| {
+                asker.accepts(heard.by, question.requester.as_deref(), question.comparison())
+            });
             u32::try_from(accepted.count()).is_ok_and(|count| count >= asker.quorum.max(1))
         };
         if question.askers.is_empty() || !question.askers.iter().all(enough) {

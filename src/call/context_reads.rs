@@ -46,7 +46,8 @@ impl ContextReads {
             _ if self.members.is_empty() => Value::Null,
             Value::Null => Value::Object(Map::new()),
             Value::Object(all) => {
-                let part = self.members.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone())));
+                let part =
+                    self.members.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone())));
                 Value::Object(part.collect())
             }
             other => other.clone(),
@@ -76,7 +77,11 @@ mod tests {
         everything.add("roles");
         for (reads, context, part) in [
             (ContextReads::default(), context.clone(), json!(null)),
-            (["roles", "plan", "absent"].into_iter().collect(), context.clone(), json!({ "plan": null, "roles": ["a"] })),
+            (
+                ["roles", "plan", "absent"].into_iter().collect(),
+                context.clone(),
+                json!({ "plan": null, "roles": ["a"] }),
+            ),
             (everything.clone(), context.clone(), context.clone()),
             (["roles"].into_iter().collect(), json!(null), json!({})),
             (["roles"].into_iter().collect(), json!(["x"]), json!(["x"])),

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Execute, Stopped, Turn};
 use crate::approval::{
-    Asker, BoundContext, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question, QuestionError,
+    Asker, BoundContext, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question,
+    QuestionError,
 };
 use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
@@ -84,12 +85,8 @@ impl<E> Execute<'_, E> {
         for Asker { permit, remember, .. } in askers {
             let Some(remember) = remember else { continue };
             let of = Permit { about: remember.about, ..permit.clone() };
-            let key = GrantKey {
-                permit: &of,
-                tool: &call.tool,
-                server: call.server.as_deref(),
-                bound: &bound,
-            };
+            let key =
+                GrantKey { permit: &of, tool: &call.tool, server: call.server.as_deref(), bound: &bound };
             // Without the store nothing is remembered, and a person is asked.
             let Ok(Some(grant)) = ledger.grant(&key.name()).await else { continue };
             if grant.is_for(&key) && grant.stands(now) {

@@ -141,7 +141,9 @@ impl Cache {
 
 impl Key {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let Some(computed) = node.get("expr") else { return Some(Self::Places(KeyPaths::read(Some(node), reader))) };
+        let Some(computed) = node.get("expr") else {
+            return Some(Self::Places(KeyPaths::read(Some(node), reader)));
+        };
         let text = computed.as_str()?;
         match Expression::compile(text) {
             Ok(expression) => {

@@ -52,7 +52,9 @@ impl KeyPaths {
             Named::Principal(principal) => Some(Value::from(principal.key())),
             Named::Nobody => None,
             Named::Invalid(found) => {
-                return Err(format!("`$.context.principal` is {found}, and a principal is named by a string"));
+                return Err(format!(
+                    "`$.context.principal` is {found}, and a principal is named by a string"
+                ));
             }
         };
         if of_principal {

@@ -215,7 +215,9 @@ impl Chains {
     /// What policies that an approval is bound to read of the context.
     fn context_reads(&self, indices: &[u32]) -> ContextReads {
         let mut reads = ContextReads::default();
-        for policy in indices.iter().filter_map(|index| self.policy(*index)).filter(|policy| policy.binds_context()) {
+        for policy in
+            indices.iter().filter_map(|index| self.policy(*index)).filter(|policy| policy.binds_context())
+        {
             reads.extend(&policy.context_reads);
         }
         reads

@@ -39,7 +39,12 @@ fn i3_only_sealed_names_of_those_who_may_answer_count() {
         ("quorum: 2", vec![(named("bea"), true), (named("cid"), true)], "executed", 0),
         ("quorum: 2", vec![(named("bea"), true), (named("cid"), false)], "denied", 0),
         ("quorum: 2", vec![(named("bea"), true), (named("bea"), false)], "suspended", 0),
-        ("quorum: 2, approvers: [role:lead]", vec![(lead("bea"), true), (named("cid"), true)], "suspended", 1),
+        (
+            "quorum: 2, approvers: [role:lead]",
+            vec![(lead("bea"), true), (named("cid"), true)],
+            "suspended",
+            1,
+        ),
         ("quorum: 2, approvers: [role:lead]", vec![(lead("bea"), true), (lead("cid"), true)], "executed", 0),
         // Where names do not count, one may say yes for oneself.
         ("message: 'Go?'", vec![(named("ana"), true)], "executed", 0),

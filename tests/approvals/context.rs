@@ -49,7 +49,12 @@ fn i3_an_approval_is_for_who_asked() {
         ("the approver", with(|context| context["principal"] = "bea".into())),
         ("other roles", with(|context| context["roles"] = json!(["admin"]))),
         ("fewer roles", with(|context| context["roles"] = json!(["agent"]))),
-        ("no roles", with(|context| { context.as_object_mut().unwrap().remove("roles"); })),
+        (
+            "no roles",
+            with(|context| {
+                context.as_object_mut().unwrap().remove("roles");
+            }),
+        ),
         ("another tenant", with(|context| context["tenant"] = "umbrella".into())),
         ("nobody", json!({ "tenant": "acme" })),
         ("no context", Value::Null),
@@ -85,7 +90,9 @@ fn the_same_identity_in_another_form_is_the_same() {
         with(|context| context["principal"] = "Ann\u{a0}".into()),
         with(|context| context["roles"] = json!(["night", "agent", "night"])),
         with(|context| context["trace"] = "t-2".into()),
-        with(|context| { context.as_object_mut().unwrap().remove("plan"); }),
+        with(|context| {
+            context.as_object_mut().unwrap().remove("plan");
+        }),
         with(|context| context["more"] = json!([1])),
     ] {
         for mut scene in asked(REFUNDS) {
@@ -105,7 +112,7 @@ fn i1_what_policies_read_of_the_context_is_bound() {
         "{ id: r, match: { tool: refund, where: [ { path: $.input.amount, gt: { path: $.context.plan.limit } } ] }, deny: {} }",
         "{ id: r, match: { tool: refund, where: [ { path: '$.input[?@ > $.context.plan.limit]', exists: true } ] }, deny: {} }",
         "{ id: r, match: { tool: refund, where: [ { path: $.context..tier, gt: 5, each: any } ] }, deny: {} }",
-        "{ id: r, match: { tool: refund, where: [ { path: '$.context[*]', eq: no, each: any } ] }, halt: {} }",
+        "{ id: r, match: { tool: refund, where: [ { path: '$.context.*', exists: false } ] }, halt: {} }",
         "{ id: r, match: { tool: refund, where: [ { expr: 'context.plan.tier > 5' } ] }, deny: {} }",
         "{ id: r, match: { tool: refund, where: [ { expr: '\"nothing\" in context' } ] }, deny: {} }",
         "{ id: r, match: { tool: refund, where: [ { expr: 'input.amount > 900' }, { not: { path: $.context.plan, exists: true } } ] }, deny: {} }",
@@ -191,7 +198,7 @@ fn i3_a_scripts_question_is_for_who_asked() {
             let tier = context["plan"]["tier"].to_string();
             assert_eq!(scene.request().message, Some(format!("For {tier}?")));
             scene.approve();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{told}");
+            assert_eq!(scene.outcome().outcome, OutcomeKind::Executed, "{told}");
         }
     }
 }
@@ -285,7 +292,15 @@ fn member() -> impl Strategy<Value = &'static str> {
 
 fn value() -> impl Strategy<Value = Option<Value>> {
     let values = vec![
-        json!(null), json!(1), json!("ann"), json!("eu"), json!(["agent"]), json!([]), json!({ "tier": 1 }), json!(true), json!("acme"),
+        json!(null),
+        json!(1),
+        json!("ann"),
+        json!("eu"),
+        json!(["agent"]),
+        json!([]),
+        json!({ "tier": 1 }),
+        json!(true),
+        json!("acme"),
     ];
     proptest::option::of(proptest::sample::select(values))
 }

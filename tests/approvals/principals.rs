@@ -62,7 +62,11 @@ fn i3_nobody_approves_for_an_unknown_requester_where_names_count() {
             }
             let round = scene.resume();
             assert_eq!(round.outcomes[0].outcome.name(), "suspended", "{principal:?} {what}");
-            assert!(round.ignored.iter().all(|ignored| ignored.code == "unknown_requester"), "{:?}", round.ignored);
+            assert!(
+                round.ignored.iter().all(|ignored| ignored.code == "unknown_requester"),
+                "{:?}",
+                round.ignored
+            );
             assert_eq!((round.ignored.len(), scene.tool.count()), (4, 0), "{principal:?} {what}");
         }
         // Where names do not count, a yes is a yes.
@@ -162,7 +166,8 @@ fn i3_roles_come_from_the_verified_answerer_alone() {
     scene.context = json!({ "principal": "ana", "roles": ["lead"] });
     scene.ask(refund());
     let signed = scene.signed(Approver::new("bea"), scene.yes());
-    let with_role = ResponsePart { answered_by: Some(Approver::new("bea").with_role("lead")), ..signed.clone() };
+    let with_role =
+        ResponsePart { answered_by: Some(Approver::new("bea").with_role("lead")), ..signed.clone() };
     for answer in [signed, with_role] {
         scene.answer(answer);
         let round = scene.resume();
@@ -174,9 +179,25 @@ fn i3_roles_come_from_the_verified_answerer_alone() {
 /// Names from ugly corners.
 fn name() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        Just("ana"), Just("Ana"), Just("ANA"), Just("\u{ff21}na"), Just("bob"), Just("Bob"), Just("stra\u{df}e"), Just("STRASSE"),
-        Just("e\u{301}"), Just("\u{e9}"), Just("\u{c9}"), Just("\u{130}"), Just("i"), Just("\u{fb01}"), Just("fi"), Just("\u{3c3}"),
-        Just("\u{3c2}"), Just("\u{345}"), Just("\u{430}"),
+        Just("ana"),
+        Just("Ana"),
+        Just("ANA"),
+        Just("\u{ff21}na"),
+        Just("bob"),
+        Just("Bob"),
+        Just("stra\u{df}e"),
+        Just("STRASSE"),
+        Just("e\u{301}"),
+        Just("\u{e9}"),
+        Just("\u{c9}"),
+        Just("\u{130}"),
+        Just("i"),
+        Just("\u{fb01}"),
+        Just("fi"),
+        Just("\u{3c3}"),
+        Just("\u{3c2}"),
+        Just("\u{345}"),
+        Just("\u{430}"),
     ];
     let noise = prop_oneof![
         3 => Just(""), 1 => Just(" "), 1 => Just("\u{a0}"), 1 => Just("\u{200b}"), 1 => Just("\u{ad}"), 1 => Just("\u{feff}"),

@@ -133,3 +133,35 @@ impl Identity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(context: Value, comparison: Comparison) -> String {
+        let Value::Object(context) = context else { panic!("no object") };
+        Caller::of("token", context).key(comparison)
+    }
+
+    #[test]
+    fn a_session_is_its_principals_in_every_spelling_and_nobody_elses() {
+        let ann = json!({ "principal": "ann", "roles": ["a"] });
+        for (other, same) in [
+            (json!({ "principal": "Ann\u{a0}", "roles": ["a"] }), true),
+            (json!({ "principal": "\u{430}nn", "roles": ["a"] }), false),
+            (json!({ "principal": "ann", "roles": ["b"] }), false),
+            (json!({ "principal": "ann", "roles": ["a"], "tenant": "t" }), false),
+            (json!({ "principal": 42, "roles": ["a"] }), false),
+            (json!({ "roles": ["a"] }), false),
+        ] {
+            let is_same = |comparison| key(ann.clone(), comparison) == key(other.clone(), comparison);
+            assert_eq!(
+                (is_same(Comparison::Canonical), is_same(Comparison::Exact)),
+                (same, false),
+                "{other}"
+            );
+        }
+        // Nor does a session change hands when the rules begin to compare exactly.
+        assert_ne!(key(ann.clone(), Comparison::Canonical), key(ann, Comparison::Exact));
+    }
+}

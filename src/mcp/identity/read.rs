@@ -121,7 +121,11 @@ impl FileReader<'_> {
         if let Some(principal) = node.get("principal")
             && principal.as_str().is_some_and(|name| Principal::parse(name, Comparison::Canonical).is_none())
         {
-            self.wrong(principal, "this principal is blank, or has control characters", "write who calls with the token");
+            self.wrong(
+                principal,
+                "this principal is blank, or has control characters",
+                "write who calls with the token",
+            );
         }
         for name in ["principal", "roles", "tenant"] {
             if let Some(value) = node.get(name) {
