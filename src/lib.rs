@@ -7,6 +7,7 @@
 pub mod diagnostic;
 pub mod json;
 pub mod seal;
+pub mod principal;
 pub mod call;
 pub mod host;
 pub mod state;

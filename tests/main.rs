@@ -87,6 +87,8 @@ mod playback;
 #[cfg(test)]
 mod predicates;
 #[cfg(test)]
+mod principals;
+#[cfg(test)]
 mod readme;
 #[cfg(test)]
 mod recorded;

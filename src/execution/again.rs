@@ -38,7 +38,9 @@ impl<E: ToolExecutor> Nest<'_, E> {
             None => kernel.decide_holding(call, self.state, held),
         };
         let mut decision = decide(self.held());
-        if let Some((permits, _)) = self.execute.remembered(&decision, self.held(), self.state).await {
+        if let Some((permits, _)) =
+            self.execute.remembered(self.requested, &decision, self.held(), self.state).await
+        {
             decision = decide(Held { permits: &permits, ..self.held() });
         }
         admission::admit(kernel, services, &mut decision, self.taken, self.state).await;

@@ -3,7 +3,8 @@
 
 use super::{Execute, Hooked, Stopped, Turn};
 use crate::approval::{
-    Asker, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question, QuestionError,
+    Asker, BoundContext, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question,
+    QuestionError,
 };
 use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
@@ -11,6 +12,7 @@ use crate::call::{
 use crate::host::{ToolExecutor, guarded};
 use crate::json::{self, Digest, Value, json};
 use crate::kernel::{Decision, Effect, Held};
+use crate::principal::{Comparison, Named};
 
 /// How often the same may be asked in one session.
 const SAME_QUESTIONS: u64 = 5;
@@ -24,6 +26,7 @@ pub(super) struct Asked {
     journals: Vec<KeptJournal>,
     tenant: Value,
     requester: Option<String>,
+    bound: BoundContext,
     repeats: u64,
 }
 
@@ -47,6 +50,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
     /// with them. `None` where there are none.
     pub(super) async fn remembered(
         &self,
+        requested: &ToolCall,
         decision: &Decision<'_>,
         held: Held<'_>,
         state: &SessionState,
@@ -55,34 +59,32 @@ impl<E: ToolExecutor> Execute<'_, E> {
             return None;
         }
         // What fails here remembers nothing, and a person is asked.
-        guarded(self.find_remembered(decision, held, state)).await.ok().flatten()
+        guarded(self.find_remembered(requested, decision, held, state)).await.ok().flatten()
     }
 
     async fn find_remembered(
         &self,
+        requested: &ToolCall,
         decision: &Decision<'_>,
         held: Held<'_>,
         state: &SessionState,
     ) -> Option<(Vec<Permit>, Approved)> {
         let call = decision.call();
-        let (tenant, requester) = (tenant(call), requester(call));
+        let askers = self.kernel.asked(decision, state);
+        // The context as the session has it, and not as hooks left it: so it is in the question that the approval answered.
+        let bound = self.kernel.bound_context(requested, &askers);
         let ledger = self.services.ledger(self.kernel.clock);
         let now = self.kernel.clock.now();
         let mut permits = held.permits.to_vec();
         let mut approved: Option<Approved> = None;
-        for Asker { permit, remember, .. } in self.kernel.asked(decision, state) {
+        for Asker { permit, remember, .. } in askers {
             let Some(remember) = remember else { continue };
             let of = Permit { about: remember.about, ..permit.clone() };
-            let key = GrantKey {
-                permit: &of,
-                tool: &call.tool,
-                server: call.server.as_deref(),
-                tenant: &tenant,
-                requester: requester.as_deref(),
-            };
+            let key =
+                GrantKey { permit: &of, tool: &call.tool, server: call.server.as_deref(), bound: &bound };
             // Without the store nothing is remembered, and a person is asked.
             let Ok(Some(grant)) = ledger.grant(&key.name()).await else { continue };
-            if grant.permit == of && grant.stands(now) {
+            if grant.is_for(&key) && grant.stands(now) {
                 permits.push(permit);
                 let told = approved.get_or_insert_with(|| Approved {
                     approval_id: grant.approval_id.clone(),
@@ -100,6 +102,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
     /// What a suspended call asks. What was asked too often in the session is denied instead.
     pub(super) fn prepare(
         &self,
+        hooked: &Hooked,
         decision: &mut Decision<'_>,
         begins_with: Option<Digest>,
         turn: &Turn,
@@ -114,6 +117,8 @@ impl<E: ToolExecutor> Execute<'_, E> {
         let call = decision.call();
         let same = same_question(call, &askers);
         let (tenant, requester) = (tenant(call), requester(call));
+        // The context as the session has it, and not as hooks left it: a resumed call is compared with that.
+        let bound = self.kernel.bound_context(hooked.requested(), &askers);
         // The question that stands already is not put anew.
         let asked = turn.entry.as_ref().is_some_and(|entry| entry.request.is_some());
         let stands = asked && turn.approved.is_none();
@@ -134,7 +139,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
         if !journals.is_empty() || begins_with != about {
             askers.iter_mut().for_each(|asker| asker.edits.clear());
         }
-        Some(Asked { begins_with, askers, journals, tenant, requester, repeats })
+        Some(Asked { begins_with, askers, journals, tenant, requester, bound, repeats })
     }
 
     /// Puts the question: seals it, and notes it in the ledger, where the same one may stand already. If that can't be done,
@@ -171,7 +176,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
         turn: &Turn,
         claimed: bool,
     ) -> Result<ApprovalRequest, PutError> {
-        let Asked { begins_with, askers, journals, tenant, requester, repeats } = asked;
+        let Asked { begins_with, askers, journals, tenant, requester, bound, repeats } = asked;
         let request = outcome.approval.clone().ok_or(PutError::NoName)?;
         let known = turn.entry(call);
         let fresh = Entry::new(&call.id, &call.tool, known.call);
@@ -180,6 +185,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
             conversation: turn.name.conversation.clone(),
             tenant,
             requester,
+            bound,
             asked_at: self.kernel.clock.now(),
             call: known.call,
             begins_with,
@@ -227,7 +233,10 @@ pub(crate) fn tenant(call: &ToolCall) -> Value {
     call.context.get("tenant").cloned().unwrap_or_default()
 }
 
-/// The principal for whom the host says the agent acts.
-pub(crate) fn requester(call: &ToolCall) -> Option<String> {
-    call.context.get("principal").and_then(Value::as_str).map(str::to_owned)
+/// The principal for whom the host says the agent acts, as the host writes the name; nothing where it names nobody.
+fn requester(call: &ToolCall) -> Option<String> {
+    match Named::from_context(&call.context, Comparison::Canonical) {
+        Named::Principal(principal) => Some(principal.as_str().to_owned()),
+        Named::Nobody | Named::Invalid(_) => None,
+    }
 }

@@ -13,6 +13,7 @@ use crate::host::{HookFailure, Observer, ToolError, guarded};
 use crate::json::{self, Map, Value, json};
 use crate::kernel::{Decision, Effect, Held, Kernel, Requirement};
 use crate::lifecycle::{Before, HookCall, Middleware, OnError, RequiredApproval, RunContext, ToolEnd};
+use crate::principal::Comparison;
 use crate::tools::ToolSet;
 
 /// The layer in the permits of hooks, which no layer of policies has.
@@ -243,7 +244,9 @@ fn requirement(by: String, required: RequiredApproval) -> Requirement {
     let behaviour = json::digest(&json!(["hook", by, message, approvers, quorum, lifetime]));
     // The decision binds it to its final arguments.
     let permit = Permit { layer: LAYER, policy: Some(by), behaviour, about: behaviour };
-    let asker = Asker { permit, approvers, quorum, edits: Vec::new(), remember: None };
+    // A host's names are compared in canonical form, which is stricter towards who answers for themselves.
+    let principals = Comparison::Canonical;
+    let asker = Asker { permit, approvers, quorum, principals, edits: Vec::new(), remember: None };
     Requirement { asker, text: message, expires }
 }
 

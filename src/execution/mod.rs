@@ -13,7 +13,7 @@ mod scripted;
 mod services;
 mod turn;
 
-pub(crate) use asking::{requester, same_question, tenant};
+pub(crate) use asking::{same_question, tenant};
 pub(crate) use hooks::{Hooked, Hooks};
 pub(crate) use services::{AcceptsAnswer, Services};
 pub(crate) use turn::Turn;
@@ -75,10 +75,11 @@ impl<'e, E: ToolExecutor> Execute<'e, E> {
         started: Instant,
     ) -> Result<Outcome, Stopped> {
         let held = Held { limits: &[], permits: &turn.permits };
-        let remembered = self.remembered(&decision, held, state).await.map(|(permits, approved)| {
-            decision = hooked.decide(&self.kernel, state, Held { permits: &permits, ..held });
-            approved
-        });
+        let remembered =
+            self.remembered(hooked.requested(), &decision, held, state).await.map(|(permits, approved)| {
+                decision = hooked.decide(&self.kernel, state, Held { permits: &permits, ..held });
+                approved
+            });
         let mut taken = Taken::default();
         admission::admit(&self.kernel, self.services, &mut decision, &mut taken, state).await;
         let runs = decision.effect() == Effect::Run;
@@ -90,14 +91,16 @@ impl<'e, E: ToolExecutor> Execute<'e, E> {
             self.tell_start(&decision, state);
         }
         let mut outcome = match decision.effect() {
-            Effect::Run => match Nest::new(self, turn, &mut taken, state).run(&mut decision).await {
-                Ok(execution) => self.kernel.settle(decision, execution, state, started),
-                Err((inner, records)) => {
-                    let begins_with = Some(json::digest(decision.input()));
-                    let on_its_way = OnItsWay { records, begins_with, claimed: turn.is_claimed() };
-                    self.refuse_on_its_way(hooked, *inner, turn, on_its_way, state, started).await
+            Effect::Run => {
+                match Nest::new(self, hooked.requested(), turn, &mut taken, state).run(&mut decision).await {
+                    Ok(execution) => self.kernel.settle(decision, execution, state, started),
+                    Err((inner, records)) => {
+                        let begins_with = Some(json::digest(decision.input()));
+                        let on_its_way = OnItsWay { records, begins_with, claimed: turn.is_claimed() };
+                        self.refuse_on_its_way(hooked, *inner, turn, on_its_way, state, started).await
+                    }
                 }
-            },
+            }
             Effect::Answer => match (decision.given(), decision.answer()) {
                 (Some((by, output)), _) => {
                     self.kernel.settle(decision, Ended::Given(output, vec![by]).into(), state, started)
@@ -174,7 +177,7 @@ impl<'e, E: ToolExecutor> Execute<'e, E> {
         started: Instant,
     ) -> Outcome {
         let OnItsWay { records, begins_with, claimed } = on_its_way;
-        let asked = self.prepare(&mut decision, begins_with, turn, state);
+        let asked = self.prepare(hooked, &mut decision, begins_with, turn, state);
         let outcome = self.kernel.refuse(decision, &turn.approval_id(), records, state, started);
         match asked {
             Some(asked) if outcome.outcome == OutcomeKind::Suspended => {

@@ -25,6 +25,8 @@ pub(crate) struct Turn {
     pub(crate) once: bool,
     /// It is claimed already.
     pub(crate) holds_claim: bool,
+    /// Why the call cannot run in this turn: scripts around it may only ask about it again.
+    pub(crate) only_asks: Option<String>,
 }
 
 impl Turn {
@@ -39,6 +41,7 @@ impl Turn {
             approved: None,
             once,
             holds_claim: false,
+            only_asks: None,
         }
     }
 

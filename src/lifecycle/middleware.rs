@@ -45,7 +45,7 @@ impl std::ops::Deref for HookCall<'_> {
 pub struct RequiredApproval {
     /// What the approver reads.
     pub message: String,
-    /// Principals and roles that may answer; whomever the host lets answer, if empty.
+    /// Who may answer: principals, and roles as `role:NAME`; whomever the host lets answer, if empty.
     pub approvers: Vec<String>,
     /// How many approvals it takes; 0 counts as 1.
     pub quorum: u32,

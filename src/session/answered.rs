@@ -12,7 +12,7 @@ use crate::approval::{
     Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
 };
 use crate::call::{ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
-use crate::execution::{Stopped, Turn, requester, same_question, tenant};
+use crate::execution::{Stopped, Turn, same_question};
 use crate::host::{ToolExecutor, guarded};
 use crate::json;
 use crate::kernel::{Effect, Held, Requirement};
@@ -237,6 +237,11 @@ impl<E: ToolExecutor> Desk<'_, E> {
         started: Instant,
     ) -> Outcome {
         let question = match entry.question(self.shared.services.keys.as_ref()) {
+            // It was claimed for somebody else.
+            Some(Ok((question, _))) if question.check_context(&call.context).is_err() => {
+                let hooked = self.hooks().before(call.clone()).await;
+                return self.unfinished(&hooked, NOT_AGAIN.to_owned(), started);
+            }
             Some(Ok((question, token))) => {
                 Some(Put { token: token.to_owned(), answers: entry.answers(), question })
             }
@@ -278,7 +283,6 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// Keeps the yes for later calls, where policies say so. A store that does not answer remembers nothing.
     async fn remember(&self, ledger: &Ledger<'_>, call: &ToolCall, question: &Question, by: &[String]) {
         let from = self.shared.clock.now();
-        let (tenant, requester) = (tenant(call), requester(call));
         for Asker { permit, remember, .. } in &question.askers {
             let Some(remember) = remember else { continue };
             let Ok(until) = from.checked_add(remember.duration()) else { continue };
@@ -287,8 +291,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 permit: &permit,
                 tool: &call.tool,
                 server: call.server.as_deref(),
-                tenant: &tenant,
-                requester: requester.as_deref(),
+                bound: &question.bound,
             };
             let grant = Grant {
                 approval_id: question.request.approval_id.clone(),
@@ -299,6 +302,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 until,
                 revoked: false,
                 permit: permit.clone(),
+                bound: Some(question.bound.clone()),
             };
             let _ = ledger.keep_grant(&key.name(), &grant).await;
         }
@@ -309,15 +313,28 @@ impl<E: ToolExecutor> Desk<'_, E> {
     async fn ask_anew(&mut self, call: &ToolCall, name: &Name, why: &str, started: Instant) -> TakenUp {
         let hooked = self.hooks().before(call.clone()).await;
         let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
-        if decision.is_permitted() {
-            let message = format!("the question about this call counts for nothing: {why}");
+        // What is known under its name is not about this question.
+        let message = format!("the question about this call counts for nothing: {why}");
+        let turn = Turn { only_asks: Some(message.clone()), ..Turn::first(name.clone(), false) };
+        let may_ask = decision.effect() == Effect::Run && !decision.wrappers().is_empty();
+        if decision.is_permitted() && !may_ask {
             let code = reason_code::APPROVAL_INVALID.to_owned();
             decision.refuse(Effect::Deny, Reason { policy: None, code, message }, None);
         }
-        // What is known under its name is not about this question.
-        let turn = Turn::first(name.clone(), false);
-        let outcome = self.execute.refuse(&hooked, decision, &turn, self.state, started).await;
-        let ignored = Ignored { place: 0, approval_id: turn.approval_id(), why: why.to_owned() };
+        let outcome = match may_ask {
+            // A script around it may ask again.
+            true => match self.execute.run(&hooked, decision, &turn, self.state, started).await {
+                Ok(outcome) => outcome,
+                Err(_) => self.unfinished(&hooked, NOT_AGAIN.to_owned(), started),
+            },
+            false => self.execute.refuse(&hooked, decision, &turn, self.state, started).await,
+        };
+        let ignored = Ignored {
+            place: 0,
+            approval_id: turn.approval_id(),
+            code: "invalid_question",
+            why: why.to_owned(),
+        };
         TakenUp { outcome: self.over(&hooked, &turn, outcome).await, ignored: vec![ignored] }
     }
 

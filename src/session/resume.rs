@@ -372,7 +372,7 @@ fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
                 return None;
             }
             let why = "no call waits for it".to_owned();
-            Some(Ignored { place, approval_id: response.approval_id.clone(), why })
+            Some(Ignored { place, approval_id: response.approval_id.clone(), code: "not_pending", why })
         }
         _ => None,
     });

@@ -8,6 +8,7 @@ use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
 use crate::middleware::{AtBound, Budget, Per, Used};
 use crate::policy::{Mode, Policy};
+use crate::principal::Named;
 
 /// The space of what was used, in a store.
 const SPACE: &str = "budgets";
@@ -157,11 +158,14 @@ impl<'s> Spending<'s> {
         match budget.per {
             Per::Run => Ok(None),
             Per::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
-            Per::Principal => match self.run.context.get("principal") {
-                Some(principal) if !principal.is_null() => {
-                    Ok(Some(json!(["principal", self.run.context.get("tenant"), principal])))
+            Per::Principal => match Named::from_context(&self.run.context, budget.principals) {
+                Named::Principal(principal) => {
+                    Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
                 }
-                _ => Err(StoreError("the context names no principal".to_owned())),
+                Named::Nobody => Err(StoreError("the context names no principal".to_owned())),
+                Named::Invalid(found) => Err(StoreError(format!(
+                    "`context.principal` is {found}, and a principal is named by a string"
+                ))),
             },
         }
     }

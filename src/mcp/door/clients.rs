@@ -199,7 +199,7 @@ impl Clients {
         let random = SystemRandom::new().fill(&mut secret);
         random.map_err(|_| NoClient::Failed("the system gives no random bytes".to_owned()))?;
         let session = BASE64URL_NOPAD.encode(&secret);
-        let conversation = Conversation { caller: caller.name.clone(), name };
+        let conversation = Conversation { caller: self.name_of(caller), name };
         let mut table = locked(&self.table);
         let client = self.connect(&mut table, Key::Session(session.clone()), caller, &conversation)?;
         Ok((session, client))
@@ -209,18 +209,18 @@ impl Clients {
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, NoClient> {
         let table = locked(&self.table);
         let key = Key::Session(name.to_owned());
-        let client = table.connected.get(&key).filter(|client| client.vouched == caller.vouched);
+        let client = table.connected.get(&key).filter(|client| client.vouched == caller.vouched());
         let client = client.ok_or(NoClient::Unknown)?;
         Ok(client.serve())
     }
 
     /// The client of a caller, or of one of the caller's sessions; it is connected if it is not.
     pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, NoClient> {
-        let conversation = Conversation { caller: caller.name.clone(), name };
+        let conversation = Conversation { caller: self.name_of(caller), name };
         let key = Key::Shared(conversation.clone());
         let mut table = locked(&self.table);
         if let Some(client) = table.connected.get(&key) {
-            if client.vouched == caller.vouched {
+            if client.vouched == caller.vouched() {
                 return Ok(client.serve());
             }
             // The caller's roles are others now. The conversation goes on, by another connection.
@@ -235,7 +235,7 @@ impl Clients {
         let client = {
             let mut table = locked(&self.table);
             match table.connected.get(&key) {
-                Some(client) if client.vouched == caller.vouched => table.connected.remove(&key),
+                Some(client) if client.vouched == caller.vouched() => table.connected.remove(&key),
                 _ => None,
             }
         };
@@ -256,7 +256,7 @@ impl Clients {
         conversation: &Conversation,
     ) -> Result<Served, NoClient> {
         if table.connected.len() >= self.most {
-            let victim = table.victim(&caller.name).ok_or(NoClient::Full)?;
+            let victim = table.victim(&conversation.caller).ok_or(NoClient::Full)?;
             self.disconnect(table, &victim);
         }
         let (outlet, general) = Outlet::lossy();
@@ -274,8 +274,8 @@ impl Clients {
             .map_err(|Gone(why)| NoClient::Failed(why))?;
         let client = Arc::new(Client {
             link,
-            caller: caller.name.clone(),
-            vouched: caller.vouched.clone(),
+            caller: conversation.caller.clone(),
+            vouched: caller.vouched(),
             general,
             requests: AtomicU64::new(1),
             under_way: AtomicUsize::new(0),
@@ -285,6 +285,11 @@ impl Clients {
         let served = client.serve();
         table.connected.insert(key, client);
         Ok(served)
+    }
+
+    /// What tells a caller from others, as the rules compare principals.
+    fn name_of(&self, caller: &Caller) -> String {
+        caller.name(self.gateway.engine.rules().defaults().principals)
     }
 
     /// What is vouched for of a caller: what the operator says of all, and what is known of this one.

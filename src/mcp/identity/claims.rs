@@ -1,6 +1,7 @@
 //! What the claims of a token come to in the context of calls.
 
 use crate::json::{Map, Value};
+use crate::principal::{Comparison, Principal};
 
 /// Which claim says what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,9 @@ impl Mapping {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
             .ok_or_else(|| format!("its token has no claim `{}`, which says who it is", self.principal))?;
+        if Principal::parse(&principal, Comparison::Canonical).is_none() {
+            return Err(format!("the claim `{}` of its token names nobody", self.principal));
+        }
         context.insert("principal".to_owned(), format!("{}{principal}", self.prefix).into());
         if let Some(name) = &self.roles {
             let roles = match claim(claims, name) {
@@ -97,6 +101,8 @@ mod tests {
         for claims in [
             json!({ "https://example.com/tenant": "t" }),
             json!({ "sub": "", "https://example.com/tenant": "t" }),
+            json!({ "sub": "\u{a0}\u{200b}", "https://example.com/tenant": "t" }),
+            json!({ "sub": "ann\u{0}", "https://example.com/tenant": "t" }),
             json!({ "sub": 7, "https://example.com/tenant": "t" }),
             json!({ "sub": "ann" }),
             json!({ "sub": "ann", "https://example.com/tenant": "t", "realm_access": { "roles": [1] } }),

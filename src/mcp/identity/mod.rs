@@ -14,14 +14,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::{digest, hmac as keyed, rand};
 
+use crate::json::{self, Map, Value, json};
+use crate::principal::{Comparison, Named};
+
 use self::issuer::Issuer;
 
 pub use current::IdentityFile;
 pub(super) use current::{CurrentIdentity, Followed};
 pub use read::IdentityError;
 pub use shapes::identity_record;
-
-use crate::json::{self, Map, json};
 
 /// The longest token that is looked at, in bytes.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -49,12 +50,8 @@ struct KnownToken {
 /// An authenticated client.
 #[derive(Clone)]
 pub(super) struct Caller {
-    /// Names the caller: issuer, tenant and subject together. What the caller's sessions have seen is found by it, whatever else its
-    /// credential says.
-    pub(super) name: String,
-    /// The digest of everything that is vouched for. A connection serves calls of one such digest, so that a role which was
-    /// withdrawn is not used any more.
-    pub(super) vouched: String,
+    /// Who vouches for it: an issuer, or the identity file.
+    issuer: String,
     /// What is vouched for of its calls.
     pub(super) context: Map,
     /// When its credential expires, since 1970.
@@ -78,9 +75,24 @@ impl Caller {
 
     /// A caller that `issuer` vouches for.
     fn new(issuer: &str, context: Map) -> Self {
-        let name = json!([issuer, context.get("tenant"), context.get("principal")]);
-        let vouched = json::digest(&json!([issuer, context])).to_string();
-        Self { name: json::digest(&name).to_string(), vouched, context, expires: None, credential: None }
+        Self { issuer: issuer.to_owned(), context, expires: None, credential: None }
+    }
+
+    /// Names the caller among all callers: issuer, tenant and subject together, the subject in the form in which principals are
+    /// compared. What the caller's conversations have seen is found by it, whatever else its credential says.
+    pub(super) fn name(&self, comparison: Comparison) -> String {
+        let principal = self.context.get("principal");
+        let principal = match Named::from_value(principal, comparison) {
+            Named::Principal(principal) => Value::from(principal.key()),
+            Named::Nobody | Named::Invalid(_) => json!([principal]),
+        };
+        json::digest(&json!([self.issuer, self.context.get("tenant"), principal, comparison])).to_string()
+    }
+
+    /// The digest of everything that is vouched for. A connection serves calls of one such digest, so that a role which was withdrawn is
+    /// not used any more.
+    pub(super) fn vouched(&self) -> String {
+        json::digest(&json!([self.issuer, self.context])).to_string()
     }
 
     /// How long its credential is still valid. `None`: it does not expire.
@@ -142,6 +154,40 @@ impl Identity {
 
     /// Whether a caller's credential still names the same caller with the same context.
     fn still_vouches_for(&self, caller: &Caller) -> bool {
-        self.caller(caller.credential.as_deref()).is_ok_and(|now| now.vouched == caller.vouched)
+        self.caller(caller.credential.as_deref()).is_ok_and(|now| now.vouched() == caller.vouched())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(context: &Value, comparison: Comparison) -> String {
+        Caller::new("token", context.as_object().unwrap().clone()).name(comparison)
+    }
+
+    #[test]
+    fn a_caller_is_its_principal_in_every_spelling_and_nobody_else() {
+        let ann = json!({ "principal": "ann", "roles": ["a"] });
+        for (other, canonical, exact) in [
+            (json!({ "principal": "Ann\u{a0}", "roles": ["a"] }), true, false),
+            (json!({ "principal": "\u{430}nn", "roles": ["a"] }), false, false),
+            (json!({ "principal": "ann", "roles": ["b"] }), true, true),
+            (json!({ "principal": "ann", "roles": ["a"], "tenant": "t" }), false, false),
+            (json!({ "principal": 42, "roles": ["a"] }), false, false),
+            (json!({ "roles": ["a"] }), false, false),
+        ] {
+            let is_same = |comparison| names(&ann, comparison) == names(&other, comparison);
+            let found = (is_same(Comparison::Canonical), is_same(Comparison::Exact));
+            assert_eq!(found, (canonical, exact), "{other}");
+        }
+        // Nor does a conversation change hands when the rules begin to compare exactly.
+        assert_ne!(names(&ann, Comparison::Canonical), names(&ann, Comparison::Exact));
+    }
+
+    #[test]
+    fn a_connection_serves_one_set_of_roles() {
+        let caller = |roles: Value| Caller::new("token", Map::from_iter([("roles".to_owned(), roles)]));
+        assert_ne!(caller(json!(["a"])).vouched(), caller(json!(["b"])).vouched());
     }
 }

@@ -17,6 +17,7 @@ use crate::diagnostic::{
 };
 use crate::json::{Map, Value};
 use crate::policy;
+use crate::principal::{Comparison, Principal};
 use crate::source::{self, Node};
 
 /// Clocks that differ by this much are not noticed.
@@ -161,6 +162,15 @@ impl FileReader<'_> {
 
     fn token_context(&mut self, node: &Node) -> Map {
         let mut context = self.context(node);
+        if let Some(principal) = node.get("principal")
+            && principal.as_str().is_some_and(|name| Principal::parse(name, Comparison::Canonical).is_none())
+        {
+            self.wrong(
+                principal,
+                "this principal is blank, or has control characters",
+                "write who calls with the token",
+            );
+        }
         for name in ["principal", "roles", "tenant"] {
             if let Some(value) = node.get(name) {
                 context.insert(name.to_owned(), value.to_json());
