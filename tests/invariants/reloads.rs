@@ -165,8 +165,7 @@ fn sharp() -> impl Strategy<Value = Vec<Value>> {
         .map(|(id, path, rest)| {
             let mut policy: Value = callgate::json::from_str(rest).unwrap();
             let members = policy.as_object_mut().unwrap();
-            let (operator, operand) =
-                members.remove_entry(&members.keys().next().unwrap().clone()).unwrap();
+            let (operator, operand) = members.remove_entry(&members.keys().next().unwrap().clone()).unwrap();
             policy["id"] = (*id).into();
             policy["match"] = json!({ "where": { "path": path, operator: operand } });
             policy
