@@ -73,7 +73,7 @@ fn assert_settled(sent: &History, dialect: Dialect) {
         let calls = history.occurrences();
         let results = history.messages().iter().flat_map(Message::parts);
         let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
-        let shown = || callgate::json::to_string_pretty(&sent.write(dialect)).unwrap();
+        let shown = || json::to_string_pretty(&sent.write(dialect)).unwrap();
         assert!(
             calls.iter().all(|call| call.result.is_some()),
             "{dialect}: a call has no result\n{}",
@@ -218,7 +218,7 @@ fn translations_are_as_recorded() {
             let history = History::read(from, &document).unwrap();
             let mut shown = String::new();
             for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-                let written = callgate::json::to_string_pretty(&history.write(to)).unwrap();
+                let written = json::to_string_pretty(&history.write(to)).unwrap();
                 shown.push_str(&format!("{to}:\n{written}\n\n"));
             }
             insta::assert_snapshot!(format!("dialects__{from}__{name}"), shown);

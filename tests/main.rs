@@ -61,6 +61,8 @@ mod inbox;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
+mod json;
+#[cfg(test)]
 mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
