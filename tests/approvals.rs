@@ -13,6 +13,7 @@ mod identity;
 mod mutations;
 mod once;
 mod remembering;
+mod required;
 mod resuming;
 pub(crate) mod scene;
 mod scripts;
