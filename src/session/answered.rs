@@ -42,7 +42,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Ok(taken_up) => taken_up,
             Err(_) => {
                 let message = "Callgate failed while it took this call up".to_owned();
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 self.unfinished(&hooked, message, started).into()
             }
         }
@@ -64,7 +64,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     Elsewhere::Over(outcome) => (*outcome).into(),
                     Elsewhere::Abandoned(entry) => self.run_again(call, name, *entry, started).await.into(),
                     Elsewhere::Unknown(message) => {
-                        let hooked = self.hooks().before(call.clone()).await;
+                        let hooked = self.hooked(call.clone()).await;
                         self.unfinished(&hooked, message, started).into()
                     }
                 };
@@ -79,7 +79,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
         }
         let message = "it kept being changed by others while it was taken up; take the session up again";
-        let hooked = self.hooks().before(call.clone()).await;
+        let hooked = self.hooked(call.clone()).await;
         self.unfinished(&hooked, message.to_owned(), started).into()
     }
 
@@ -110,7 +110,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let turn = Turn { entry: Some(entry), ..Turn::first(name.clone(), true) };
         if self.state.halted().is_some() {
             let reason = refusal(&put.question, reason_code::CANCELLED, &[], None);
-            let hooked = self.hooks().before(put.question.call_now(call)).await;
+            let hooked = self.hooked(put.question.call_now(call)).await;
             return with(self.denied(&hooked, &turn, Effect::Halt, reason, started).await);
         }
         let decision = decision?;
@@ -119,7 +119,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             let cancelled = decision.code == reason_code::CANCELLED;
             let effect = if cancelled { Effect::Halt } else { Effect::Deny };
             let reason = refusal(&put.question, &decision.code, &decision.by, decision.reason);
-            let hooked = self.hooks().before(put.question.call_now(call)).await;
+            let hooked = self.hooked(put.question.call_now(call)).await;
             let mut outcome = self.denied(&hooked, &turn, effect, reason, started).await;
             if cancelled && outcome.outcome == OutcomeKind::Halted {
                 outcome.outcome = OutcomeKind::Aborted;
@@ -133,7 +133,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// A call whose question counts for nothing: it is asked about anew, or refused. It does not run by rules that would not ask
     /// any more, for nobody knows who wrote it into the history.
     async fn ask_anew(&mut self, call: &ToolCall, name: &Name, why: &str, started: Instant) -> TakenUp {
-        let hooked = self.hooks().before(call.clone()).await;
+        let hooked = self.hooked(call.clone()).await;
         let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
         if decision.is_permitted() {
             let message = format!("the question about this call counts for nothing: {why}");
@@ -168,7 +168,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             None => {
                 let turn = Turn::first(name.clone(), false);
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 decision.refuse(Effect::Deny, reason, None);
                 self.execute.refuse(&hooked, decision, &turn, self.state, started).await.into()

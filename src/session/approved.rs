@@ -35,7 +35,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Standing::Answered { by, output } => (by, None, Some(output)),
             Standing::Open { .. } | Standing::Denied { .. } | Standing::Cancelled { .. } => return None,
         };
-        let mut hooked = self.hooks().before(question.call_now(call)).await;
+        let mut hooked = self.hooked(question.call_now(call)).await;
         let mut permits = question.held.clone();
         let mut approved_input = question.begins_with;
         let approvals = question.askers.iter().map(|asker| asker.permit.clone());
@@ -45,7 +45,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Some(Ok(Edit::Input(input))) => {
                 approved_input = json::digest(&input);
                 permits.extend(approvals.map(|permit| Permit { about: approved_input, ..permit }));
-                hooked = self.hooks().before(call.with_input(input.clone())).await;
+                hooked = self.hooked(call.with_input(input.clone())).await;
                 turn.edited = Some(input);
             }
             Some(Err(reason)) => {
@@ -120,7 +120,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 Some(Put { token: token.to_owned(), answers: entry.answers(), question })
             }
             Some(Err(_)) => {
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 return self.unfinished(&hooked, NOT_AGAIN.to_owned(), started);
             }
             None => None,
@@ -134,7 +134,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 self.approved(case, turn, put.question, standing).await
             }
             None => {
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 let decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 match decision.is_permitted() {
                     true => match self.run(&hooked, decision, &turn, started).await {
@@ -148,7 +148,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         match outcome {
             Some(outcome) => outcome,
             None => {
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 self.unfinished(&hooked, NOT_AGAIN.to_owned(), started)
             }
         }
