@@ -15,6 +15,7 @@ mod mutations;
 mod once;
 mod principals;
 mod remembering;
+mod required;
 mod resuming;
 pub(crate) mod scene;
 mod scripts;

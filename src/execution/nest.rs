@@ -166,6 +166,11 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
     }
 
     async fn call_tool(&mut self, call: &ToolCall) -> Ended {
+        if let Some(why) = self.execute.run.aborted() {
+            let message = format!("the run was ended before `{}` was called ({why})", call.tool);
+            let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
+            return Ended::Broken(None, reason, OutcomeKind::Aborted);
+        }
         if !self.counted {
             // Before it runs: a call that is given up half-way has run all the same.
             self.state.count_call(&call.tool);

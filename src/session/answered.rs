@@ -5,27 +5,17 @@
 
 use std::time::Instant;
 
+use super::approved::NOT_AGAIN;
 use super::desk::{Desk, Elsewhere, unreachable_store};
-use super::fitting::Edit;
 use super::judged::{Case, Put, Said, refusal, verdict};
-use crate::approval::{
-    Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
-};
-use crate::call::{ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
-use crate::execution::{Stopped, Turn, same_question};
+use crate::approval::{Entry, Ignored, LedgerError, Name, Question, Stage};
+use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
+use crate::execution::Turn;
 use crate::host::{ToolExecutor, guarded};
-use crate::json;
-use crate::kernel::{Effect, Held, Requirement};
+use crate::kernel::{Effect, Held};
 
 /// How often a call is looked at anew when others change what is known of it.
 const TRIES: usize = 8;
-
-/// Told of a call that began once and may not begin again.
-const NOT_AGAIN: &str =
-    "a run of this call began and never said how it ended, and by now it may not run again";
-
-/// Asked where hooks or transforms make other arguments of a call than those that were approved.
-const CHANGED: &str = "The arguments are not those that were approved. May the call run with these?";
 
 /// What came of a call that was taken up.
 pub(super) struct TakenUp {
@@ -53,7 +43,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Ok(taken_up) => taken_up,
             Err(_) => {
                 let message = "Callgate failed while it took this call up".to_owned();
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 self.unfinished(&hooked, message, started).into()
             }
         }
@@ -75,7 +65,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     Elsewhere::Over(outcome) => (*outcome).into(),
                     Elsewhere::Abandoned(entry) => self.run_again(call, name, *entry, started).await.into(),
                     Elsewhere::Unknown(message) => {
-                        let hooked = self.hooks().before(call.clone()).await;
+                        let hooked = self.hooked(call.clone()).await;
                         self.unfinished(&hooked, message, started).into()
                     }
                 };
@@ -90,7 +80,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
         }
         let message = "it kept being changed by others while it was taken up; take the session up again";
-        let hooked = self.hooks().before(call.clone()).await;
+        let hooked = self.hooked(call.clone()).await;
         self.unfinished(&hooked, message.to_owned(), started).into()
     }
 
@@ -121,7 +111,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let turn = Turn { entry: Some(entry), ..Turn::first(name.clone(), true) };
         if self.state.halted().is_some() {
             let reason = refusal(&put.question, reason_code::CANCELLED, &[], None);
-            let hooked = self.hooks().before(put.question.call_now(call)).await;
+            let hooked = self.hooked(put.question.call_now(call)).await;
             return with(self.denied(&hooked, &turn, Effect::Halt, reason, started).await);
         }
         let decision = decision?;
@@ -130,7 +120,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             let cancelled = decision.code == reason_code::CANCELLED;
             let effect = if cancelled { Effect::Halt } else { Effect::Deny };
             let reason = refusal(&put.question, &decision.code, &decision.by, decision.reason);
-            let hooked = self.hooks().before(put.question.call_now(call)).await;
+            let hooked = self.hooked(put.question.call_now(call)).await;
             let mut outcome = self.denied(&hooked, &turn, effect, reason, started).await;
             if cancelled && outcome.outcome == OutcomeKind::Halted {
                 outcome.outcome = OutcomeKind::Aborted;
@@ -141,177 +131,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         self.approved(case, turn, put.question, standing).await.map(|outcome| TakenUp { outcome, ignored })
     }
 
-    /// A call that people approved, or answered themselves: hooks and policies decide it anew, and it runs with the arguments that were
-    /// approved or not at all. `None` where others changed what is known of it meanwhile.
-    async fn approved(
-        &mut self,
-        case: Case<'_>,
-        mut turn: Turn,
-        question: Question,
-        standing: Standing,
-    ) -> Option<Outcome> {
-        let Case { ledger, call, started, .. } = case;
-        let (by, edited, output) = match standing {
-            Standing::Approved { by, edited, .. } => (by, edited, None),
-            Standing::Answered { by, output } => (by, None, Some(output)),
-            Standing::Open { .. } | Standing::Denied { .. } | Standing::Cancelled { .. } => return None,
-        };
-        let mut hooked = self.hooks().before(question.call_now(call)).await;
-        let mut permits = question.held.clone();
-        let mut approved_input = question.begins_with;
-        let approvals = question.askers.iter().map(|asker| asker.permit.clone());
-        turn.edited = question.edited.clone();
-        match edited.as_ref().map(|given| self.edit(&hooked, &question, given)) {
-            None | Some(Ok(Edit::Outdated)) => permits.extend(approvals),
-            Some(Ok(Edit::Input(input))) => {
-                approved_input = json::digest(&input);
-                permits.extend(approvals.map(|permit| Permit { about: approved_input, ..permit }));
-                hooked = self.hooks().before(call.with_input(input.clone())).await;
-                turn.edited = Some(input);
-            }
-            Some(Err(reason)) => {
-                return Some(self.denied(&hooked, &turn, Effect::Invalid, reason, started).await);
-            }
-        }
-        turn.permits = permits;
-        turn.journals = question.journals.clone();
-        turn.approved = Some(Approved {
-            approval_id: question.request.approval_id.clone(),
-            by: by.clone(),
-            remembered: false,
-            edited: turn.edited.is_some(),
-            used_once_by: ledger.used_once_by(),
-        });
-        let held = Held { limits: &[], permits: &turn.permits };
-        let mut decision = hooked.decide(&self.kernel(), self.state, held);
-        if let Some(reason) = self.unfit(&hooked.call, decision.input()) {
-            if turn.holds_claim {
-                return None;
-            }
-            return Some(self.denied(&hooked, &turn, Effect::Invalid, reason, started).await);
-        }
-        if decision.is_permitted() && json::digest(decision.input()) != approved_input {
-            // Nobody asks about these arguments, but others were approved.
-            for requirement in approvals_of_others(&question) {
-                decision.require_approval(requirement, &turn.permits);
-            }
-        }
-        if turn.holds_claim && !decision.is_permitted() {
-            return None;
-        }
-        // A person's own result is no yes to run the tool later.
-        let remembers = edited.is_none() && output.is_none();
-        let ended = match output {
-            Some(output) if decision.is_permitted() => {
-                self.execute.give(&hooked, decision, &turn, output, self.state, started).await
-            }
-            _ => self.run(&hooked, decision, &turn, started).await,
-        };
-        match ended {
-            Ok(outcome) => {
-                if outcome.approved.is_some() {
-                    self.state.note_yes(&same_question(call, &question.askers));
-                }
-                if remembers && outcome.approved.is_some() {
-                    self.remember(ledger, call, &question, &by).await;
-                }
-                Some(self.over(&hooked, &turn, outcome).await)
-            }
-            // Whoever took it up, or answered, is seen when it is looked at anew.
-            Err(Stopped::Elsewhere(_)) => None,
-            Err(Stopped::Ledger(error)) => Some(self.waiting(
-                call,
-                question.request,
-                Some(unreachable_store(&error.to_string()).message),
-            )),
-        }
-    }
-
-    /// A call that may run twice, and whose first run nobody came back from: it runs as people let it run then. Where they or
-    /// the rules do not any more, it stays unknown how it ended.
-    pub(super) async fn run_again(
-        &mut self,
-        call: &ToolCall,
-        name: &Name,
-        entry: Entry,
-        started: Instant,
-    ) -> Outcome {
-        let question = match entry.question(self.shared.services.keys.as_ref()) {
-            // It was claimed for somebody else.
-            Some(Ok((question, _))) if question.check_context(&call.context).is_err() => {
-                let hooked = self.hooks().before(call.clone()).await;
-                return self.unfinished(&hooked, NOT_AGAIN.to_owned(), started);
-            }
-            Some(Ok((question, token))) => {
-                Some(Put { token: token.to_owned(), answers: entry.answers(), question })
-            }
-            Some(Err(_)) => {
-                let hooked = self.hooks().before(call.clone()).await;
-                return self.unfinished(&hooked, NOT_AGAIN.to_owned(), started);
-            }
-            None => None,
-        };
-        let turn = Turn { holds_claim: true, entry: Some(entry), ..Turn::first(name.clone(), true) };
-        let outcome = match question {
-            Some(put) => {
-                let (standing, _) = self.shared.standing(&put);
-                let ledger = self.shared.services.ledger(&*self.shared.clock);
-                let case = Case { ledger: &ledger, call, name, said: Said::default(), started };
-                self.approved(case, turn, put.question, standing).await
-            }
-            None => {
-                let hooked = self.hooks().before(call.clone()).await;
-                let decision = hooked.decide(&self.kernel(), self.state, Held::default());
-                match decision.is_permitted() {
-                    true => match self.run(&hooked, decision, &turn, started).await {
-                        Ok(outcome) => Some(self.over(&hooked, &turn, outcome).await),
-                        Err(_) => None,
-                    },
-                    false => None,
-                }
-            }
-        };
-        match outcome {
-            Some(outcome) => outcome,
-            None => {
-                let hooked = self.hooks().before(call.clone()).await;
-                self.unfinished(&hooked, NOT_AGAIN.to_owned(), started)
-            }
-        }
-    }
-
-    /// Keeps the yes for later calls, where policies say so. A store that does not answer remembers nothing.
-    async fn remember(&self, ledger: &Ledger<'_>, call: &ToolCall, question: &Question, by: &[String]) {
-        let from = self.shared.clock.now();
-        for Asker { permit, remember, .. } in &question.askers {
-            let Some(remember) = remember else { continue };
-            let Ok(until) = from.checked_add(remember.duration()) else { continue };
-            let permit = Permit { about: remember.about, ..permit.clone() };
-            let key = GrantKey {
-                permit: &permit,
-                tool: &call.tool,
-                server: call.server.as_deref(),
-                bound: &question.bound,
-            };
-            let grant = Grant {
-                approval_id: question.request.approval_id.clone(),
-                policy: permit.policy.clone(),
-                tool: call.tool.clone(),
-                by: by.to_vec(),
-                from,
-                until,
-                revoked: false,
-                permit: permit.clone(),
-                bound: Some(question.bound.clone()),
-            };
-            let _ = ledger.keep_grant(&key.name(), &grant).await;
-        }
-    }
-
     /// A call whose question counts for nothing: it is asked about anew, or refused. It does not run by rules that would not ask
     /// any more, for nobody knows who wrote it into the history.
     async fn ask_anew(&mut self, call: &ToolCall, name: &Name, why: &str, started: Instant) -> TakenUp {
-        let hooked = self.hooks().before(call.clone()).await;
+        let hooked = self.hooked(call.clone()).await;
         let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
         // What is known under its name is not about this question.
         let message = format!("the question about this call counts for nothing: {why}");
@@ -359,21 +182,11 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             None => {
                 let turn = Turn::first(name.clone(), false);
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 decision.refuse(Effect::Deny, reason, None);
                 self.execute.refuse(&hooked, decision, &turn, self.state, started).await.into()
             }
         }
     }
-}
-
-/// What those who asked about other arguments require of these: the same again.
-fn approvals_of_others(question: &Question) -> impl Iterator<Item = Requirement> {
-    let expires = question.lifetime();
-    question.askers.iter().enumerate().map(move |(place, asker)| Requirement {
-        asker: Asker { edits: Vec::new(), remember: None, ..asker.clone() },
-        text: if place == 0 { CHANGED.to_owned() } else { String::new() },
-        expires,
-    })
 }

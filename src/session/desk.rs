@@ -66,8 +66,17 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     }
 
     /// The host's own code.
-    pub(super) fn hooks(&self) -> Hooks<'d> {
+    fn hooks(&self) -> Hooks<'d> {
         self.execute.hooks()
+    }
+
+    /// What hooks make of a call. Where one of them ended the run, nothing begins any more.
+    pub(super) async fn hooked(&mut self, call: ToolCall) -> Hooked {
+        let hooked = self.hooks().before(call).await;
+        if let Some(reason) = self.execute.run.aborted() {
+            self.state.halt(&reason);
+        }
+        hooked
     }
 
     /// The budgets of the session.
@@ -165,7 +174,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         match known {
             Known::Unknown(name, error) => {
                 let turn = Turn::first(name, false);
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 decision.refuse(Effect::Deny, unreachable_store(&error.to_string()), None);
                 // It is not noted as its end: for all that is known the call may have run, or waits with its answer.

@@ -1,6 +1,7 @@
 //! One agent run: its calls in order, what it has seen, and whole rounds decided before any of their calls runs.
 
 mod answered;
+mod approved;
 mod armed;
 mod concurrent;
 mod desk;

@@ -188,7 +188,7 @@ impl Session {
         let mut desk = self.desk(&layers, &conversation, executor);
         let message =
             "this call was given up while it ran; it is not run again, for it may have taken effect";
-        let hooked = desk.hooks().before(call.clone()).await;
+        let hooked = desk.hooked(call.clone()).await;
         let outcome = desk.unfinished(&hooked, message.to_owned(), Instant::now());
         desk.report(name.as_deref(), outcome)
     }
@@ -302,7 +302,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             _ => {
                 let message = "the history has no result of this call: it may have run, and is not run again";
-                let hooked = self.hooks().before(call.clone()).await;
+                let hooked = self.hooked(call.clone()).await;
                 self.unfinished(&hooked, message.to_owned(), started)
             }
         }

@@ -122,7 +122,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let known = self.look_up(&call, occurrence, seen).await;
         let hooked = match known {
             Known::New(_) => {
-                let mut hooked = self.hooks().before(call).await;
+                let mut hooked = self.hooked(call).await;
                 self.refuse_unoffered(&mut hooked);
                 hooked
             }

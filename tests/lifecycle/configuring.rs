@@ -232,8 +232,7 @@ impl Middleware for Without {
 /// How calls of these tools end in this session.
 fn codes(session: &mut Session, calls: &[ToolCall]) -> Vec<String> {
     let tool = Tool::counting(&noon());
-    let end = |call: &ToolCall| noon().drive(session.execute(call.clone(), &tool)).reason.code;
-    calls.iter().cloned().collect::<Vec<_>>().iter().map(end).collect()
+    calls.iter().map(|call| noon().drive(session.execute(call.clone(), &tool)).reason.code).collect()
 }
 
 fn calls_of(tools: &[&str]) -> Vec<ToolCall> {

@@ -323,7 +323,8 @@ fn an_error_in_a_hook_at_the_end_is_returned_and_reported_and_keeps_no_other_fro
 #[test]
 fn every_hook_that_panics_is_reported_with_its_point_and_without_its_words() {
     let clock = noon();
-    let cases: [(&str, fn(ToolHooks) -> ToolHooks); 5] = [
+    type Clumsy = fn(ToolHooks) -> ToolHooks;
+    let cases: [(&str, Clumsy); 5] = [
         ("concerns", |hook| hook.matching(|_| panic!("a secret"))),
         ("before", |hook| hook.before(|_| -> Before { panic!("a secret") })),
         ("around", |hook| hook.around(|_, _| panic!("a secret"))),

@@ -120,6 +120,17 @@ impl Middleware for Stops {
         self.at("before", call.run);
         Box::pin(std::future::ready(Before::Continue))
     }
+    fn wraps(&self) -> bool {
+        true
+    }
+    fn around<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        mut next: callgate::lifecycle::Next<'a>,
+    ) -> callgate::host::BoxFuture<'a, Result<serde_json::Value, ToolError>> {
+        self.at("around", call.run);
+        Box::pin(async move { next.call().await })
+    }
     fn after<'a>(&'a self, end: &'a ToolEnd<'a>) -> callgate::host::BoxFuture<'a, ()> {
         self.at("after", end.run);
         Box::pin(std::future::ready(()))
@@ -157,6 +168,7 @@ fn a_run_ends_gracefully_at_whichever_point_a_hook_ends_it_and_only_once() {
         ("chunk", 0),
         ("usage", 0),
         ("before", 0),
+        ("around", 0),
         ("after", 1),
         ("after completion", 1),
         ("nowhere", 1),
