@@ -11,6 +11,7 @@ mod forgery;
 mod identity;
 mod mutations;
 mod once;
+mod recalled;
 mod remembering;
 mod resuming;
 pub(crate) mod scene;

@@ -7,6 +7,7 @@
 #![doc = include_str!("../../docs/asking-people.md")]
 
 mod answer;
+mod call_key;
 mod edit;
 mod entry;
 mod grant;
@@ -18,6 +19,7 @@ mod question;
 mod tally;
 
 pub use answer::{AnswerSealError, seal_answer, verify_answer};
+pub use call_key::{CallKey, Recalled};
 pub use edit::{EditRefused, edited};
 pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};

@@ -32,6 +32,9 @@ pub struct Asker {
     pub approvers: Vec<String>,
     /// How many approvals it takes.
     pub quorum: u32,
+    /// Whether an answer that is given in the store counts without a name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anonymous: bool,
     /// The arguments that an approver may change, as JSONPaths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<String>,

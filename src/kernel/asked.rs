@@ -50,13 +50,20 @@ impl Kernel<'_> {
                     permit: permit(reference.layer(), Some(policy), about),
                     approvers: approval.approvers.clone(),
                     quorum: approval.quorum,
+                    anonymous: approval.anonymous,
                     edits: paths.map(|path| path.text().to_owned()).collect(),
                     remember: remembered(approval, &view),
                 });
             }
         }
-        let plain =
-            |permit| Asker { permit, approvers: Vec::new(), quorum: 1, edits: Vec::new(), remember: None };
+        let plain = |permit| Asker {
+            permit,
+            approvers: Vec::new(),
+            quorum: 1,
+            anonymous: false,
+            edits: Vec::new(),
+            remember: None,
+        };
         askers.extend(decision.unmatched.iter().map(|layer| plain(permit(*layer, None, about))));
         if let Some(own) = &decision.question
             && let Some(policy) = own.policy.find(self.layers)

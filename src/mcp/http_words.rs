@@ -1,9 +1,9 @@
 //! What both ends of an HTTP connection write into headers, and read from them.
 
 use data_encoding::BASE64;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::frame::{Frame, Malformed};
+use super::frame::{Frame, Id, Malformed, code};
 use super::method;
 use crate::json;
 
@@ -31,6 +31,16 @@ pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscription
 
 /// The first version without a handshake. Versions are dates, so they sort.
 const FIRST_MODERN: &str = "2026-07-28";
+/// The versions of the protocol with a handshake.
+pub(super) const WITH_HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// The error for a request in a version of the protocol that the gateway does not know.
+pub(super) fn unsupported_version(id: Option<&Id>, requested: &str) -> Frame {
+    let supported: Vec<&str> = WITH_HANDSHAKE.into_iter().chain([FIRST_MODERN]).collect();
+    let message = format!("this protocol version is not supported; supported are {}", supported.join(", "));
+    let data = json!({ "supported": supported, "requested": requested });
+    Frame::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
+}
 
 /// Whether a version of the protocol has no handshake.
 pub(super) fn is_modern(version: &str) -> bool {

@@ -43,6 +43,15 @@ static RECORD: Record = Record {
         ),
         Field::optional("quorum", Shape::Integer(1, 100), "How many approvals it takes. Without it: 1."),
         Field::optional(
+            "anonymous",
+            Shape::Word(&[
+                ("refuse", "an answer in the state or in a host's inbox needs the name of who gives it"),
+                ("allow", "an answer there counts without a name"),
+            ]),
+            "Whether an approval in the state counts without the name of the approver. Without it: `refuse`. Whoever sits at the client of a \
+             gateway answers there without a name either way, unless `approvers` or `quorum` is set.",
+        ),
+        Field::optional(
             "edits",
             Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
             "Which arguments the approver may change. Without it: none. They must fit the tool's own schema, and go through \
@@ -136,6 +145,8 @@ pub struct Approval {
     pub approvers: Vec<String>,
     /// How many approvals it takes.
     pub quorum: u32,
+    /// Whether an answer in the store counts without a name.
+    pub anonymous: bool,
     /// Which arguments the approver may change.
     pub edits: Edits,
     /// Whether the approval stands for later calls.
@@ -248,11 +259,27 @@ impl Approval {
         let names = node.get("approvers").and_then(Node::items).unwrap_or_default();
         let approvers = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
         let quorum = node.get("quorum").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
+        let needs_name = match (names.is_empty(), quorum) {
+            (false, _) => node.get("approvers").map(|approvers| (approvers, "`approvers` needs names")),
+            (true, Some(2..)) => {
+                node.get("quorum").map(|quorum| (quorum, "several approvers are told apart by their names"))
+            }
+            (true, _) => None,
+        };
+        if let (Some(anonymous), Some((other, why))) = (anonymous, needs_name) {
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, anonymous.span, "no answer without a name counts here")
+                    .label(other.span, why)
+                    .help("remove `anonymous`, or write `anonymous: refuse`"),
+            );
+        }
         (reader.reported() == reported).then_some(Self {
             message,
             expires,
             approvers,
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
+            anonymous: anonymous.is_some(),
             edits,
             remember,
             one_at_a_time: node.get("present").and_then(Node::as_str) == Some("first"),

@@ -72,7 +72,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     Elsewhere::Abandoned(entry) => self.run_again(call, name, *entry, started).await.into(),
                 };
             }
-            let put = match self.shared.put(self.conversation, call, said, own.as_ref()) {
+            let put = match self.shared.put(self.approvals(), call, said, own.as_ref()) {
                 Ok(put) => put,
                 Err(why) => return self.ask_anew(call, name, own, &why, started).await,
             };

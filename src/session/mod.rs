@@ -10,6 +10,7 @@ mod hooking;
 mod judged;
 mod kept;
 mod made;
+mod recalled;
 mod resume;
 mod rounds;
 mod run;
@@ -329,6 +330,7 @@ impl Session {
             session: unique_name,
             hooks,
             run,
+            approval_scope: None,
             observers: &shared.observers,
         };
         Desk { shared, execute, state, conversation, recorded: *recorded, telling, made }

@@ -119,7 +119,13 @@ impl<E: ToolExecutor> Desk<'_, E> {
         occurrence: String,
         seen: &Result<(), StoreError>,
     ) -> (Known, Hooked) {
-        let known = self.look_up(&call, occurrence, seen).await;
+        let (call, known) = match self.execute.approval_scope {
+            Some(requester) if self.may_ask(&call) => self.recall(call, requester).await,
+            _ => {
+                let known = self.look_up(&call, occurrence, seen).await;
+                (call, known)
+            }
+        };
         let hooked = match known {
             Known::New(_) => self.hooks().before(call).await,
             _ => Hooked::untouched(call),

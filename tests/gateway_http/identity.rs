@@ -9,7 +9,7 @@ use serde_json::json;
 use super::scene::{Served, Upstream};
 
 /// The digest of `secret-of-ana`.
-fn digest(token: &str) -> String {
+pub fn digest(token: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -19,6 +19,7 @@ use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;
 use crate::mcp::link::{Link, Who};
 use crate::mcp::outlet::Outlet;
+use crate::mcp::requester::{self, Unnamed};
 use crate::mcp::server::Gone;
 use crate::session::ConcurrentSession;
 
@@ -242,7 +243,14 @@ impl Clients {
         // Who has no session has no stream of it either.
         let has_stream = matches!(key, Key::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
-        let who = Who { context: self.context(caller), session };
+        let named = match &key {
+            Key::Shared { name, .. } => name.as_deref(),
+            Key::Session(_) => None,
+        };
+        let context = self.context(caller);
+        let unnamed = Unnamed::Http { session: named };
+        let requester = requester::name(&context, caller.issuer.as_deref(), unnamed);
+        let who = Who { context, session, requester };
         let going_on = table.remembered.remove(&key).map(|(_, session)| session);
         let link = Link::open_again(&self.gateway, who, outlet, going_on)
             .map_err(|Gone(why)| NoClient::Failed(why))?;

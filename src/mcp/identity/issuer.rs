@@ -109,6 +109,7 @@ impl Issuer {
                 Ok(token) => {
                     let context = self.mapping.context(&token.claims).map_err(Some)?;
                     let mut caller = Caller::of(&self.name, context);
+                    caller.issuer = Some(self.name.clone());
                     let expires = token.claims.get("exp").and_then(Value::as_f64);
                     caller.expires = expires.and_then(|at| Duration::try_from_secs_f64(at).ok());
                     return Ok(caller);

@@ -49,6 +49,8 @@ pub(super) struct Caller {
     pub(super) key: String,
     /// What is vouched for of its calls.
     pub(super) context: Map<String, Value>,
+    /// Who vouches for it, if that is not the operator.
+    pub(super) issuer: Option<String>,
     /// When what it said is no longer true, since 1970.
     expires: Option<Duration>,
 }
@@ -61,7 +63,7 @@ impl Caller {
 
     fn of(vouched_by: &str, context: Map<String, Value>) -> Self {
         let key = json::digest(&json!([vouched_by, context])).to_string();
-        Self { key, context, expires: None }
+        Self { key, context, issuer: None, expires: None }
     }
 
     /// How long it stays who it is.

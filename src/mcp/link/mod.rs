@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::asking::{GoingOn, Waiting};
+use super::asking::GoingOn;
 use super::client::Client;
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
@@ -31,9 +31,8 @@ use crate::message::RequestPart;
 use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 
-/// Calls of one connection that wait for people, so that an identical one goes on. Of more the oldest is forgotten: it is asked
-/// about anew.
-const WAITING: usize = 256;
+/// Approved calls of one connection whose servers asked for more. Of more the oldest is forgotten: it is asked about anew.
+const GOING_ON: usize = 256;
 
 /// How long an answer is passed on that is not wanted any more.
 pub(super) const LATE_ANSWERS: Duration = Duration::from_secs(10);
@@ -45,6 +44,8 @@ pub struct Who {
     pub context: Value,
     /// The session that its calls belong to, where it is to go on beyond the connection; otherwise it is one of its own.
     pub session: Option<String>,
+    /// Names the requester: whoever has this name can use the approvals that were given under it.
+    pub requester: String,
 }
 
 /// One client's connection.
@@ -56,7 +57,6 @@ pub(super) struct Link {
     pub(super) context: Value,
     pub(super) client: Client,
     servers: Vec<Server>,
-    waiting: Mutex<VecDeque<Waiting>>,
     going_on: Mutex<VecDeque<GoingOn>>,
     pub(super) tasks: Tasks,
     /// The client's requests that are not answered yet.
@@ -117,6 +117,8 @@ enum Awaiting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
+    /// It says what the server can do.
+    Greet,
     /// It lists tools.
     ShowTools,
     /// It is about this task.
@@ -150,7 +152,7 @@ impl Link {
         going_on: Option<ConcurrentSession>,
     ) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
-        let Who { context, session } = who;
+        let Who { context, session, requester } = who;
         let session = session.unwrap_or_else(|| secret.clone());
         let mut at_engine = gateway.engine.session().named(&session).with_context(context.clone());
         at_engine.state_mut().set("conversationId", session.into());
@@ -178,11 +180,10 @@ impl Link {
         let link = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway: Arc::clone(gateway),
-            session: going_on.unwrap_or_else(|| session.concurrent_with(rules_of(gateway))),
+            session: going_on.unwrap_or_else(|| session.concurrent_for(requester, rules_of(gateway))),
             context,
             client: Client::default(),
             servers,
-            waiting: Mutex::default(),
             going_on: Mutex::default(),
             tasks: Tasks::default(),
             asked: Mutex::default(),
@@ -250,31 +251,11 @@ impl Link {
         answer
     }
 
-    /// The call that waits and that this one repeats.
-    pub(super) fn waiting(&self, call: &ToolCall) -> Option<Waiting> {
-        locked(&self.waiting).iter().find(|waiting| waiting.is_of(call)).cloned()
-    }
-
-    /// Keeps a call that waits, so that an identical one goes on.
-    pub(super) fn wait(&self, waits: Waiting) {
-        let mut waiting = locked(&self.waiting);
-        waiting.retain(|known| !known.is_of(&waits.call));
-        waiting.push_back(waits);
-        if waiting.len() > WAITING {
-            waiting.pop_front();
-        }
-    }
-
-    /// Forgets a call that waited.
-    pub(super) fn waits_no_more(&self, call: &ToolCall) {
-        locked(&self.waiting).retain(|known| !known.is_of(call));
-    }
-
     /// Keeps an approved call whose server asked for more.
     pub(super) fn may_go_on(&self, call: GoingOn) {
         let mut going_on = locked(&self.going_on);
         going_on.push_back(call);
-        if going_on.len() > WAITING {
+        if going_on.len() > GOING_ON {
             going_on.pop_front();
         }
     }
