@@ -5,6 +5,7 @@ mod connections;
 mod door;
 mod endings;
 mod identity;
+mod protocol;
 mod results;
 mod scene;
 mod servers;

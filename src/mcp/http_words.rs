@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use super::frame::{Frame, Id, Malformed, code};
+use super::frame::{Frame, Kind, Malformed, code};
 use super::method;
 use crate::json;
 
@@ -34,11 +34,16 @@ const FIRST_MODERN: &str = "2026-07-28";
 /// The versions of the protocol with a handshake.
 pub(super) const WITH_HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// The error for a request in a version of the protocol that the gateway does not know.
-pub(super) fn unsupported_version(id: Option<&Id>, requested: &str) -> Frame {
-    let supported: Vec<&str> = WITH_HANDSHAKE.into_iter().chain([FIRST_MODERN]).collect();
+/// The error for a request in a version of the protocol that the gateway does not know. A request that says its version in `_meta` can't
+/// be in a version with a handshake, so these are not offered to it.
+pub(super) fn unsupported_version(request: &Frame, requested: &str) -> Frame {
+    let mut supported = vec![FIRST_MODERN];
+    if version_of(request).is_none() {
+        supported.splice(0..0, WITH_HANDSHAKE);
+    }
     let message = format!("this protocol version is not supported; supported are {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": requested });
+    let id = request.id().filter(|_| matches!(request.kind(), Kind::Request(_)));
     Frame::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
 }
 

@@ -1,5 +1,8 @@
 //! `callgate approvals`: questions of a state, and answers to them that count.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use super::state::{CALLS, RULES, desk, masked};
@@ -201,20 +204,34 @@ fn a_person_can_answer_in_the_tools_place_or_end_the_run() {
     assert_eq!(desk.resume(&format!("{CALLS}{later}"))[3], "c4 halted");
 }
 
+/// A gateway before a server, and a client that stays until it has so many answers. These, and what is told on stderr.
+fn through_gateway(desk: &Desk, options: &[&str], said: &str, answers: usize) -> (Vec<Value>, String) {
+    let recorder = crate::gateway::script("recorder.py").display().to_string();
+    let arguments = [&["proxy"], options, &["--", "python3", "-S", "-E", &recorder, "log"]].concat();
+    let mut command = desk.command(&arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(said.as_bytes()).unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let heard: Vec<Value> =
+        lines.take(answers).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    drop(stdin);
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, heard.len()), (Some(0), answers), "{}", ended.stderr);
+    (heard, ended.stderr)
+}
+
 /// The questions about calls that a gateway's client makes; it can ask nobody itself.
 fn asked_by_gateway(desk: &Desk, tools: &[&str]) -> Vec<String> {
     let calls = tools.iter().enumerate().map(|(id, tool)| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#) + "\n"
     });
-    let recorder = crate::gateway::script("recorder.py").display().to_string();
-    let proxy = ["proxy", "--policies", "gateway.yaml", "--state", "file:s.db", "--session", "s", "--"];
-    let ended = desk.run_with_input(
-        &[&proxy[..], &["python3", "-S", "-E", &recorder, "log"]].concat(),
-        calls.collect::<String>(),
-    );
+    let options = ["--policies", "gateway.yaml", "--state", "file:s.db", "--session", "s"];
+    let (_, told) = through_gateway(desk, &options, &calls.collect::<String>(), tools.len());
     let id = regex::Regex::new(r"(approval_\S+) is pending").unwrap();
-    let ids: Vec<String> = id.captures_iter(&ended.stderr).map(|found| found[1].to_owned()).collect();
-    assert_eq!(ids.len(), tools.len(), "{ended:?}");
+    let ids: Vec<String> = id.captures_iter(&told).map(|found| found[1].to_owned()).collect();
+    assert_eq!(ids.len(), tools.len(), "{told}");
     ids
 }
 
@@ -238,6 +255,36 @@ fn how_a_call_goes_on_is_said_of_runs_and_of_gateways() {
     let both = "1 answered question goes on with callgate run --resume --state file:s.db …
 2 answered questions go on when the clients make the same calls again\n";
     assert!(list().ends_with(both), "{}", list());
+}
+
+/// Without `--session`, each gateway is a connection of its own.
+#[test]
+fn an_approval_outlives_the_gateway_and_is_used_once() {
+    let rules = "policies: [{ id: ask, match: '*', approval: { message: 'May it?' } }]";
+    let desk = Desk::new(&[("gateway.yaml", rules)]);
+    let call = || {
+        let call =
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","arguments":{"n":1}}}"#;
+        let options = ["--policies", "gateway.yaml", "--state", "file:s.db"];
+        let (answers, told) = through_gateway(&desk, &options, &format!("{call}\n"), 1);
+        let text = answers[0]["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        let id = regex::Regex::new(r"(approval_\S+) is pending").unwrap();
+        (text, id.captures(&told).map(|found| found[1].to_owned()))
+    };
+    let (text, id) = call();
+    assert!(text.starts_with("Not run: pending approval. May it?"), "{text}");
+    let id = id.unwrap();
+    let (text, again) = call();
+    assert!(text.starts_with("Not run: pending approval."), "{text}");
+    assert_eq!(again, None, "the operator knows it already");
+    assert_eq!(desk.approvals(&["approve", &id, "--as", "lea"]).code, Some(0));
+    assert_eq!(call().0, "safe did it");
+    let (text, anew) = call();
+    assert!(text.starts_with("Not run: pending approval."), "{text}");
+    let anew = anew.unwrap();
+    assert_ne!(anew, id);
+    assert_eq!(desk.approvals(&["deny", &anew, "--as", "lea", "--reason", "enough"]).code, Some(0));
+    assert!(call().0.contains("lea denied this call: enough"));
 }
 
 #[test]

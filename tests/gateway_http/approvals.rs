@@ -224,6 +224,8 @@ async fn a_denial_is_reported_and_the_operator_learns_how_to_answer() {
 /// What an agent with a shell could use: commands, files, ids, tokens.
 fn scan(of: &str, text: &str) {
     let lower = text.to_lowercase();
+    let id = regex::Regex::new("approval_[0-9a-f]{8}").unwrap();
+    assert!(!id.is_match(&lower), "{of} has an id: {text}");
     for part in [
         "callgate approvals",
         "callgate pins",

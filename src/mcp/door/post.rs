@@ -63,9 +63,9 @@ impl Entrance {
         if is_modern {
             return self.post_alone(frame, &headers, &caller).await;
         }
-        let unknown = [said, in_body].into_iter().flatten().find(|version| !WITH_HANDSHAKE.contains(version));
+        let unknown = [in_body, said].into_iter().flatten().find(|version| !WITH_HANDSHAKE.contains(version));
         match unknown {
-            Some(version) => message(400, &http_words::unsupported_version(id_of(&frame), version)),
+            Some(version) => message(400, &http_words::unsupported_version(&frame, version)),
             None => self.post_in_session(frame, &headers, &caller).await,
         }
     }
@@ -143,14 +143,15 @@ impl Entrance {
         let names = Names::kept(&id);
         let asked = Asked { client, names, is_alone: false, is_answered: false };
         let begun = self.begin(frame, asked, HANDSHAKE).await;
-        let is_refused = begun.answer().is_some_and(|answer| answer.error_value().is_some());
-        let mut response = self.finish(begun, caller);
-        match HeaderValue::try_from(&name) {
-            Ok(value) if !is_refused => {
-                response.headers_mut().insert(SESSION, value);
-            }
+        if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
             // There is no session that nobody can use.
-            _ => drop(self.clients.end(&name, caller).await),
+            drop(begun);
+            self.clients.end(&name, caller).await;
+            return message(200, &refusal);
+        }
+        let mut response = self.finish(begun, caller);
+        if let Ok(value) = HeaderValue::try_from(name) {
+            response.headers_mut().insert(SESSION, value);
         }
         response
     }
@@ -259,13 +260,9 @@ impl Messages for Answer {
 
 /// A message that is refused for what it says.
 fn refused(frame: &Frame, code: i64, why: &str) -> Response {
-    message(400, &Frame::error(id_of(frame), code, why, None))
-}
-
-/// The id of a request.
-fn id_of(frame: &Frame) -> Option<&Id> {
-    match frame.kind() {
+    let id = match frame.kind() {
         Kind::Request(id) => Some(id),
-        _ => None,
-    }
+        _ => None::<&Id>,
+    };
+    message(400, &Frame::error(id, code, why, None))
 }

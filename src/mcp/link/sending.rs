@@ -223,6 +223,11 @@ impl Link {
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
         }
+        // What they have not answered is not answered any more.
+        for server in &self.servers {
+            let generation = server.connected.read().await.generation;
+            self.tell_of_loss(server, generation, "the gateway ends").await;
+        }
         // What was asked meanwhile.
         locked(&self.asking).clear();
     }
