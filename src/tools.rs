@@ -8,10 +8,9 @@ pub use provider::{ProviderTools, for_provider};
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::call::ToolCall;
-use crate::json;
+use crate::json::{self, Value};
 use crate::schema::{ArgumentSchema, SchemaError};
 
 /// A tool as a host or an MCP server describes it: an entry of `--tools`.
@@ -45,7 +44,7 @@ pub struct ToolDescriptor {
 pub enum ToolsError {
     /// Not JSON, a doubled key, or a member of the wrong type; the error has the place.
     #[error("{0}")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] json::Error),
     /// JSON of another form.
     #[error(
         "no list of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of an MCP server's \
@@ -61,11 +60,11 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
         tools: Vec<ToolDescriptor>,
     }
     // Types are checked on the text itself, so that the error can name the place.
-    match json::parse(text)? {
+    match json::parse(text).map_err(json::Error::from)? {
         Value::Object(members) if members.contains_key("tools") => {
-            Ok(serde_json::from_str(text).map(|list: ToolsList| list.tools)?)
+            Ok(json::from_str(text).map(|list: ToolsList| list.tools)?)
         }
-        Value::Array(_) => Ok(serde_json::from_str(text)?),
+        Value::Array(_) => Ok(json::from_str(text)?),
         _ => Err(ToolsError::NotAList),
     }
 }
@@ -73,14 +72,10 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
 /// One known tool.
 #[derive(Debug)]
 pub struct Tool {
-    /// What its server says of it.
-    pub annotations: Option<Value>,
+    /// The tool as the host or its MCP server describes it.
+    pub descriptor: ToolDescriptor,
     /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
-    /// It runs at most once.
-    pub once: bool,
-    /// It may run twice without harm.
-    pub idempotent: bool,
 }
 
 /// Tools as models are shown them, and as calls are checked against them.
@@ -134,9 +129,8 @@ impl ToolSet {
         let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
         for descriptor in descriptors {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
-            let ToolDescriptor { annotations, once, idempotent, .. } = descriptor;
-            let tool = Tool { annotations, schema, once, idempotent };
-            tools.entry(descriptor.name).or_default().insert(descriptor.server, tool);
+            let (name, server) = (descriptor.name.clone(), descriptor.server.clone());
+            tools.entry(name).or_default().insert(server, Tool { descriptor, schema });
         }
         Self { tools }
     }

@@ -8,6 +8,7 @@ mod cuts;
 mod edits;
 mod expiry;
 mod forgery;
+mod hooks;
 mod identity;
 mod mutations;
 mod once;

@@ -10,12 +10,11 @@ mod providers;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callgate::json;
+use callgate::json::{self, Value, json};
 use callgate::message::{
     AnswerError, Content, Dialect, History, Message, Output, Part, Place, Role, Settled, Settlement,
 };
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 /// Every history of the corpus: its dialect, its file's name, and itself.
 pub fn corpus() -> Vec<(Dialect, String, Value)> {
@@ -74,7 +73,7 @@ fn assert_settled(sent: &History, dialect: Dialect) {
         let calls = history.occurrences();
         let results = history.messages().iter().flat_map(Message::parts);
         let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
-        let shown = || serde_json::to_string_pretty(&sent.write(dialect)).unwrap();
+        let shown = || callgate::json::to_string_pretty(&sent.write(dialect)).unwrap();
         assert!(
             calls.iter().all(|call| call.result.is_some()),
             "{dialect}: a call has no result\n{}",
@@ -183,7 +182,7 @@ fn is_approval(part: &&Part) -> bool {
 fn a_history_written_in_its_own_dialect_is_equal_as_json() {
     for (dialect, name, document) in corpus() {
         let written = History::read(dialect, &document).unwrap().write(dialect);
-        assert!(json::equal(&written, &document), "{dialect}/{name}\n{written:#}");
+        assert!(written == document, "{dialect}/{name}\n{written:#}");
         assert_eq!(written.to_string(), document.to_string(), "{dialect}/{name}: members or numbers changed");
     }
 }
@@ -219,7 +218,7 @@ fn translations_are_as_recorded() {
             let history = History::read(from, &document).unwrap();
             let mut shown = String::new();
             for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-                let written = serde_json::to_string_pretty(&history.write(to)).unwrap();
+                let written = callgate::json::to_string_pretty(&history.write(to)).unwrap();
                 shown.push_str(&format!("{to}:\n{written}\n\n"));
             }
             insta::assert_snapshot!(format!("dialects__{from}__{name}"), shown);
@@ -281,7 +280,7 @@ proptest! {
             let read = History::read(dialect, &written).unwrap();
             prop_assert_eq!(said(&read), said(&history), "{}\n{:#}", dialect, written);
             prop_assert_eq!(unknown(&read), unknown(&history), "{}\n{:#}", dialect, written);
-            prop_assert!(json::equal(&read.write(dialect), &written), "{}\n{:#}", dialect, written);
+            prop_assert!(read.write(dialect) == written, "{}\n{:#}", dialect, written);
             let other = Dialect::ALL[detour];
             let twice = History::read(other, &read.write(other)).unwrap();
             prop_assert_eq!(said(&twice), said(&history), "{} then {}\n{:#}", dialect, other, written);
@@ -326,10 +325,62 @@ proptest! {
     fn no_document_makes_reading_panic_or_lose(document in generated::document(), dialect in 0..5usize, to in 0..5usize) {
         let (dialect, to) = (Dialect::ALL[dialect], Dialect::ALL[to]);
         if let Ok(history) = History::read(dialect, &document) {
-            prop_assert!(json::equal(&history.write(dialect), &document), "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));
+            prop_assert!(history.write(dialect) == document, "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));
             let _ = History::read(to, &history.write(to));
             assert_settled(&history.for_provider(to), to);
             history.find_approval_requests();
         }
+    }
+}
+
+/// A call whose arguments are left out, in the form of each dialect, with what stands for them.
+fn without_arguments(dialect: Dialect, given: Option<&Value>) -> Value {
+    let with = |mut call: Value, member: &str| {
+        if let Some(given) = given {
+            call[member] = given.clone();
+        }
+        call
+    };
+    match dialect {
+        Dialect::OpenaiChat => json!([{ "role": "assistant", "tool_calls": [{ "id": "c1", "type": "function",
+            "function": with(json!({ "name": "look" }), "arguments") }] }]),
+        Dialect::OpenaiResponses => {
+            json!([with(json!({ "type": "function_call", "call_id": "c1", "name": "look" }), "arguments")])
+        }
+        Dialect::Anthropic => json!([{ "role": "assistant",
+            "content": [with(json!({ "type": "tool_use", "id": "c1", "name": "look" }), "input")] }]),
+        Dialect::Gemini => {
+            json!([{ "role": "model", "parts": [{ "functionCall": with(json!({ "id": "c1", "name": "look" }), "args") }] }])
+        }
+        Dialect::AiSdk => json!([{ "role": "assistant",
+            "content": [with(json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "look" }), "input")] }]),
+    }
+}
+
+fn arguments_in(dialect: Dialect, given: Option<&Value>) -> Vec<Value> {
+    let history = History::read(dialect, &without_arguments(dialect, given)).unwrap();
+    history.occurrences().iter().map(|call| call.call.input.clone()).collect()
+}
+
+#[test]
+fn missing_null_and_empty_arguments_are_none_in_every_dialect_and_nothing_else_is() {
+    for dialect in Dialect::ALL {
+        for given in [None, Some(json!(null)), Some(json!("")), Some(json!({}))] {
+            assert_eq!(arguments_in(dialect, given.as_ref()), [json!({})], "{dialect:?} {given:?}");
+        }
+        // What is malformed stays so.
+        for given in [json!(" "), json!("{"), json!("\"\""), json!([]), json!(0), json!(false)] {
+            let arguments = arguments_in(dialect, Some(&given));
+            assert!(!arguments[0].is_object(), "{dialect:?} {given} {arguments:?}");
+        }
+    }
+    // Where arguments are JSON text, that may be the word itself.
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
+        assert_eq!(arguments_in(dialect, Some(&json!("null"))), [json!({})]);
+    }
+    for given in [json!(null), json!("")] {
+        assert!(
+            matches!(Part::call("c1", "look", given).content(), Content::Call(call) if call.input == json!({}))
+        );
     }
 }

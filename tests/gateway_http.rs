@@ -1,6 +1,7 @@
 //! The gateway over HTTP: what it says and hears at its door and at servers, as bytes on sockets.
 
 mod approvals;
+mod callers;
 mod connections;
 mod door;
 mod endings;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use callgate::approval::{Inbox, InboxError, Ledger, Progress, Standing};
 use callgate::host::{ManualClock, StateStore};
+use callgate::json::json;
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::state::MemoryStore;
 use callgate::{Outcome, ToolCall};
-use serde_json::json;
 
 use crate::workshop::{Tool, noon, rules};
 

@@ -6,14 +6,13 @@
 //! record only saves reads: without it, or with a wrong one, the call is asked about anew, or the numbers are walked from the start.
 
 use jiff::ToSpan;
-use serde_json::{Value, json};
 
 use super::entry::{Entry, Stage};
 use super::ledger::{Ledger, LedgerError, Name, TRIES};
 use super::question::Question;
 use crate::call::ToolCall;
 use crate::host::{RecordKey, Write};
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value, json};
 
 /// The space of the records that say where the numbers of a call begin.
 const LATEST: &str = "latest";

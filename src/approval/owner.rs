@@ -1,11 +1,10 @@
 //! Whose a store is: who comes with other keys than those that its questions are sealed with is told so before anything is
 //! asked anew, or answered in vain.
 
-use serde_json::{Value, json};
-
 use super::ledger::{Ledger, LedgerError, TRIES};
 use super::question::is_sealed;
 use crate::host::{RecordKey, Write};
+use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose};
 
 /// Where it stands.

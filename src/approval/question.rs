@@ -3,11 +3,10 @@
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::permit::{Asker, Permit};
-use crate::call::ApprovalRequest;
-use crate::json::{self, Digest};
+use crate::call::{ApprovalRequest, ToolCall};
+use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
 use crate::path::Step;
 use crate::seal::{Keys, Purpose, SealError};
@@ -32,6 +31,9 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// The digest of the call as the model asked for it: its tool, its server and its arguments.
     pub call: Digest,
+    /// The digest of the arguments with which the call begins to run, after hooks and transforms. The request is about the same
+    /// arguments, unless a script or a hook around the call asks about others.
+    pub begins_with: Digest,
     /// Who asks.
     pub askers: Vec<Asker>,
     /// What people have said yes to already for this call.
@@ -66,6 +68,7 @@ struct Claims {
     requester: Option<String>,
     asked_at: Timestamp,
     call: Digest,
+    begins_with: Digest,
     askers: Vec<Asker>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     held: Vec<Permit>,
@@ -108,6 +111,19 @@ impl Question {
         self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
     }
 
+    /// How long it had from when it was asked until it expires.
+    pub fn lifetime(&self) -> Option<std::time::Duration> {
+        std::time::Duration::try_from(self.expires_at()?.duration_since(self.asked_at)).ok()
+    }
+
+    /// The call to decide now: as the model sent it, or with the arguments that an approver gave it.
+    pub fn call_now(&self, requested: &ToolCall) -> ToolCall {
+        match &self.edited {
+            Some(input) => requested.with_input(input.clone()),
+            None => requested.clone(),
+        }
+    }
+
     /// The places of the arguments that who answers may change.
     pub fn editable(&self) -> Vec<Vec<Step>> {
         super::tally::allowed_edits(self)
@@ -118,7 +134,8 @@ impl Question {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
             let id = question.request.tool_call_id.clone();
-            (id, question.call, askers, question.held.clone(), question.journals.clone())
+            let of = (id, question.call, question.begins_with);
+            (of, askers, question.held.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -132,12 +149,13 @@ impl Question {
             requester: self.requester.clone(),
             asked_at: self.asked_at,
             call: self.call,
+            begins_with: self.begins_with,
             askers: self.askers.clone(),
             held: self.held.clone(),
             edited: self.edited.clone(),
             journals: self.journals.clone(),
         };
-        let claims = serde_json::to_value(&claims).map_err(|_| QuestionError::TooLarge)?;
+        let claims = json::to_value(&claims).map_err(|_| QuestionError::TooLarge)?;
         let seal = match keys {
             Some(keys) => keys.seal(Purpose::Approval, &content(&self.request, &claims)?),
             None => UNSEALED.to_owned(),
@@ -162,8 +180,7 @@ impl Question {
         let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
         let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
         // Written otherwise it would say the same under another name.
-        let as_written =
-            |claims: &Value, text: &str| serde_json::to_string(claims).is_ok_and(|own| own == text);
+        let as_written = |claims: &Value, text: &str| json::to_string(claims).is_ok_and(|own| own == text);
         let claims =
             claims.and_then(|text| json::parse(&text).ok().filter(|claims| as_written(claims, &text)));
         let claims = claims.ok_or(malformed("its token can't be read"))?;
@@ -176,7 +193,7 @@ impl Question {
             None => {}
         }
         let claims: Claims =
-            serde_json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
+            json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
         if claims.version != VERSION {
             return Err(malformed("its token is of another version"));
         }
@@ -187,6 +204,7 @@ impl Question {
             requester,
             asked_at,
             call,
+            begins_with,
             askers,
             held,
             edited,
@@ -199,6 +217,7 @@ impl Question {
             requester,
             asked_at,
             call,
+            begins_with,
             askers,
             held,
             edited,
@@ -215,7 +234,7 @@ pub(super) fn is_sealed(request: &ApprovalRequest) -> bool {
 
 /// What a seal is over: all that people are shown, and all that the token has.
 fn content(request: &ApprovalRequest, claims: &Value) -> Result<Value, QuestionError> {
-    let shown = serde_json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });
+    let shown = json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });
     Ok(json!([shown.map_err(|_| QuestionError::TooLarge)?, claims]))
 }
 

@@ -1,9 +1,9 @@
 //! What is said of a call on its way, and how it ends.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::{ApprovalRequest, Approved};
+use crate::json::{Map, Value};
 
 /// Where on a call's way a policy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -115,6 +115,8 @@ pub mod reason_code {
     pub const DENIED: &str = "denied";
     /// The host's own code is against it.
     pub const BLOCKED: &str = "blocked";
+    /// The model was not offered the tool: a hook or a `model` policy removed it from the configuration, or it never stood there.
+    pub const NOT_OFFERED: &str = "not_offered";
     /// A `halt` policy matched, or the host's own code stops the run.
     pub const HALTED: &str = "halted";
     /// An earlier call halted the session.
@@ -214,7 +216,7 @@ pub struct AuditEntry {
     /// The policy's id.
     pub policy: String,
     /// Path as written in the policy → value, redacted; a path that yields several has a list.
-    pub fields: Map<String, Value>,
+    pub fields: Map,
 }
 
 /// How one call ended, with everything that people and programs are told of it. Redacted already.

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
-
 use super::exit::Stop;
-use crate::json;
+use crate::json::{self, Map, Value};
 use crate::tools::{self, ToolDescriptor, ToolsError};
 
 /// Reads `--tools`: a JSON list of tools, or the result of an MCP `tools/list`.
@@ -17,7 +15,7 @@ pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
 }
 
 /// Reads `--context`: a JSON object.
-pub(super) fn read_context(path: &Path) -> Result<Map<String, Value>, Stop> {
+pub(super) fn read_context(path: &Path) -> Result<Map, Stop> {
     match parse(path, &read(path)?)? {
         Value::Object(members) => Ok(members),
         other => Err(Stop::trouble(format!(
@@ -28,23 +26,16 @@ pub(super) fn read_context(path: &Path) -> Result<Map<String, Value>, Stop> {
     }
 }
 
-/// What `serde_json` has against a text, without the place that it adds.
-pub(super) fn json_problem(error: &serde_json::Error) -> String {
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let text = error.to_string();
-    text.strip_suffix(&place).unwrap_or(&text).to_owned()
-}
-
 fn read(path: &Path) -> Result<String, Stop> {
     std::fs::read_to_string(path)
         .map_err(|error| Stop::trouble(format!("`{}` can't be read: {error}", path.display())))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value, Stop> {
-    json::parse(text).map_err(|error| misplaced(path, &error))
+    json::parse(text).map_err(|error| misplaced(path, &error.into()))
 }
 
-fn misplaced(path: &Path, error: &serde_json::Error) -> Stop {
-    let (line, column) = (error.line(), error.column());
-    Stop::trouble(format!("{}:{line}:{column}: {}", path.display(), json_problem(error)))
+fn misplaced(path: &Path, error: &json::Error) -> Stop {
+    let place = error.position().map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
+    Stop::trouble(format!("{}{place}: {}", path.display(), error.message()))
 }

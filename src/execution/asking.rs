@@ -1,17 +1,15 @@
 //! A call that waits for a person is asked about: the question is sealed and noted in the ledger. And before an approved call
 //! runs, it is claimed there.
 
-use serde_json::{Value, json};
-
-use super::{Execute, Stopped, Turn};
+use super::{Execute, Hooked, Stopped, Turn};
 use crate::approval::{
     Asker, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question, QuestionError,
 };
 use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::host::guarded;
-use crate::json;
+use crate::host::{ToolExecutor, guarded};
+use crate::json::{self, Digest, Value, json};
 use crate::kernel::{Decision, Effect, Held};
 
 /// How often the same may be asked in one session.
@@ -21,6 +19,7 @@ const NAMES: u64 = 256;
 
 /// What a suspended call asks.
 pub(super) struct Asked {
+    begins_with: Digest,
     askers: Vec<Asker>,
     journals: Vec<KeptJournal>,
     tenant: Value,
@@ -28,14 +27,14 @@ pub(super) struct Asked {
     repeats: u64,
 }
 
-impl<E> Execute<'_, E> {
+impl<E: ToolExecutor> Execute<'_, E> {
     /// Claims a call in the ledger, where that is not done already.
-    pub(super) async fn claim(&self, call: &ToolCall, turn: &Turn) -> Result<(), Stopped> {
+    pub(super) async fn claim(&self, hooked: &Hooked, turn: &Turn) -> Result<(), Stopped> {
         if turn.holds_claim {
             return Ok(());
         }
         let ledger = self.services.ledger(self.kernel.clock);
-        let entry = turn.entry(call);
+        let entry = turn.entry(hooked.requested());
         match guarded(ledger.claim(&turn.name, &entry, entry.answers().len())).await {
             Ok(Ok(Claim::Won)) => Ok(()),
             Ok(Ok(Claim::Lost(entry))) => Err(Stopped::Elsewhere(entry)),
@@ -44,35 +43,28 @@ impl<E> Execute<'_, E> {
         }
     }
 
-    /// A call that waits for a person, decided anew where an earlier yes stands for it.
-    pub(crate) async fn lift_remembered<'c>(
+    /// The permits of earlier approvals that apply to a suspended call, together with those that it holds: it is to be decided again
+    /// with them. `None` where there are none.
+    pub(crate) async fn remembered(
         &self,
-        call: &'c ToolCall,
-        decision: Decision<'c>,
-        held: Held<'_>,
-        state: &SessionState,
-    ) -> (Decision<'c>, Option<Approved>) {
-        if decision.effect() != Effect::Suspend {
-            return (decision, None);
-        }
-        // What fails here remembers nothing, and a person is asked.
-        match guarded(self.remembered(call, &decision, held, state)).await {
-            Ok(Some((permits, approved))) => {
-                let held = Held { permits: &permits, ..held };
-                (self.kernel.decide_holding(call, state, held), Some(approved))
-            }
-            _ => (decision, None),
-        }
-    }
-
-    /// What people have said yes to for later calls that concerns this one, together with what it holds.
-    async fn remembered(
-        &self,
-        call: &ToolCall,
         decision: &Decision<'_>,
         held: Held<'_>,
         state: &SessionState,
     ) -> Option<(Vec<Permit>, Approved)> {
+        if decision.effect() != Effect::Suspend {
+            return None;
+        }
+        // What fails here remembers nothing, and a person is asked.
+        guarded(self.find_remembered(decision, held, state)).await.ok().flatten()
+    }
+
+    async fn find_remembered(
+        &self,
+        decision: &Decision<'_>,
+        held: Held<'_>,
+        state: &SessionState,
+    ) -> Option<(Vec<Permit>, Approved)> {
+        let call = decision.call();
         let (tenant, requester) = (tenant(call), requester(call));
         let ledger = self.services.ledger(self.kernel.clock);
         let now = self.kernel.clock.now();
@@ -109,12 +101,15 @@ impl<E> Execute<'_, E> {
     pub(super) fn prepare(
         &self,
         decision: &mut Decision<'_>,
+        begins_with: Option<Digest>,
         turn: &Turn,
         state: &mut SessionState,
     ) -> Option<Asked> {
         if decision.effect() != Effect::Suspend {
             return None;
         }
+        let about = json::digest(decision.input());
+        let begins_with = begins_with.unwrap_or(about);
         let mut askers = self.kernel.asked(decision, state);
         let call = decision.call();
         let same = same_question(call, &askers);
@@ -135,24 +130,24 @@ impl<E> Execute<'_, E> {
             return None;
         }
         let journals = decision.take_journals();
-        // What a script calls with is the script's: a person can't exchange it.
-        if !journals.is_empty() {
+        // What a script or a hook calls with is its own: a person can't change it.
+        if !journals.is_empty() || begins_with != about {
             askers.iter_mut().for_each(|asker| asker.edits.clear());
         }
-        Some(Asked { askers, journals, tenant, requester, repeats })
+        Some(Asked { begins_with, askers, journals, tenant, requester, repeats })
     }
 
     /// Puts the question: seals it, and notes it in the ledger, where the same one may stand already. If that can't be done,
     /// the call is denied.
     pub(super) async fn ask(
         &self,
-        call: &ToolCall,
+        hooked: &Hooked,
         outcome: Outcome,
         asked: Asked,
         turn: &Turn,
         claimed: bool,
     ) -> Outcome {
-        let put = guarded(self.put(call, &outcome, asked, turn, claimed)).await;
+        let put = guarded(self.put(hooked.requested(), &outcome, asked, turn, claimed)).await;
         match put.unwrap_or(Err(PutError::Ledger(LedgerError::Broken))) {
             Ok(request) => Outcome { approval: Some(request), ..outcome },
             Err(error) => {
@@ -177,7 +172,7 @@ impl<E> Execute<'_, E> {
         turn: &Turn,
         claimed: bool,
     ) -> Result<ApprovalRequest, PutError> {
-        let Asked { askers, journals, tenant, requester, repeats } = asked;
+        let Asked { begins_with, askers, journals, tenant, requester, repeats } = asked;
         let request = outcome.approval.clone().ok_or(PutError::NoName)?;
         let known = turn.entry(call);
         let fresh = Entry::new(&call.id, &call.tool, known.call);
@@ -188,6 +183,7 @@ impl<E> Execute<'_, E> {
             requester,
             asked_at: self.kernel.clock.now(),
             call: known.call,
+            begins_with,
             askers,
             held: turn.permits.clone(),
             edited: turn.edited.clone(),

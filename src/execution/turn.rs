@@ -1,9 +1,8 @@
 //! One call's turn: what it is called among all calls, and what is known of it from earlier turns.
 
-use serde_json::Value;
-
 use crate::approval::{Entry, KeptJournal, Name, Permit, Question};
 use crate::call::{Approved, ToolCall};
+use crate::json::Value;
 use crate::kernel::PolicyRef;
 use crate::policy::Policy;
 
@@ -14,8 +13,6 @@ pub(crate) struct Turn {
     pub(crate) name: Name,
     /// What is known of it there, if anything.
     pub(crate) entry: Option<Entry>,
-    /// The call as the model asked for it, where the host's own code has changed it.
-    pub(crate) asked: Option<ToolCall>,
     /// What people have said yes to.
     pub(crate) permits: Vec<Permit>,
     /// What happened in scripts around it, before a person was asked.
@@ -36,7 +33,6 @@ impl Turn {
         Self {
             name,
             entry: None,
-            asked: None,
             permits: Vec::new(),
             journals: Vec::new(),
             edited: None,
@@ -46,10 +42,10 @@ impl Turn {
         }
     }
 
-    /// What the ledger knows of the call, or has to know first.
-    pub(crate) fn entry(&self, call: &ToolCall) -> Entry {
+    /// What the ledger knows of the call, or has to know first. `requested`: the call as the model sent it.
+    pub(crate) fn entry(&self, requested: &ToolCall) -> Entry {
         self.entry.clone().unwrap_or_else(|| {
-            let ToolCall { id, tool, server, input, .. } = self.asked.as_ref().unwrap_or(call);
+            let ToolCall { id, tool, server, input, .. } = requested;
             Entry::new(id, tool, Question::digest_of_call(tool, server.as_deref(), input))
         })
     }

@@ -20,6 +20,7 @@ mod trace;
 mod wrap;
 
 pub(crate) use asked::Held;
+pub(crate) use decision::Requirement;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use hearing::tell;
@@ -35,11 +36,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
+use crate::json::Value;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
@@ -129,6 +130,7 @@ impl<'k> Kernel<'k> {
             limits: conclusion.limits,
             wrappers,
             question: None,
+            required: Vec::new(),
             given: None,
             journals: Vec::new(),
             retry_after: None,
@@ -145,7 +147,7 @@ impl<'k> Kernel<'k> {
 
     /// What the tool's server says of the tool of a call.
     pub(crate) fn annotations(&self, call: &ToolCall) -> Option<&'k Value> {
-        self.tools.get(call).and_then(|tool| tool.annotations.as_ref())
+        self.tools.get(call).and_then(|tool| tool.descriptor.annotations.as_ref())
     }
 
     /// The caches that a call of this tool makes forget.
@@ -261,7 +263,7 @@ impl<'a> Subject<'a> {
     where
         'a: 'v,
     {
-        let annotations = self.tool.and_then(|tool| tool.annotations.as_ref());
+        let annotations = self.tool.and_then(|tool| tool.descriptor.annotations.as_ref());
         CallView { annotations, ..CallView::new(self.call, session) }
     }
 
@@ -290,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_panic_while_deciding_denies() {
-        let call = ToolCall::new("c1", "pay", serde_json::json!({}));
+        let call = ToolCall::new("c1", "pay", crate::json::json!({}));
         let decision = guarded(&call, || panic!("a mistake in Callgate"));
         assert_eq!((decision.effect(), decision.is_permitted()), (Effect::Deny, false));
         assert_eq!(decision.reason().code, reason_code::INTERNAL_ERROR);

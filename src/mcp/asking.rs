@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64URL_NOPAD;
-use serde_json::{Map, Value, json};
 
 use super::calls::Runner;
 use super::client::Client;
@@ -15,7 +14,7 @@ use super::frame::Frame;
 use super::method;
 use crate::call::{Approved, ToolCall};
 use crate::card::Card;
-use crate::json;
+use crate::json::{self, Map, Value, json};
 use crate::message::{RequestPart, ResponsePart, approval_response};
 
 /// The key of our question among those of a result that asks for input.
@@ -65,7 +64,7 @@ impl GoingOn {
         let answered = &self.question;
         self.call.tool == call.tool
             && self.call.server == call.server
-            && json::equal(&self.call.input, &call.input)
+            && self.call.input == call.input
             && self.since.elapsed() < GOING_ON
             && frame.param("requestState") == self.state.as_ref()
             && (self.state.is_some() || frame.param("inputResponses").is_some())
@@ -151,7 +150,7 @@ impl Runner<'_> {
     /// Asks by the result of the call.
     pub(super) fn asking_result(&self, question: &RequestPart) -> Value {
         let mut state = Map::from_iter([("question".to_owned(), question.to_json())]);
-        let carried: Map<String, Value> = CARRIED
+        let carried: Map = CARRIED
             .into_iter()
             .filter_map(|name| Some((name.to_owned(), self.frame.param(name)?.clone())))
             .collect();

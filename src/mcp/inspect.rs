@@ -4,8 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
 use super::link::{Link, Who};
@@ -13,6 +11,7 @@ use super::listing;
 use super::method;
 use super::outlet::Outlet;
 use super::server::Gone;
+use crate::json::{Value, json};
 
 /// The protocol that is spoken with servers that do not know the one since 2026-07-28.
 const LEGACY_VERSION: &str = "2025-11-25";
@@ -36,7 +35,7 @@ impl Gateway {
     pub async fn inspect(self: &Arc<Self>) -> Result<Vec<Inspected>, String> {
         // What servers say or ask of their client meanwhile goes nowhere: nobody is there.
         let (outlet, _) = Outlet::lossy();
-        let link = Link::open(self, Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
+        let link = Link::open(self, &Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
         let mut inspected = Vec::new();
         for (index, spec) in self.servers.iter().enumerate() {
             let listed = async {

@@ -3,9 +3,7 @@
 //! With a principal that is the principal, with its tenant and the issuer that vouches for it, on every transport. Without one it is all
 //! that the operator says of the client (the context), the transport, and the name of the session: whoever shares these is one requester.
 
-use serde_json::{Value, json};
-
-use crate::json;
+use crate::json::{self, Value, json};
 
 /// Characters of a name that tell people whom it is about.
 const LABEL: usize = 24;
@@ -19,19 +17,17 @@ pub(super) enum Unnamed<'a> {
     Http { session: Option<&'a str> },
 }
 
-/// Returns the name of the requester. `issuer`: who vouches for the principal, if it is not the operator.
-pub(super) fn name(context: &Value, issuer: Option<&str>, unnamed: Unnamed<'_>) -> String {
+/// Returns the name of the requester.
+pub(super) fn name(context: &Value, unnamed: Unnamed<'_>) -> String {
     let member = |name: &str| context.get(name).filter(|value| !value.is_null());
     let (label, identity) = match member("principal") {
         Some(principal) => {
-            let identity = json!(["principal", issuer, member("tenant"), principal]);
+            let identity = json!(["principal", member("issuer"), member("tenant"), principal]);
             (principal.as_str().unwrap_or("principal"), identity)
         }
         None => match unnamed {
             Unnamed::Lines { session } => (session.unwrap_or("stdio"), json!(["stdio", context, session])),
-            Unnamed::Http { session } => {
-                (session.unwrap_or("http"), json!(["http", issuer, context, session]))
-            }
+            Unnamed::Http { session } => (session.unwrap_or("http"), json!(["http", context, session])),
         },
     };
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '@');
@@ -51,8 +47,8 @@ mod tests {
         let ana = json!({ "principal": "ana", "tenant": "acme", "roles": ["reader"] });
         let same = json!({ "tenant": "acme", "principal": "ana", "roles": ["writer"] });
         let http = Unnamed::Http { session: Some("s") };
-        assert_eq!(name(&ana, None, PLAIN), name(&same, None, http));
-        assert!(name(&ana, None, PLAIN).starts_with("ana-"));
+        assert_eq!(name(&ana, PLAIN), name(&same, http));
+        assert!(name(&ana, PLAIN).starts_with("ana-"));
     }
 
     #[test]
@@ -60,25 +56,25 @@ mod tests {
         let named = Unnamed::Lines { session: Some("s") };
         let http = Unnamed::Http { session: None };
         let http_named = Unnamed::Http { session: Some("s") };
-        let context = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+        let context = |text: &str| -> Value { json::parse(text).unwrap() };
         let all = [
-            name(&Value::Null, None, PLAIN),
-            name(&Value::Null, None, named),
-            name(&Value::Null, None, http),
-            name(&Value::Null, None, http_named),
-            name(&context(r#"{"user":"ana"}"#), None, PLAIN),
-            name(&context(r#"{"user":"bob"}"#), None, PLAIN),
-            name(&context(r#"{"tenant":"a"}"#), None, PLAIN),
-            name(&context(r#"{"tenant":"b"}"#), None, PLAIN),
-            name(&context(r#"{"principal":"ana"}"#), None, PLAIN),
-            name(&context(r#"{"principal":"Ana"}"#), None, PLAIN),
-            name(&context(r#"{"principal":"ana","tenant":"a"}"#), None, PLAIN),
-            name(&context(r#"{"principal":"ana","tenant":"b"}"#), None, PLAIN),
-            name(&context(r#"{"principal":"ana"}"#), Some("https://one"), http),
-            name(&context(r#"{"principal":"ana"}"#), Some("https://two"), http),
-            name(&context(r#"{"principal":{"id":1}}"#), None, PLAIN),
-            name(&context(r#"{"principal":{"id":2}}"#), None, PLAIN),
-            name(&context(r#"{"principal":["ana"]}"#), None, PLAIN),
+            name(&Value::Null, PLAIN),
+            name(&Value::Null, named),
+            name(&Value::Null, http),
+            name(&Value::Null, http_named),
+            name(&context(r#"{"user":"ana"}"#), PLAIN),
+            name(&context(r#"{"user":"bob"}"#), PLAIN),
+            name(&context(r#"{"tenant":"a"}"#), PLAIN),
+            name(&context(r#"{"tenant":"b"}"#), PLAIN),
+            name(&context(r#"{"principal":"ana"}"#), PLAIN),
+            name(&context(r#"{"principal":"Ana"}"#), PLAIN),
+            name(&context(r#"{"principal":"ana","tenant":"a"}"#), PLAIN),
+            name(&context(r#"{"principal":"ana","tenant":"b"}"#), PLAIN),
+            name(&context(r#"{"principal":"ana","issuer":"https://one"}"#), http),
+            name(&context(r#"{"principal":"ana","issuer":"https://two"}"#), http),
+            name(&context(r#"{"principal":{"id":1}}"#), PLAIN),
+            name(&context(r#"{"principal":{"id":2}}"#), PLAIN),
+            name(&context(r#"{"principal":["ana"]}"#), PLAIN),
         ];
         let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(distinct.len(), all.len(), "{all:?}");

@@ -30,11 +30,11 @@ impl Gateway {
         let mut writer = tokio::spawn(lines::write(to, outgoing));
         let unnamed = Unnamed::Lines { session: self.session.as_deref() };
         let who = Who {
-            requester: requester::name(&self.context, None, unnamed),
+            requester: requester::name(&self.context, unnamed),
             context: self.context.clone(),
             session: self.session.clone(),
         };
-        let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
+        let link = Link::open(&self, &who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
         loop {
             match lines.next().await {

@@ -1,10 +1,9 @@
 //! Members of a message's contents that several dialects share, and the envelope for those that only one understands.
 
-use serde_json::{Map, Value};
-
 use super::approval::object;
 use super::dialect::Dialect;
 use super::part::{Content, Output, Part, Slot};
+use crate::json::{Map, Value};
 
 /// The `type` of the envelope: `{type, dialect, slot?, part}`.
 const ENVELOPE: &str = "callgate-part";
@@ -110,9 +109,25 @@ pub(super) fn write_unspoken(dialect: Dialect, part: &Part) -> Value {
     ])
 }
 
-/// Arguments that stand as JSON text. What is no JSON, has a doubled key or nests too deep is a string, which no tool takes.
+/// Arguments that stand as JSON text. An empty text and `null` are no arguments, `{}`. What is not JSON, has a duplicate key or nests too
+/// deep is a string, which no tool takes.
 pub(super) fn arguments_of(text: &str) -> Value {
-    crate::json::parse(text).unwrap_or_else(|_| text.into())
+    match crate::json::parse(text) {
+        Ok(Value::Null) => Map::new().into(),
+        Ok(arguments) => arguments,
+        Err(_) if text.is_empty() => Map::new().into(),
+        Err(_) => text.into(),
+    }
+}
+
+/// Arguments that stand as a JSON value. Models that have none to give leave them out, or send `null` or an empty string: that is `{}`,
+/// for policies, approvals and the tool alike. Any other string stays one, which no tool takes.
+pub(super) fn arguments(value: Option<&Value>) -> Value {
+    match value {
+        None | Some(Value::Null) => Map::new().into(),
+        Some(Value::String(text)) if text.is_empty() => Map::new().into(),
+        Some(other) => other.clone(),
+    }
 }
 
 /// Arguments for a dialect that takes only objects.
@@ -123,15 +138,18 @@ pub(super) fn boxed(input: &Value) -> Value {
     }
 }
 
-/// Arguments of such a dialect. Only what is no object is taken out of its box, so nothing becomes acceptable by it.
+/// Arguments of such a dialect, where none at all are `{}`. Only what is no object is taken out of its box, so nothing becomes acceptable by it.
 pub(super) fn unboxed(input: Option<&Value>) -> Value {
-    let Some(input) = input else { return Value::Null };
-    let boxed = input.as_object().filter(|map| map.len() == 1).and_then(|map| map.get(ARGUMENTS));
-    boxed.filter(|inner| !inner.is_object()).unwrap_or(input).clone()
+    let boxed =
+        input.and_then(Value::as_object).filter(|map| map.len() == 1).and_then(|map| map.get(ARGUMENTS));
+    match boxed.filter(|inner| !inner.is_object()) {
+        Some(inner) => inner.clone(),
+        None => arguments(input),
+    }
 }
 
 /// A text member that may be missing, empty where it is; of another type, the whole is not understood.
-pub(super) fn text_or_empty(map: &Map<String, Value>, key: &str) -> Option<String> {
+pub(super) fn text_or_empty(map: &Map, key: &str) -> Option<String> {
     match map.get(key) {
         None | Some(Value::Null) => Some(String::new()),
         Some(Value::String(text)) => Some(text.clone()),
@@ -170,7 +188,7 @@ pub(super) fn write_output(output: &Output, block: impl Fn(&Part) -> Value) -> V
 }
 
 /// Puts beside a written output what it can't hold: all parts but the texts.
-pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut Map<String, Value>) {
+pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut Map) {
     let Output::Parts(parts) = output else { return };
     let silent: Vec<Value> = parts
         .iter()
@@ -183,7 +201,7 @@ pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut 
 }
 
 /// Takes such parts up again.
-pub(super) fn with_silent_parts(dialect: Dialect, output: Output, written: &Map<String, Value>) -> Output {
+pub(super) fn with_silent_parts(dialect: Dialect, output: Output, written: &Map) -> Output {
     let Some(Value::Array(silent)) = written.get(PARTS) else { return output };
     let silent = silent.iter().map(|block| read_block(dialect, block, |_| Content::Other));
     Output::Parts([Part::text(output.text())].into_iter().chain(silent).collect())

@@ -1,13 +1,12 @@
 //! Gemini's contents: a model and a user, calls and results as parts, often without ids.
 
-use serde_json::{Map, Value};
-
 use super::approval::{self, object};
 use super::blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
 use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Gemini;
 
@@ -37,7 +36,7 @@ pub(super) fn read(json: &Value) -> Message {
     Message::framed(DIALECT, role, frame, parts)
 }
 
-fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map<String, Value>> {
+fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
     names.iter().find_map(|name| block.get(name)?.as_object())
 }
 
@@ -55,11 +54,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
         (Some(call), None, Role::Assistant) => Some(Content::Call(CallPart {
             id: blocks::text_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
-            // The API leaves out what is empty.
-            input: match call.get("args") {
-                None | Some(Value::Null) => Map::new().into(),
-                args => blocks::unboxed(args),
-            },
+            input: blocks::unboxed(call.get("args")),
         })),
         (None, Some(result), Role::User | Role::Tool) => Some(Content::Result(read_result(result)?)),
         (None, None, _)
@@ -71,7 +66,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
     }
 }
 
-fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+fn read_result(map: &Map) -> Option<ResultPart> {
     let response = map.get("response");
     let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
         Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),

@@ -258,7 +258,7 @@ impl Approval {
         let remember = node.get("remember").and_then(|node| Remember::read(node, reader));
         let names = node.get("approvers").and_then(Node::items).unwrap_or_default();
         let approvers = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        let quorum = node.get("quorum").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
         let needs_name = match (names.is_empty(), quorum) {
             (false, _) => node.get("approvers").map(|approvers| (approvers, "`approvers` needs names")),

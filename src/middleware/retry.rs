@@ -96,7 +96,7 @@ impl Default for Backoff {
 impl Retry {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
-        let attempts = node.get("attempts").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let attempts = node.get("attempts").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let on = ErrorPatterns::read(node, reader);
         let backoff = node.get("backoff").map_or_else(Backoff::default, |node| Backoff::read(node, reader));
         let idempotent = node.get("idempotent").and_then(Node::as_bool);
@@ -107,10 +107,10 @@ impl Retry {
     /// Whether the tool may be called more than once: the policy says so, or else the tool's server.
     pub fn is_harmless_for(&self, tool: Option<&Tool>) -> bool {
         let hint = |name: &str| {
-            let annotations = tool.and_then(|tool| tool.annotations.as_ref());
+            let annotations = tool.and_then(|tool| tool.descriptor.annotations.as_ref());
             annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)
         };
-        let said = tool.is_some_and(|tool| tool.idempotent);
+        let said = tool.is_some_and(|tool| tool.descriptor.idempotent);
         self.idempotent.unwrap_or_else(|| said || hint("idempotentHint") || hint("readOnlyHint"))
     }
 

@@ -1,10 +1,9 @@
 //! The keys of a server, and the seals made with them.
 
 use hmac::{Hmac, KeyInit, Mac};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::json::canonical;
+use crate::json::{Value, canonical, json};
 
 /// What a seal is for. One made for one purpose is worth nothing for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ pub(super) const MIN_KEY_BYTES: usize = 32;
 ///
 /// ```
 /// use callgate::seal::{Keys, Purpose, SealError};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let keys = Keys::parse(&"5a".repeat(32)).unwrap();
 /// let seal = keys.seal(Purpose::Approval, &json!(["approval_c1", { "amount": 250 }]));

@@ -3,10 +3,10 @@
 //! Every step is strict: a question that is not provably ours counts for nothing, an answer counts only for what was asked, and
 //! the call goes through gate again under the rules of now.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use super::desk::{Desk, Elsewhere, unreachable_store};
+use super::fitting::Edit;
 use super::judged::{Case, Put, Said, refusal, verdict};
 use crate::approval::{
     Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
@@ -15,7 +15,7 @@ use crate::call::{ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, ToolC
 use crate::execution::{Stopped, Turn, requester, same_question, tenant};
 use crate::host::{ToolExecutor, guarded};
 use crate::json;
-use crate::kernel::{Effect, Held};
+use crate::kernel::{Effect, Held, Requirement};
 
 /// How often a call is looked at anew when others change what is known of it.
 const TRIES: usize = 8;
@@ -23,6 +23,9 @@ const TRIES: usize = 8;
 /// Told of a call that began once and may not begin again.
 const NOT_AGAIN: &str =
     "a run of this call began and never said how it ended, and by now it may not run again";
+
+/// Asked where hooks or transforms make other arguments of a call than those that were approved.
+const CHANGED: &str = "The arguments are not those that were approved. May the call run with these?";
 
 /// What came of a call that was taken up.
 pub(super) struct TakenUp {
@@ -50,7 +53,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Ok(taken_up) => taken_up,
             Err(_) => {
                 let message = "Callgate failed while it took this call up".to_owned();
-                self.unfinished(call, message, started).into()
+                let hooked = self.hooks().before(call.clone()).await;
+                self.unfinished(&hooked, message, started).into()
             }
         }
     }
@@ -67,14 +71,18 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 && !matches!(entry.stage, Stage::Waiting)
             {
                 let turn = Turn { entry: own.clone(), ..Turn::first(name.clone(), true) };
-                return match self.elsewhere(call, &turn, entry.clone(), started).await {
+                return match self.elsewhere(call, &turn, entry.clone()).await {
                     Elsewhere::Over(outcome) => (*outcome).into(),
                     Elsewhere::Abandoned(entry) => self.run_again(call, name, *entry, started).await.into(),
+                    Elsewhere::Unknown(message) => {
+                        let hooked = self.hooks().before(call.clone()).await;
+                        self.unfinished(&hooked, message, started).into()
+                    }
                 };
             }
             let put = match self.shared.put(self.approvals(), call, said, own.as_ref()) {
                 Ok(put) => put,
-                Err(why) => return self.ask_anew(call, name, own, &why, started).await,
+                Err(why) => return self.ask_anew(call, name, &why, started).await,
             };
             let case = Case { ledger: &ledger, call, name, said, started };
             if let Some(taken_up) = self.judge(case, own, put).await {
@@ -82,7 +90,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
         }
         let message = "it kept being changed by others while it was taken up; take the session up again";
-        self.unfinished(call, message.to_owned(), started).into()
+        let hooked = self.hooks().before(call.clone()).await;
+        self.unfinished(&hooked, message.to_owned(), started).into()
     }
 
     /// What becomes of a call by the answers so far; nothing where others changed what is known of it meanwhile.
@@ -112,7 +121,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let turn = Turn { entry: Some(entry), ..Turn::first(name.clone(), true) };
         if self.state.halted().is_some() {
             let reason = refusal(&put.question, reason_code::CANCELLED, &[], None);
-            return with(self.denied(call, &turn, Effect::Halt, reason, started).await);
+            let hooked = self.hooks().before(put.question.call_now(call)).await;
+            return with(self.denied(&hooked, &turn, Effect::Halt, reason, started).await);
         }
         let decision = decision?;
         self.shared.tell_decision(ledger, &turn.name, &decision).await;
@@ -120,54 +130,49 @@ impl<E: ToolExecutor> Desk<'_, E> {
             let cancelled = decision.code == reason_code::CANCELLED;
             let effect = if cancelled { Effect::Halt } else { Effect::Deny };
             let reason = refusal(&put.question, &decision.code, &decision.by, decision.reason);
-            let mut outcome = self.denied(call, &turn, effect, reason, started).await;
+            let hooked = self.hooks().before(put.question.call_now(call)).await;
+            let mut outcome = self.denied(&hooked, &turn, effect, reason, started).await;
             if cancelled && outcome.outcome == OutcomeKind::Halted {
                 outcome.outcome = OutcomeKind::Aborted;
                 let _ = ledger.settle(&turn.name, &turn.entry(call), &outcome).await;
             }
             return with(outcome);
         }
-        self.approved(ledger, call, turn, put.question, standing, started)
-            .await
-            .map(|outcome| TakenUp { outcome, ignored })
+        self.approved(case, turn, put.question, standing).await.map(|outcome| TakenUp { outcome, ignored })
     }
 
-    /// A call to which people said yes, or which they answered themselves.
+    /// A call that people approved, or answered themselves: hooks and policies decide it anew, and it runs with the arguments that were
+    /// approved or not at all. `None` where others changed what is known of it meanwhile.
     async fn approved(
         &mut self,
-        ledger: &Ledger<'_>,
-        call: &ToolCall,
+        case: Case<'_>,
         mut turn: Turn,
         question: Question,
         standing: Standing,
-        started: Instant,
     ) -> Option<Outcome> {
-        let (by, given, output) = match standing {
+        let Case { ledger, call, started, .. } = case;
+        let (by, edited, output) = match standing {
             Standing::Approved { by, edited, .. } => (by, edited, None),
             Standing::Answered { by, output } => (by, None, Some(output)),
             Standing::Open { .. } | Standing::Denied { .. } | Standing::Cancelled { .. } => return None,
         };
-        let mut base = match &question.edited {
-            Some(input) => Cow::Owned(call.with_input(input.clone())),
-            None => Cow::Borrowed(call),
-        };
+        let mut hooked = self.hooks().before(question.call_now(call)).await;
         let mut permits = question.held.clone();
-        let yes = question.askers.iter().map(|asker| asker.permit.clone());
-        match &given {
-            None => permits.extend(yes),
-            Some(given) => match self.edit(&base, &question, given) {
-                Ok(input) => {
-                    let about = json::digest(&input);
-                    permits.extend(yes.map(|permit| Permit { about, ..permit }));
-                    turn.edited = Some(input.clone());
-                    base = Cow::Owned(call.with_input(input));
-                }
-                Err(reason) => {
-                    return Some(self.denied(call, &turn, Effect::Invalid, reason, started).await);
-                }
-            },
+        let mut approved_input = question.begins_with;
+        let approvals = question.askers.iter().map(|asker| asker.permit.clone());
+        turn.edited = question.edited.clone();
+        match edited.as_ref().map(|given| self.edit(&hooked, &question, given)) {
+            None | Some(Ok(Edit::Outdated)) => permits.extend(approvals),
+            Some(Ok(Edit::Input(input))) => {
+                approved_input = json::digest(&input);
+                permits.extend(approvals.map(|permit| Permit { about: approved_input, ..permit }));
+                hooked = self.hooks().before(call.with_input(input.clone())).await;
+                turn.edited = Some(input);
+            }
+            Some(Err(reason)) => {
+                return Some(self.denied(&hooked, &turn, Effect::Invalid, reason, started).await);
+            }
         }
-        turn.edited = turn.edited.or(question.edited.clone());
         turn.permits = permits;
         turn.journals = question.journals.clone();
         turn.approved = Some(Approved {
@@ -177,25 +182,30 @@ impl<E: ToolExecutor> Desk<'_, E> {
             edited: turn.edited.is_some(),
             used_once_by: ledger.used_once_by(),
         });
-        if let Some(reason) = self.unfit(&base) {
+        let held = Held { limits: &[], permits: &turn.permits };
+        let mut decision = hooked.decide(&self.kernel(), self.state, held);
+        if let Some(reason) = self.unfit(&hooked.call, decision.input()) {
             if turn.holds_claim {
                 return None;
             }
-            return Some(self.denied(call, &turn, Effect::Invalid, reason, started).await);
+            return Some(self.denied(&hooked, &turn, Effect::Invalid, reason, started).await);
         }
-        let held = Held { limits: &[], permits: &turn.permits };
-        let kernel = self.kernel();
-        let decided = kernel.decide_holding(&base, self.state, held);
-        if turn.holds_claim && !decided.is_permitted() {
+        if decision.is_permitted() && json::digest(decision.input()) != approved_input {
+            // Nobody asks about these arguments, but others were approved.
+            for requirement in approvals_of_others(&question) {
+                decision.require_approval(requirement, &turn.permits);
+            }
+        }
+        if turn.holds_claim && !decision.is_permitted() {
             return None;
         }
         // A person's own result is no yes to run the tool later.
-        let remembers = given.is_none() && output.is_none();
+        let remembers = edited.is_none() && output.is_none();
         let ended = match output {
-            Some(output) if decided.is_permitted() => {
-                self.execute.give(&base, decided, &turn, output, self.state, started).await
+            Some(output) if decision.is_permitted() => {
+                self.execute.give(&hooked, decision, &turn, output, self.state, started).await
             }
-            _ => self.run(&base, decided, &turn, started).await,
+            _ => self.run(&hooked, decision, &turn, started).await,
         };
         match ended {
             Ok(outcome) => {
@@ -205,7 +215,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 if remembers && outcome.approved.is_some() {
                     self.remember(ledger, call, &question, &by).await;
                 }
-                Some(self.over(call, &turn, outcome).await)
+                Some(self.over(&hooked, &turn, outcome).await)
             }
             // Whoever took it up, or answered, is seen when it is looked at anew.
             Err(Stopped::Elsewhere(_)) => None,
@@ -230,7 +240,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Some(Ok((question, token))) => {
                 Some(Put { token: token.to_owned(), answers: entry.answers(), question })
             }
-            Some(Err(_)) => return self.unfinished(call, NOT_AGAIN.to_owned(), started),
+            Some(Err(_)) => {
+                let hooked = self.hooks().before(call.clone()).await;
+                return self.unfinished(&hooked, NOT_AGAIN.to_owned(), started);
+            }
             None => None,
         };
         let turn = Turn { holds_claim: true, entry: Some(entry), ..Turn::first(name.clone(), true) };
@@ -238,13 +251,15 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Some(put) => {
                 let (standing, _) = self.shared.standing(&put);
                 let ledger = self.shared.services.ledger(&*self.shared.clock);
-                self.approved(&ledger, call, turn, put.question, standing, started).await
+                let case = Case { ledger: &ledger, call, name, said: Said::default(), started };
+                self.approved(case, turn, put.question, standing).await
             }
             None => {
-                let decision = self.execute.kernel.decide(call, self.state);
+                let hooked = self.hooks().before(call.clone()).await;
+                let decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 match decision.is_permitted() {
-                    true => match self.run(call, decision, &turn, started).await {
-                        Ok(outcome) => Some(self.over(call, &turn, outcome).await),
+                    true => match self.run(&hooked, decision, &turn, started).await {
+                        Ok(outcome) => Some(self.over(&hooked, &turn, outcome).await),
                         Err(_) => None,
                     },
                     false => None,
@@ -253,7 +268,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         };
         match outcome {
             Some(outcome) => outcome,
-            None => self.unfinished(call, NOT_AGAIN.to_owned(), started),
+            None => {
+                let hooked = self.hooks().before(call.clone()).await;
+                self.unfinished(&hooked, NOT_AGAIN.to_owned(), started)
+            }
         }
     }
 
@@ -288,27 +306,19 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     /// A call whose question counts for nothing: it is asked about anew, or refused. It does not run by rules that would not ask
     /// any more, for nobody knows who wrote it into the history.
-    async fn ask_anew(
-        &mut self,
-        call: &ToolCall,
-        name: &Name,
-        entry: Option<Entry>,
-        why: &str,
-        started: Instant,
-    ) -> TakenUp {
-        let kernel = self.kernel();
-        let mut decision = kernel.decide(call, self.state);
+    async fn ask_anew(&mut self, call: &ToolCall, name: &Name, why: &str, started: Instant) -> TakenUp {
+        let hooked = self.hooks().before(call.clone()).await;
+        let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
         if decision.is_permitted() {
             let message = format!("the question about this call counts for nothing: {why}");
             let code = reason_code::APPROVAL_INVALID.to_owned();
             decision.refuse(Effect::Deny, Reason { policy: None, code, message }, None);
         }
         // What is known under its name is not about this question.
-        drop(entry);
         let turn = Turn::first(name.clone(), false);
-        let outcome = self.execute.refuse(call, decision, &turn, self.state, started).await;
+        let outcome = self.execute.refuse(&hooked, decision, &turn, self.state, started).await;
         let ignored = Ignored { place: 0, approval_id: turn.approval_id(), why: why.to_owned() };
-        TakenUp { outcome: self.over(call, &turn, outcome).await, ignored: vec![ignored] }
+        TakenUp { outcome: self.over(&hooked, &turn, outcome).await, ignored: vec![ignored] }
     }
 
     /// A call of which it is not known how far it is, for its store does not say: it goes on waiting.
@@ -332,10 +342,21 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             None => {
                 let turn = Turn::first(name.clone(), false);
-                let mut decision = self.execute.kernel.decide(call, self.state);
+                let hooked = self.hooks().before(call.clone()).await;
+                let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 decision.refuse(Effect::Deny, reason, None);
-                self.execute.refuse(call, decision, &turn, self.state, started).await.into()
+                self.execute.refuse(&hooked, decision, &turn, self.state, started).await.into()
             }
         }
     }
+}
+
+/// What those who asked about other arguments require of these: the same again.
+fn approvals_of_others(question: &Question) -> impl Iterator<Item = Requirement> {
+    let expires = question.lifetime();
+    question.askers.iter().enumerate().map(move |(place, asker)| Requirement {
+        asker: Asker { edits: Vec::new(), remember: None, ..asker.clone() },
+        text: if place == 0 { CHANGED.to_owned() } else { String::new() },
+        expires,
+    })
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::Session;
@@ -17,7 +16,9 @@ use super::judged::Said;
 use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
+use crate::execution::Hooked;
 use crate::host::ToolExecutor;
+use crate::json::Value;
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
@@ -99,6 +100,16 @@ impl Session {
         ConcurrentSession { inner: Arc::new(inner) }
     }
 
+    /// What the session has seen so far is unknown, unless a store that others share knows it: conditions that read it are undecided, so
+    /// restricting policies match. For hosts that had to forget a session.
+    #[must_use]
+    pub fn with_unknown_past(mut self) -> Self {
+        if !self.shared.services.store.is_shared() {
+            self.state.distrust();
+        }
+        self
+    }
+
     /// The same session for one call, which sees what was seen so far. `layer`: the call's own rules.
     fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
         Self {
@@ -117,6 +128,7 @@ impl Session {
             tools: self.tools.clone(),
             telling: self.telling.clone(),
             skill_tool: None,
+            offered: self.offered.clone(),
             listener: self.listener.clone(),
             made: super::Made::default(),
         }
@@ -165,21 +177,35 @@ impl Inner {
         tokio::time::timeout(PATIENCE, wait).await.is_ok()
     }
 
-    /// Begins a call: waits for its turn where it must.
-    async fn begin(&self, call: ToolCall) -> (Turn<'_>, ToolCall) {
-        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
-        let (number, call, waits) = {
+    /// What hooks make of a new call, before it is known whether it waits: that depends on what they make of it.
+    async fn hooked(&self, call: ToolCall) -> Hooked {
+        let (mut session, call) = {
             let mut line = self.line();
             let call = line.session.name_call(call);
+            if line.session.hooks.is_empty() {
+                return Hooked::untouched(call);
+            }
+            (line.session.for_one_call(None), call)
+        };
+        session.name_conversation(&session.conversation());
+        session.hooks().before(call).await
+    }
+
+    /// Begins a call: waits for its turn where it must. `unknown`: hooks have yet to see the call, so what it reads is not known.
+    async fn begin(&self, call: &ToolCall, unknown: bool) -> Turn<'_> {
+        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
+        let (number, waits) = {
+            let mut line = self.line();
             line.session.halt_if_aborted();
             let number = line.next;
             line.next += 1;
             let others = line.under_way.len();
             let waits = others > 0
-                && (line.session.reads_session(&call, layer.as_ref())
+                && (unknown
+                    || line.session.reads_session(call, layer.as_ref())
                     || line.session.may_be_last(others, layer.as_ref()));
             line.under_way.insert(number);
-            (number, call, waits)
+            (number, waits)
         };
         // From here on the call leaves the line whatever happens to it.
         let mut turn = {
@@ -196,7 +222,7 @@ impl Inner {
                 turn.before = turn.session.state.clone();
             }
         }
-        (turn, call)
+        turn
     }
 }
 
@@ -245,17 +271,37 @@ impl ConcurrentSession {
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         self.see().await;
-        let (mut turn, call) = self.inner.begin(call).await;
-        let occurrence = call.id.clone();
+        let scope = self.inner.approval_scope.as_deref();
+        // Hooks may ask, and change what is asked about: the question is looked for before they see the call.
+        let recalls_first = scope.is_some() && !self.inner.line().session.hooks.is_empty();
+        let hooked = match recalls_first {
+            true => Hooked::untouched(self.inner.line().session.name_call(call)),
+            false => self.inner.hooked(call).await,
+        };
+        let mut turn = self.inner.begin(&hooked.call, recalls_first).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let name = session.name.clone();
         let mut desk = session.desk(&layers, &conversation, executor);
-        desk.execute.approval_scope = self.inner.approval_scope.as_deref();
-        let prepared = desk.prepare(call, occurrence, &Ok(())).await;
-        let outcome = desk.put_through(&prepared, None, false, started).await;
-        if let (Known::Earlier(_), Some(requester)) = (&prepared.0, &self.inner.approval_scope) {
-            desk.pass_over(requester, &prepared.1.call, &outcome).await;
+        desk.execute.approval_scope = scope;
+        let (known, mut hooked) = match scope {
+            Some(requester) if recalls_first || desk.may_ask(&hooked.call) => {
+                let (call, known) = desk.recall(hooked.call, requester).await;
+                match known {
+                    Known::New(_) => {
+                        let hooked = desk.hooks().before(call).await;
+                        (known, hooked)
+                    }
+                    known => (known, Hooked::untouched(call)),
+                }
+            }
+            _ => (Known::New(desk.name(hooked.call.id.clone())), hooked),
+        };
+        desk.refuse_unoffered(&mut hooked);
+        let made = (known, hooked);
+        let outcome = desk.put_through(&made, None, false, started).await;
+        if let (Known::Earlier(_), Some(requester)) = (&made.0, scope) {
+            desk.pass_over(requester, &made.1.call, &outcome).await;
         }
         let outcome = desk.report(name.as_deref(), outcome);
         drop(turn);
@@ -274,7 +320,11 @@ impl ConcurrentSession {
     ) -> Outcome {
         let started = Instant::now();
         self.see().await;
-        let (mut turn, call) = self.inner.begin(call).await;
+        let (call, has_hooks) = {
+            let session = &mut self.inner.line().session;
+            (session.name_call(call), !session.hooks.is_empty())
+        };
+        let mut turn = self.inner.begin(&call, has_hooks).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let label = session.name.clone();
@@ -301,6 +351,13 @@ impl ConcurrentSession {
         let ledger = shared.services.ledger(&*shared.clock);
         let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
+    }
+
+    /// Replaces what is vouched for of the run as a whole, as by a host that has verified its caller again. Each call has its own context.
+    pub fn set_context(&self, context: Value) {
+        let session = &mut self.inner.line().session;
+        session.run.context.clone_from(&context);
+        session.calls.context = context;
     }
 
     /// Adds tools to those that are known; of two of one name and server the later one stands.

@@ -5,7 +5,7 @@ use super::desk::{Desk, Known};
 use super::judged::Said;
 use crate::approval::{Asker, CallKey, Entry, Recalled, Stage, Standing};
 use crate::call::{Outcome, OutcomeKind, ToolCall};
-use crate::host::{ToolExecutor, guarded};
+use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect, Held, Kernel};
 use crate::middleware::Kind;
 
@@ -61,8 +61,13 @@ impl<E: ToolExecutor> Desk<'_, E> {
             // It is taken up, which reports what is wrong with it.
             _ => return true,
         };
-        let is_open = matches!(self.shared.standing(&put).0, Standing::Open { by } if by.is_empty());
-        if !is_open || put.is_expired(self.shared.clock.now()) {
+        // What hooks ask is not known here.
+        let is_open = self.execute.hooks.is_empty()
+            && matches!(self.shared.standing(&put).0, Standing::Open { by } if by.is_empty());
+        // A question that follows on an earlier answer stands: that answer must not get lost.
+        let question = &put.question;
+        let is_first = question.held.is_empty() && question.edited.is_none() && question.journals.is_empty();
+        if !is_open || !is_first || put.is_expired(self.shared.clock.now()) {
             return true;
         }
         let decision = self.decide_unheard(call);
@@ -73,11 +78,17 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let permits =
             |askers: &[Asker]| -> Vec<_> { askers.iter().map(|asker| asker.permit.clone()).collect() };
         let asked = self.execute.kernel.asked(&decision, self.state);
-        if permits(&asked) != permits(&put.question.askers) && put.question.journals.is_empty() {
+        if permits(&asked) != permits(&question.askers) {
             return false;
         }
-        let lifted = guarded(self.execute.lift_remembered(call, decision, Held::default(), self.state)).await;
-        !matches!(lifted, Ok((decision, _)) if decision.effect() != Effect::Suspend)
+        match self.execute.remembered(&decision, Held::default(), self.state).await {
+            Some((permits, _)) => {
+                let held = Held { permits: &permits, ..Held::default() };
+                let kernel = Kernel { listener: None, ..self.execute.kernel };
+                kernel.decide_holding(call, self.state, held).effect() == Effect::Suspend
+            }
+            None => true,
+        }
     }
 
     /// The decision on a call, of which no listener is notified: it is decided again.

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use callgate::approval::{Inbox, Item};
 use callgate::host::{ManualClock, StateStore, StoreFuture};
-use callgate::message::{Approver, approval_response};
+use callgate::json::{Value, json};
+use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
 use callgate::state::FileStore;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::{Value, json};
 
 use super::scene::KEY;
 use crate::altered_stores::{Alteration, Altered};
@@ -181,6 +181,30 @@ fn a_question_that_nobody_answered_is_replaced_when_the_policies_ask_another_one
     assert_eq!(ended(&world.call("ana", pay(1))), ("denied", "denied"));
     world.rules = "policies: []".to_owned();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
+}
+
+/// A change by the approver that another policy asks about is a question that follows on the first answer, which stays.
+#[test]
+fn a_question_about_changed_arguments_stays_until_it_is_answered() {
+    let mut world = World::new();
+    world.rules = "policies:
+      - { id: ask, match: pay, approval: { edits: [$.input.n] } }
+      - { id: much, match: { tool: pay, where: { path: $.input.n, gt: 10 } }, approval: { approvers: [lead] } }"
+        .to_owned();
+    assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
+    let item = world.questions().remove(0);
+    let edit = ResponsePart { edited_input: Some(pay(50)), ..approval_response("", true) };
+    world.clock.drive(world.inbox().answer(&item.name, edit, Some(Approver::new("lea")))).unwrap();
+    for _ in 0..3 {
+        assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
+        let item = world.questions().remove(0);
+        assert_eq!((&item.request.input, item.asks.len()), (&pay(50), 1));
+    }
+    let item = world.questions().remove(0);
+    let by = Some(Approver { principal: "kim".to_owned(), roles: vec!["lead".to_owned()] });
+    world.clock.drive(world.inbox().answer(&item.name, approval_response("", true), by)).unwrap();
+    assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
+    assert_eq!(world.tool.inputs(), [pay(50)]);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use callgate::approval::{Ledger, Name, Question, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest};
 use callgate::host::{Clock, ManualClock, Observer, StateStore};
+use callgate::json::{Value, json};
+use callgate::lifecycle::ToolHooks;
 use callgate::message::{
     Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
     approval_response,
@@ -14,7 +16,6 @@ use callgate::session::Round;
 use callgate::state::MemoryStore;
 use callgate::tools::ToolDescriptor;
 use callgate::{Engine, Outcome, Session, engine};
-use serde_json::{Value, json};
 
 use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, noon, rules};
@@ -82,6 +83,8 @@ pub struct Scene {
     pub tools: Vec<ToolDescriptor>,
     /// Rules below the engine's own.
     pub layers: Vec<String>,
+    /// The host's hooks.
+    pub hooks: Vec<ToolHooks>,
     pub watcher: Watcher,
 }
 
@@ -99,6 +102,7 @@ impl Scene {
             keys: Some(KEY.to_owned()),
             tools: Vec::new(),
             layers: Vec::new(),
+            hooks: Vec::new(),
             watcher: Watcher::default(),
         }
     }
@@ -163,7 +167,8 @@ impl Scene {
         let session =
             self.engine().session().named(self.conversation.clone()).with_context(self.context.clone());
         let layers = self.layers.iter().map(|text| engine::load_text(text).unwrap());
-        layers.fold(session, Session::with_layer)
+        let session = layers.fold(session, Session::with_layer);
+        self.hooks.iter().cloned().fold(session, Session::with_middleware)
     }
 
     pub fn keys(&self) -> Option<Keys> {

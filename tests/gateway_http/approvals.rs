@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use callgate::approval::{Inbox, Item};
 use callgate::host::{StateStore, SystemClock};
+use callgate::json::{Value, json};
 use callgate::mcp::{Gateway, HttpSpec, Reach, ServerSpec};
 use callgate::message::{Approver, approval_response};
 use callgate::seal::Keys;
 use callgate::state::{FileStore, MemoryStore};
 use callgate::{Engine, engine};
-use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::identity::{Desk, digest};
@@ -91,7 +91,7 @@ async fn over_lines(gateway: Gateway, capabilities: Value) -> Value {
     }
     let answer = loop {
         let line = heard.next_line().await.unwrap().expect("no answer");
-        let message: Value = serde_json::from_str(&line).unwrap();
+        let message: Value = callgate::json::parse(&line).unwrap();
         if message["id"] == 1 || message["method"] == "elicitation/create" {
             break message;
         }

@@ -2,22 +2,26 @@
 //! clients say of themselves is never used.
 
 mod claims;
+mod current;
 mod issuer;
 mod read;
 mod shapes;
 mod signatures;
+mod token;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::{digest, hmac as keyed, rand};
-use serde_json::{Map, Value, json};
-
-use crate::json;
 
 use self::issuer::Issuer;
 
+pub use current::IdentityFile;
+pub(super) use current::{CurrentIdentity, Followed};
 pub use read::IdentityError;
 pub use shapes::identity_record;
+
+use crate::json::{self, Map, json};
 
 /// The longest token that is looked at, in bytes.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -42,31 +46,44 @@ struct KnownToken {
     caller: Caller,
 }
 
-/// A client that has said who it is.
-#[derive(Clone, Debug)]
+/// An authenticated client.
+#[derive(Clone)]
 pub(super) struct Caller {
-    /// What tells it from every other: all that it was found to be. Somebody with other roles is another one.
-    pub(super) key: String,
+    /// Names the caller: issuer, tenant and subject together. What the caller's sessions have seen is found by it, whatever else its
+    /// credential says.
+    pub(super) name: String,
+    /// The digest of everything that is vouched for. A connection serves calls of one such digest, so that a role which was
+    /// withdrawn is not used any more.
+    pub(super) vouched: String,
     /// What is vouched for of its calls.
-    pub(super) context: Map<String, Value>,
-    /// Who vouches for it, if that is not the operator.
-    pub(super) issuer: Option<String>,
-    /// When what it said is no longer true, since 1970.
+    pub(super) context: Map,
+    /// When its credential expires, since 1970.
     expires: Option<Duration>,
+    /// The `Authorization` header, to be checked again when identities change.
+    credential: Option<Arc<str>>,
+}
+
+// Without the credential, which must not be logged.
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").field("context", &self.context).finish_non_exhaustive()
+    }
 }
 
 impl Caller {
-    /// Where nobody is asked who they are.
-    pub(super) fn anyone() -> Self {
-        Self::of("", Map::new())
+    /// The caller where no identities are configured.
+    pub(super) fn anonymous() -> Self {
+        Self::new("", Map::new())
     }
 
-    fn of(vouched_by: &str, context: Map<String, Value>) -> Self {
-        let key = json::digest(&json!([vouched_by, context])).to_string();
-        Self { key, context, issuer: None, expires: None }
+    /// A caller that `issuer` vouches for.
+    fn new(issuer: &str, context: Map) -> Self {
+        let name = json!([issuer, context.get("tenant"), context.get("principal")]);
+        let vouched = json::digest(&json!([issuer, context])).to_string();
+        Self { name: json::digest(&name).to_string(), vouched, context, expires: None, credential: None }
     }
 
-    /// How long it stays who it is.
+    /// How long its credential is still valid. `None`: it does not expire.
     pub(super) fn lasts(&self) -> Option<Duration> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.expires.map(|expires| expires.saturating_sub(now))
@@ -89,9 +106,9 @@ impl Identity {
         Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparing })
     }
 
-    fn add_token(&mut self, digest: &[u8], context: Map<String, Value>) {
+    fn add_token(&mut self, digest: &[u8], context: Map) {
         let tag = keyed::sign(&self.comparing, digest);
-        self.tokens.push(KnownToken { tag, caller: Caller::of("token", context) });
+        self.tokens.push(KnownToken { tag, caller: Caller::new("token", context) });
     }
 
     /// Who calls, by the `Authorization` header of the request.
@@ -114,10 +131,17 @@ impl Identity {
                 found = Some(&known.caller);
             }
         }
-        match found {
-            Some(caller) => Ok(caller.clone()),
-            None if self.issuers.is_empty() => refused("its token is none that was given out"),
-            None => issuer::caller(&self.issuers, token).map_err(Unknown::Refused),
-        }
+        let mut caller = match found {
+            Some(caller) => caller.clone(),
+            None if self.issuers.is_empty() => return refused("its token is none that was given out"),
+            None => issuer::caller(&self.issuers, token).map_err(Unknown::Refused)?,
+        };
+        caller.credential = Some(authorization.into());
+        Ok(caller)
+    }
+
+    /// Whether a caller's credential still names the same caller with the same context.
+    fn still_vouches_for(&self, caller: &Caller) -> bool {
+        self.caller(caller.credential.as_deref()).is_ok_and(|now| now.vouched == caller.vouched)
     }
 }
