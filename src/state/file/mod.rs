@@ -112,8 +112,7 @@ impl FileStore {
     ) -> Result<U, StoreError> {
         let (reply, answer) = oneshot::channel();
         let work = Asked { needs, run: Some(run), done: None, kept, reply };
-        let ended =
-            || StoreError(format!("the state store `{}` was closed; start again", self.path.display()));
+        let ended = || StoreError("the state store was closed; start again".to_owned());
         self.messages.send(Message::Work(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::failure::{Failure, damaged, in_words};
+use super::failure::{Failure, damaged, in_words, named};
 use super::owners::{self, Owner, owner_only};
 use super::place::Place;
 use super::schema::{APPLICATION, FORMAT, LOOKED_THROUGH, TABLES};
@@ -37,7 +37,7 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
     let path = made(path)?;
-    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &path));
+    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(&path)));
     peek(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut database = Connection::open_with_flags(&path, flags).map_err(fails)?;
@@ -47,7 +47,7 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     }
     prepare(&mut database, &path, bounds)?;
 
-    let told = |failure: Failure| FileStoreError(failure.at(&path).0);
+    let told = |failure: Failure| FileStoreError(failure.at(&path));
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
     let owner = Owner::enter(&entering, &path).map_err(told)?;
     owners::remove_gone(&entering, &path, owner.id).map_err(fails)?;
@@ -116,7 +116,7 @@ fn peek(path: &Path) -> Result<(), FileStoreError> {
     };
     let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => of_another_kind(),
-        _ => FileStoreError(in_words(&error, path)),
+        _ => FileStoreError(in_words(&error, &named(path))),
     };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -167,7 +167,7 @@ fn judge(
 
 /// Brings the file to where it can be worked with.
 fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(), FileStoreError> {
-    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, path));
+    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(path)));
     // In one look: between two of them another process may make the tables.
     let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
     let whose = judge(&looking, path, fails)?;
@@ -195,7 +195,7 @@ fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 return Err(fails(error));
             }
-            _ => return Err(FileStoreError(damaged(path))),
+            _ => return Err(FileStoreError(damaged(&named(path)))),
         }
     }
     Ok(())
