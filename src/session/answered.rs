@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use super::desk::{Desk, Elsewhere, unreachable_store};
-use super::judged::{Case, Put, Said, refusal, verdict};
+use super::judged::{Case, InvalidQuestion, Put, Said, refusal, verdict};
 use crate::approval::{
     Asker, Entry, Grant, GrantKey, Ignored, Ledger, LedgerError, Name, Permit, Question, Stage, Standing,
 };
@@ -296,7 +296,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         call: &ToolCall,
         name: &Name,
         entry: Option<Entry>,
-        why: &str,
+        why: &InvalidQuestion,
         started: Instant,
     ) -> TakenUp {
         let kernel = self.kernel();
@@ -305,7 +305,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         drop(entry);
         let message = format!("the question about this call counts for nothing: {why}");
         let turn = Turn { only_asks: Some(message.clone()), ..Turn::first(name.clone(), false) };
-        let may_ask = decision.effect() == Effect::Run && !decision.wrappers().is_empty();
+        // Nobody knows who wrote a question that is not ours: it makes no script run.
+        let may_ask = matches!(why, InvalidQuestion::OtherContext(_))
+            && decision.effect() == Effect::Run
+            && !decision.wrappers().is_empty();
         if decision.is_permitted() && !may_ask {
             let code = reason_code::APPROVAL_INVALID.to_owned();
             decision.refuse(Effect::Deny, Reason { policy: None, code, message }, None);
@@ -322,7 +325,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             place: 0,
             approval_id: turn.approval_id(),
             code: "invalid_question",
-            why: why.to_owned(),
+            why: why.to_string(),
         };
         TakenUp { outcome: self.over(call, &turn, outcome).await, ignored: vec![ignored] }
     }
