@@ -178,7 +178,7 @@ fn a_question_that_nobody_answered_is_replaced_when_the_policies_ask_another_one
     assert_eq!(asked.outcome.name(), "suspended");
     let questions = world.questions();
     assert_eq!(questions.len(), 1);
-    assert_eq!(questions[0].asks[0].approvers, ["lead"]);
+    assert_eq!(questions[0].asks[0].approvers, ["role:lead"]);
     world.rules = "policies: [ { id: no, match: pay, deny: {} } ]".to_owned();
     assert_eq!(ended(&world.call("ana", pay(1))), ("denied", "denied"));
     world.rules = "policies: []".to_owned();
