@@ -56,7 +56,7 @@ macro_rules! __json {
     (null) => { $crate::json::Value::Null };
     ([]) => { $crate::json::Value::Array(::std::vec::Vec::new()) };
     ([$($items:tt)+]) => {{
-        let mut items = ::std::vec::Vec::new();
+        let mut items = $crate::json::empty_array();
         $crate::json::json!(@array items; $($items)+);
         $crate::json::Value::Array(items)
     }};

@@ -412,7 +412,13 @@ mod tests {
         assert_eq!(number("1e22").as_exact_f64(), Some(1e22));
         assert_eq!(number("0.10000000000000000001").as_exact_f64(), None);
         assert_eq!(number("1e-400").as_exact_f64(), None);
-        for (value, text) in [(0.1, "0.1"), (-0.0, "-0.0"), (1.0, "1.0"), (1e300, "1e+300"), (570_000_000_000_000.25, "570000000000000.2")] {
+        for (value, text) in [
+            (0.1, "0.1"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (1e300, "1e+300"),
+            (570_000_000_000_000.2, "570000000000000.2"),
+        ] {
             assert_eq!(Number::from_f64(value).unwrap().to_string(), text);
         }
         assert!(Number::from_f64(f64::NAN).is_none() && Number::from_f64(f64::INFINITY).is_none());

@@ -17,7 +17,9 @@ use super::script;
 use crate::packages;
 
 /// What may differ between two runs of the same session.
-const MASK: [(&str, &str); 12] = [
+const MASK: [(&str, &str); 13] = [
+    // The gateway notifies clients of tools that changed with the rules, and declares it.
+    (r#""tools":\{"listChanged":false\}"#, r#""tools":{"listChanged":true}"#),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "<time>"),
     (r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d GMT[^\x22\\]*", "<time>"),
     (r"\d\d?:\d\d:\d\d [AP]M", "<time>"),
