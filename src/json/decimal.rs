@@ -60,6 +60,16 @@ impl<'a> Decimal<'a> {
         self.exponent >= self.digits().count() as i64 || self.is_zero()
     }
 
+    /// The value as `coefficient × 10^exponent`. Returns `None` if it has more than 38 significant digits.
+    pub fn coefficient(&self) -> Option<(i128, i64)> {
+        let (mut coefficient, mut digits) = (0_i128, 0_i64);
+        for digit in self.digits() {
+            coefficient = coefficient.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
+            digits += 1;
+        }
+        Some((if self.negative { -coefficient } else { coefficient }, self.exponent.saturating_sub(digits)))
+    }
+
     /// The value times ten to the power of `places`, rounded up to a whole number; the largest one there is, if it is larger.
     /// Nothing for a negative value.
     pub fn scaled_up(&self, places: u32) -> Option<u64> {

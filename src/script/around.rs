@@ -20,6 +20,7 @@ use super::value::Val;
 use super::work::Limits;
 use crate::call::{Root, SessionState, ToolCall};
 use crate::json::{Digest, canonical};
+use crate::path::ArgumentNames;
 
 /// A script longer than this, in bytes, is refused.
 pub const MAX_SCRIPT: usize = 64 << 10;
@@ -154,6 +155,11 @@ impl Around {
     /// The digest of the script: journals are bound to it.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The arguments that it reads or sets, as far as their names are written out.
+    pub fn argument_names(&self) -> ArgumentNames {
+        self.reads.argument_names()
     }
 
     /// Whether it reads what the session has seen.
