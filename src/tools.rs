@@ -77,6 +77,8 @@ pub struct Tool {
     pub annotations: Option<Value>,
     /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
+    /// The types that the schema declares; `None` where it declares none that can be used.
+    pub types: Option<ArgumentSchema>,
     /// It runs at most once.
     pub once: bool,
     /// It may run twice without harm.
@@ -134,8 +136,10 @@ impl ToolSet {
         let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
         for descriptor in descriptors {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
+            let types = descriptor.input_schema.as_ref().map(ArgumentSchema::compile_types);
             let ToolDescriptor { annotations, once, idempotent, .. } = descriptor;
-            let tool = Tool { annotations, schema, once, idempotent };
+            let types = types.and_then(Result::ok);
+            let tool = Tool { annotations, schema, types, once, idempotent };
             tools.entry(descriptor.name).or_default().insert(descriptor.server, tool);
         }
         Self { tools }

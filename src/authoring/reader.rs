@@ -14,7 +14,7 @@ use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
     PATH_NOT_HERE, SourceId, SourceMap, Span,
 };
-use crate::path::Path;
+use crate::path::{ArgumentNames, Path};
 use crate::source::{self, Node};
 use crate::spans;
 use crate::template::Template;
@@ -52,6 +52,8 @@ pub struct Reader<'a> {
     pub drawn_paths: Vec<PathBuf>,
     /// The members of the call document that were read so far.
     pub roots_read: BTreeSet<Root>,
+    /// The arguments that were read so far.
+    pub arguments: ArgumentNames,
 }
 
 impl<'a> Reader<'a> {
@@ -67,6 +69,7 @@ impl<'a> Reader<'a> {
             drawn_files: Vec::new(),
             drawn_paths: Vec::new(),
             roots_read: BTreeSet::new(),
+            arguments: ArgumentNames::default(),
         }
     }
 
@@ -103,7 +106,10 @@ impl<'a> Reader<'a> {
     pub fn path(&mut self, node: &Node) -> Option<Path> {
         let text = node.as_str()?;
         match Path::parse(text) {
-            Ok(path) => self.check_roots(node, path.roots_read().iter().copied()).then_some(path),
+            Ok(path) => {
+                self.arguments.merge(&path.argument_names());
+                self.check_roots(node, path.roots_read().iter().copied()).then_some(path)
+            }
             Err(error) => {
                 let help = path_words::help(text, error.help);
                 self.report_in(&INVALID_PATH, node, error.range, error.message, Some(help));

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+pub(super) use crate::text::folded_name as plain;
+
 /// A client calls a tool.
 pub(super) const TOOLS_CALL: &str = "tools/call";
 /// A client asks which tools there are.
@@ -38,16 +40,6 @@ pub(super) fn misread<'m>(
     let is_misread =
         |member: &str| !names.contains(&member) && names.iter().any(|name| plain(name).eq(plain(member)));
     members.into_iter().map(|(member, _)| member.as_str()).find(|member| is_misread(member))
-}
-
-/// A name as the most lenient reader may take it: its letters and digits without regard to case, full-width forms as plain ones.
-pub(super) fn plain(name: &str) -> impl Iterator<Item = char> {
-    let folded = name.chars().map(|c| match c {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
-        other => other,
-    });
-    // By way of upper case, which `\u{17f}` shares with `s`.
-    folded.filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]

@@ -80,7 +80,10 @@ impl Around {
                     lines: reader.line_starts(inline),
                 };
                 match script::Around::compile(text) {
-                    Ok(script) => Some(Self { script, scope, place }),
+                    Ok(script) => {
+                        reader.arguments.merge(&script.argument_names());
+                        Some(Self { script, scope, place })
+                    }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
                             ScriptProblem::of(text, error, "script", EXAMPLE);
@@ -94,7 +97,10 @@ impl Around {
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let place = ScriptPlace { file: reader.name_of(source), lines };
                 match script::Around::compile(&text) {
-                    Ok(script) => Some(Self { script, scope, place }),
+                    Ok(script) => {
+                        reader.arguments.merge(&script.argument_names());
+                        Some(Self { script, scope, place })
+                    }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
                             ScriptProblem::of(&text, error, "script", EXAMPLE);

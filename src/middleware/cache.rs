@@ -151,6 +151,7 @@ impl Key {
         let text = computed.as_str()?;
         match Expression::compile(text) {
             Ok(expression) => {
+                reader.arguments.merge(&expression.argument_names());
                 reader.check_roots(computed, expression.roots_read()).then_some(Self::Computed(expression))
             }
             Err(error) => {

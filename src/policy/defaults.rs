@@ -17,6 +17,17 @@ pub enum Unmatched {
     Deny,
 }
 
+/// What arguments must be before policies that read them are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArgumentCheck {
+    /// Anything.
+    Unchecked,
+    /// Of the types that the tool's schema declares, where one is known.
+    Typed,
+    /// All that the tool's schema asks for, where one is known.
+    Valid,
+}
+
 /// What holds for a whole bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
@@ -24,6 +35,15 @@ pub struct Defaults {
     pub unmatched: Unmatched,
     /// Whether tests on absent fields match in restricting policies.
     pub absent_matches: bool,
+    /// What arguments must be, if the rules say so. [`ArgumentCheck::Typed`] otherwise.
+    pub arguments: Option<ArgumentCheck>,
+}
+
+impl Defaults {
+    /// What arguments must be.
+    pub fn argument_check(&self) -> ArgumentCheck {
+        self.arguments.unwrap_or(ArgumentCheck::Typed)
+    }
 }
 
 pub(super) static RECORD: Record = Record {
@@ -44,6 +64,16 @@ pub(super) static RECORD: Record = Record {
             Shape::Word(&[("no_match", "the test does not hold"), ("match", "the policy matches")]),
             "What a test on an absent field says in a restricting policy. Without it: `no_match`.",
         ),
+        Field::optional(
+            "arguments",
+            Shape::Word(&[
+                ("typed", "they have the types that the tool's schema declares, where one is known"),
+                ("valid", "they are all that the tool's schema asks for, where one is known"),
+                ("unchecked", "they can be anything"),
+            ]),
+            "What arguments must be before policies that read them are evaluated; other calls are `invalid`, with a message that the model \
+             can act on. Without it: `typed`.",
+        ),
     ],
 };
 
@@ -56,5 +86,11 @@ pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defau
             _ => Unmatched::Allow,
         },
         absent_matches: agreed::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
+        arguments: match agreed::word(files, RECORD.name, "arguments", diagnostics) {
+            Some("typed") => Some(ArgumentCheck::Typed),
+            Some("valid") => Some(ArgumentCheck::Valid),
+            Some("unchecked") => Some(ArgumentCheck::Unchecked),
+            _ => None,
+        },
     }
 }

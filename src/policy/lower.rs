@@ -227,6 +227,7 @@ fn read_parts(
     let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
+    let arguments = std::mem::take(&mut reader.arguments);
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
     drawn_files.append(&mut reader.drawn_paths);
     if matcher.is_none() && entry.needs_matcher && !POLICY.may_be_misspelled(node, "match") {
@@ -264,6 +265,7 @@ fn read_parts(
             .unwrap_or(0),
         matcher,
         kind,
+        arguments,
         span: node.span,
         behaviour: behaviour(node, &drawn_texts),
     })

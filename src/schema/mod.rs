@@ -4,13 +4,16 @@
 //! ask for is bounded before it is compiled: schemas come from tools, and a tool need not be friendly.
 
 mod bounds;
+mod declared;
 mod explain;
+mod types;
 mod words;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use crate::diagnostic::nearest;
+use crate::path::Step;
 use bounds::{Bounds, Size};
 use words::name;
 
@@ -78,6 +81,19 @@ impl ArgumentSchema {
             .build(schema)
             .map_err(|error| explain::schema_error(&error))?;
         Ok(Self { validator, bounds, schema: schema.clone() })
+    }
+
+    /// A schema that asks for the types which another one declares, and for nothing else.
+    ///
+    /// # Errors
+    /// As [`ArgumentSchema::compile`].
+    pub fn compile_types(schema: &Value) -> Result<Self, SchemaError> {
+        Self::compile(&types::types_only(schema))
+    }
+
+    /// Whether it declares a member of this name for the object at a place in the arguments.
+    pub fn declares(&self, place: &[Step], name: &str) -> bool {
+        declared::declares(&self.schema, place, name)
     }
 
     /// Checks an instance. Says at most eight problems.
