@@ -76,7 +76,7 @@ static COMPUTED: Record = Record {
 enum Key {
     Arguments,
     Places(Vec<Path>),
-    Computed(Expression),
+    Computed(Box<Expression>),
 }
 
 /// A `cache` policy's own part.
@@ -152,7 +152,9 @@ impl Key {
         match Expression::compile(text) {
             Ok(expression) => {
                 reader.arguments.merge(&expression.argument_names());
-                reader.check_roots(computed, expression.roots_read()).then_some(Self::Computed(expression))
+                reader
+                    .check_roots(computed, expression.roots_read())
+                    .then(|| Self::Computed(Box::new(expression)))
             }
             Err(error) => {
                 let example = "write something that calls have in common, as in `to_lower(input.query)`";

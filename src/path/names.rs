@@ -226,7 +226,7 @@ impl<'w> Way<'w> {
 
 impl std::fmt::Display for MisreadName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = |name: &str| crate::text::inert(&crate::text::cut(name)).to_string();
+        let name = |name: &str| crate::text::inert(&crate::text::cut(name));
         write!(f, "the argument `")?;
         for step in &self.place {
             match step {

@@ -72,20 +72,14 @@ fn is_foreign_number(magnitude: &str) -> bool {
     {
         return true;
     }
-    let all = |text: &str, digit: fn(char) -> bool| {
-        text.chars().any(digit) && text.chars().all(|c| digit(c) || c == '_')
+    let prefixed = |prefixes: &[&str], is_digit: fn(char) -> bool| {
+        let digits = prefixes.iter().find_map(|prefix| magnitude.strip_prefix(prefix));
+        digits.is_some_and(|digits| {
+            digits.contains(is_digit) && digits.chars().all(|c| is_digit(c) || c == '_')
+        })
     };
-    let radix: [(&str, fn(char) -> bool); 6] = [
-        ("0x", |c| c.is_ascii_hexdigit()),
-        ("0X", |c| c.is_ascii_hexdigit()),
-        ("0o", |c| c.is_ascii_digit()),
-        ("0O", |c| c.is_ascii_digit()),
-        ("0b", |c| c.is_ascii_digit()),
-        ("0B", |c| c.is_ascii_digit()),
-    ];
-    if radix
-        .iter()
-        .any(|(prefix, digit)| magnitude.strip_prefix(prefix).is_some_and(|digits| all(digits, *digit)))
+    if prefixed(&["0o", "0O", "0b", "0B"], |c| c.is_ascii_digit())
+        || prefixed(&["0x", "0X"], |c| c.is_ascii_hexdigit())
     {
         return true;
     }
