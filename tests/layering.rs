@@ -92,6 +92,8 @@ fn one_room_names_each_heavy_dependency() {
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
         ("regex_syntax", "detect"),
+        ("chacha20poly1305", "seal"),
+        ("hkdf", "seal"),
         ("hmac", "seal"),
         ("getrandom", "seal"),
         ("rhai", "script"),
