@@ -152,6 +152,11 @@ impl Engine {
         explainer.decided()
     }
 
+    /// What questions are sealed with: the keys of [`EngineBuilder::keys`], or one that ends with the engine.
+    pub fn keys(&self) -> &Keys {
+        &self.shared.services.keys
+    }
+
     /// The rules that decide now, to be a lower layer of another engine's sessions.
     pub fn rules(&self) -> Arc<Chains> {
         self.shared.bundle.load_full()
@@ -220,8 +225,11 @@ impl EngineBuilder {
         self
     }
 
-    /// The server's keys: with them questions to people, their answers and what sessions have seen are sealed, and what is not
-    /// sealed with one of them counts for nothing when it comes back.
+    /// The server's keys. Questions to people and what sessions have seen are encrypted with them, answers sealed, and digests made;
+    /// what was not made with one of them counts for nothing when it comes back.
+    ///
+    /// Without keys the engine makes one that ends with it: another process asks anew about a call that waits, a history does not carry
+    /// what its session has seen, and a store that processes share is not used.
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);

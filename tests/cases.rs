@@ -30,7 +30,7 @@ fn run(path: &Path) -> String {
         "" => Vec::new(),
         tools => serde_json::from_str(tools).unwrap(),
     };
-    let mut session = Engine::builder(chains).tools(tools).clock(Noon).build().session();
+    let mut session = Engine::builder(chains).keys(workshop::keys()).tools(tools).clock(Noon).build().session();
     for layer in ["prompt", "call"] {
         match text(&case, layer) {
             "" => {}

@@ -233,7 +233,7 @@ async fn a_session_goes_on_where_an_earlier_process_left_it() {
       - { id: mark, match: read, label: { add: [untrusted] } }
       - { id: no-sending, match: { tool: send, where: { path: '$.session.labels[*]', eq: untrusted } }, deny: {} }";
     let later = |name: &'static str| {
-        let engine = rules(text).store(callgate::state::open(&url).unwrap()).build();
+        let engine = rules(text).keys(keys()).store(callgate::state::open(&url).unwrap()).build();
         engine.session().named(name).concurrent()
     };
     let tools = Tools::new();

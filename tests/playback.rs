@@ -28,7 +28,8 @@ pub fn project(path: &str) -> PathBuf {
 
 /// An engine over the bundle in a folder of the project.
 pub fn engine(bundle: &str) -> Engine {
-    Engine::from_paths(&[project(bundle)]).unwrap_or_else(|error| panic!("{error}"))
+    let chains = engine::load(&[project(bundle)]).unwrap_or_else(|error| panic!("{error}"));
+    Engine::builder(chains).keys(workshop::keys()).build()
 }
 
 /// The calls of a file; a call without an id is named by its line.

@@ -67,7 +67,7 @@ impl Scene {
     /// The session in a process of its own.
     fn session(&self) -> Session {
         let store: Arc<dyn StateStore> = self.store.clone();
-        rules(RULES).clock(self.clock.clone()).store(store).build().session().named("s").recorded()
+        rules(RULES).keys(keys()).clock(self.clock.clone()).store(store).build().session().named("s").recorded()
     }
 
     fn run(&self, session: &mut Session, id: &str, tool: &str) -> Outcome {

@@ -17,6 +17,7 @@ use crate::diagnostic::nearest;
 use crate::host::{Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
 use crate::seal::Keys;
+use crate::state::EncryptedStore;
 use crate::text::inert;
 
 /// How often a question is looked at anew when others change what is known of it.
@@ -24,8 +25,8 @@ const TRIES: usize = 8;
 
 /// The questions of a store.
 pub struct Inbox {
-    store: Arc<dyn StateStore>,
-    keys: Option<Keys>,
+    store: Arc<EncryptedStore>,
+    keys: Keys,
     clock: Box<dyn Clock>,
 }
 
@@ -161,8 +162,9 @@ fn listed(candidates: &[String]) -> String {
 }
 
 impl Inbox {
-    /// The questions of a store that are sealed with these keys.
-    pub fn new(store: Arc<dyn StateStore>, keys: Option<Keys>, clock: impl Clock + 'static) -> Self {
+    /// The questions of a store that are sealed with these keys: the server's own, or those of [`Engine::keys`](crate::Engine::keys).
+    pub fn new(store: Arc<dyn StateStore>, keys: Keys, clock: impl Clock + 'static) -> Self {
+        let store = Arc::new(EncryptedStore::new(store, Some(keys.clone())));
         Self { store, keys, clock: Box::new(clock) }
     }
 
@@ -259,9 +261,9 @@ impl Inbox {
     fn item(&self, name: Name, entry: &Entry) -> Option<Item> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
-        let opened = match entry.question(self.keys.as_ref()) {
+        let opened = match entry.question(&self.keys) {
             Some(Ok((question, token))) => {
-                Ok((tally(&question, token, &answers, self.keys.as_ref(), &|_| false), question))
+                Ok((tally(&question, token, &answers, &self.keys, &|_| false), question))
             }
             Some(Err(error)) => Err(error),
             None => Err(QuestionError::NoToken),
@@ -299,7 +301,7 @@ impl Inbox {
         });
         let mut by: Vec<Option<&Approver>> = Vec::new();
         for (_, answer) in counting {
-            let Ok(approver) = verify_answer(question, answer, self.keys.as_ref()) else { continue };
+            let Ok(approver) = verify_answer(question, answer, &self.keys) else { continue };
             let same =
                 |other: &Option<&Approver>| other.map(|by| &by.principal) == approver.map(|by| &by.principal);
             if !by.iter().any(same) {
@@ -346,7 +348,7 @@ impl Inbox {
             approval_token: item.request.approval_token.clone(),
             ..response
         };
-        let keys = self.keys.as_ref();
+        let keys = &self.keys;
         let response = match by.clone() {
             Some(by) => seal_answer(question, response, by, self.clock.now(), keys),
             None => ResponsePart { answered_by: None, answered_at: None, answer_seal: None, ..response },

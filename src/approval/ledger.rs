@@ -14,9 +14,10 @@ use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_ti
 use crate::json;
 use crate::message::ResponsePart;
 use crate::seal::Keys;
+use crate::state::EncryptedStore;
 
 /// The space of calls.
-const CALLS: &str = "calls";
+pub(super) const CALLS: &str = "calls";
 /// The space of grants.
 const GRANTS: &str = "grants";
 /// How often a change is tried again when others were quicker.
@@ -92,8 +93,8 @@ pub struct Listed {
 /// The calls and grants of a store.
 #[derive(Clone)]
 pub struct Ledger<'l> {
-    store: Arc<dyn StateStore>,
-    clock: &'l dyn Clock,
+    pub(super) store: Arc<EncryptedStore>,
+    pub(super) clock: &'l dyn Clock,
 }
 
 impl std::fmt::Debug for Ledger<'_> {
@@ -104,7 +105,7 @@ impl std::fmt::Debug for Ledger<'_> {
 
 impl<'l> Ledger<'l> {
     /// The ledger of a store.
-    pub fn new(store: Arc<dyn StateStore>, clock: &'l dyn Clock) -> Self {
+    pub fn new(store: Arc<EncryptedStore>, clock: &'l dyn Clock) -> Self {
         Self { store, clock }
     }
 
@@ -127,7 +128,7 @@ impl<'l> Ledger<'l> {
         fresh: &Entry,
         question: &Question,
         request: &ApprovalRequest,
-        keys: Option<&Keys>,
+        keys: &Keys,
         claimed: bool,
     ) -> Result<Result<ApprovalRequest, Box<Entry>>, LedgerError> {
         self.change(name, |standing| {

@@ -23,6 +23,7 @@ pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};
 pub use inbox::{Ask, Inbox, InboxError, Item, Progress};
 pub use ledger::{Claim, Ledger, LedgerError, Listed, Name};
+pub use owner::is_owned;
 pub use permit::{Asker, Permit, Remembered};
 pub use question::{KeptJournal, Question, QuestionError};
 pub use tally::{Ignored, Standing, tally};

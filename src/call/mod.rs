@@ -2,6 +2,7 @@
 
 mod amount;
 mod asking;
+mod masks;
 mod outcome;
 mod record;
 mod session;
@@ -10,6 +11,7 @@ mod view;
 
 pub use amount::Amount;
 pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnceBy};
+pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
 pub use session::SessionState;

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 use super::exit::Stop;
-use crate::approval::Ledger;
+use crate::approval::{Ledger, is_owned};
 use crate::host::{StateStore, SystemClock};
 use crate::seal::{KEYS_VARIABLE, Keys};
-use crate::state;
+use crate::state::{self, EncryptedStore};
 
 /// A state store and its keys.
 pub(super) struct State {
     /// As it was named.
     pub(super) url: String,
     pub(super) store: Arc<dyn StateStore>,
-    /// None for a state that ends with the process, and for one that was made without.
-    pub(super) keys: Option<Keys>,
+    /// Those of CALLGATE_KEYS, or of the file beside the state; for a state that ends with the process, one that does, too.
+    pub(super) keys: Keys,
 }
 
 /// What waits for stores.
@@ -30,21 +30,10 @@ pub(super) fn runtime() -> Result<Runtime, Stop> {
 }
 
 impl State {
-    /// Opens the state of a run, which makes it, and its key, where there is none.
-    pub(super) fn of_run(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
+    /// Opens a state, and makes it, and its key, where there is none.
+    pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
         Self::open(url, path, runtime, true)
-    }
-
-    /// Opens the state of a gateway, which makes it, and a key, where there is none: clients hold sealed questions also of a state that
-    /// ends with the process.
-    pub(super) fn of_gateway(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
-        let state = Self::of_run(url, runtime)?;
-        let keys = match state.keys {
-            Some(keys) => keys,
-            None => Keys::random().map_err(|error| Stop::trouble(error.to_string()))?,
-        };
-        Ok(Self { keys: Some(keys), ..state })
     }
 
     /// Opens a state that a run has left.
@@ -71,46 +60,46 @@ impl State {
     fn open(url: &str, path: Option<&Path>, runtime: &Runtime, makes_key: bool) -> Result<Self, Stop> {
         let trouble = |error: String| Stop::Trouble(error);
         let store = state::open(url).map_err(|error| trouble(error.to_string()))?;
-        let ledger = Ledger::new(Arc::clone(&store), &SystemClock);
-        let given = Keys::from_environment()
-            .map_err(|error| trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))?;
+        let given = keys_given()?;
         let beside = path.map(key_file);
         let keys = match (given, &beside) {
-            (Some(keys), _) => Some(keys),
-            (None, None) => None,
+            (Some(keys), _) => Ok(keys),
+            (None, None) => Keys::random(),
             (None, Some(beside)) => {
-                let sealed =
-                    runtime.block_on(ledger.is_sealed()).map_err(|error| trouble(error.to_string()))?;
-                if sealed && !beside.exists() {
+                let owned = runtime.block_on(is_owned(&*store, &SystemClock));
+                let owned = owned.map_err(|error| trouble(error.to_string()))?;
+                if (owned || !makes_key) && !beside.exists() {
                     return Err(trouble(format!(
                         "the key of this state is missing: bring `{}` back, or set {KEYS_VARIABLE} to what it held",
                         beside.display()
                     )));
                 }
-                let keys = match (makes_key, beside.exists()) {
-                    (true, _) => Some(Keys::from_file_or_new(beside)),
-                    (false, true) => Some(Keys::from_file(beside)),
-                    (false, false) => None,
-                };
-                keys.transpose().map_err(|error| trouble(error.to_string()))?
+                match makes_key {
+                    true => Keys::from_file_or_new(beside),
+                    false => Keys::from_file(beside),
+                }
             }
         };
-        if let Some(keys) = &keys {
-            let ours =
-                runtime.block_on(ledger.belongs_to(keys)).map_err(|error| trouble(error.to_string()))?;
-            if !ours {
-                let here = match beside.filter(|_| std::env::var_os(KEYS_VARIABLE).is_none()) {
-                    Some(beside) => format!("`{}`", beside.display()),
-                    None => KEYS_VARIABLE.to_owned(),
-                };
-                return Err(trouble(format!(
-                    "`{url}` was made with another key than the one of {here}, so what it says can't be believed: give the \
-                     key that it was made with, or name another state"
-                )));
-            }
+        let keys = keys.map_err(|error| trouble(error.to_string()))?;
+        let protected = Arc::new(EncryptedStore::new(Arc::clone(&store), Some(keys.clone())));
+        let ours = runtime.block_on(Ledger::new(protected, &SystemClock).belongs_to(&keys));
+        if !ours.map_err(|error| trouble(error.to_string()))? {
+            let here = match beside.filter(|_| std::env::var_os(KEYS_VARIABLE).is_none()) {
+                Some(beside) => format!("`{}`", beside.display()),
+                None => KEYS_VARIABLE.to_owned(),
+            };
+            return Err(trouble(format!(
+                "`{url}` was made with another key than the one of {here}, so what it says can't be believed: give the \
+                 key that it was made with, or name another state"
+            )));
         }
         Ok(Self { url: url.to_owned(), store, keys })
     }
+}
+
+/// The keys of the environment, if it has any.
+pub(super) fn keys_given() -> Result<Option<Keys>, Stop> {
+    Keys::from_environment().map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
 }
 
 /// The key of a state lies beside it.

@@ -14,6 +14,7 @@ use crate::kernel::{
 };
 use crate::middleware::{Counted, Limit, Measure, OnExceed, Rule};
 use crate::policy::{Mode, Policy};
+use crate::state::EncryptedStore;
 
 /// What a call holds of limits while it runs. Slots are given back when it is dropped, however the call ends.
 #[derive(Default)]
@@ -37,7 +38,7 @@ impl Taken {
 }
 
 struct Slot {
-    store: Arc<dyn StateStore>,
+    store: Arc<EncryptedStore>,
     key: String,
 }
 

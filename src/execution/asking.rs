@@ -88,8 +88,15 @@ impl<E> Execute<'_, E> {
                 tenant: &tenant,
                 requester: requester.as_deref(),
             };
-            // Without the store nothing is remembered, and a person is asked.
-            let Ok(Some(grant)) = ledger.grant(&key.name()).await else { continue };
+            let mut standing = None;
+            for name in key.names(&self.services.keys) {
+                // Without the store nothing is remembered, and a person is asked.
+                if let Ok(Some(grant)) = ledger.grant(&name).await {
+                    standing = Some(grant);
+                    break;
+                }
+            }
+            let Some(grant) = standing else { continue };
             if grant.permit == of && grant.stands(now) {
                 permits.push(permit);
                 let told = approved.get_or_insert_with(|| Approved {
@@ -193,7 +200,7 @@ impl<E> Execute<'_, E> {
             journals,
         };
         question.request.repeats = (repeats > 0).then_some(repeats);
-        let keys = self.services.keys.as_ref();
+        let keys = &self.services.keys;
         let ledger = self.services.ledger(self.kernel.clock);
         let mut name = turn.name.clone();
         for number in 2..NAMES {

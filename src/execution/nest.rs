@@ -11,7 +11,8 @@ use super::flights::{Flight, landed};
 use super::turn::Turn;
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, ToolAnswer, ToolError, ToolExecutor, before, guarded,
+    BoxFuture, CacheEntry, CacheSpace, Lookup, StateStore, ToolAnswer, ToolError, ToolExecutor, before,
+    guarded,
 };
 use crate::kernel::{Decision, Effect, Ended, ErrorAsked, Event, Execution, PolicyRef, Trace, Wrapper, tell};
 use crate::middleware::{Cache, Kind, Retry, Timeout};

@@ -10,7 +10,7 @@ use super::again::{self, Again};
 use super::nest::{Nest, Nested, space_name};
 use crate::approval::KeptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
-use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
+use crate::host::{CacheEntry, CacheSpace, StateStore, ToolAnswer, ToolError, ToolExecutor};
 use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
 use crate::middleware::Around;
 use crate::policy::Policy;

@@ -226,7 +226,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         entry: Entry,
         started: Instant,
     ) -> Outcome {
-        let question = match entry.question(self.shared.services.keys.as_ref()) {
+        let question = match entry.question(&self.shared.services.keys) {
             Some(Ok((question, token))) => {
                 Some(Put { token: token.to_owned(), answers: entry.answers(), question })
             }
@@ -282,7 +282,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 revoked: false,
                 permit: permit.clone(),
             };
-            let _ = ledger.keep_grant(&key.name(), &grant).await;
+            if let Some(name) = key.names(&self.shared.services.keys).next() {
+                let _ = ledger.keep_grant(&name, &grant).await;
+            }
         }
     }
 
@@ -321,10 +323,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         started: Instant,
     ) -> TakenUp {
         let reason = unreachable_store(&error.to_string());
-        match said
-            .request
-            .and_then(|request| Question::open(request, self.shared.services.keys.as_ref()).ok())
-        {
+        match said.request.and_then(|request| Question::open(request, &self.shared.services.keys).ok()) {
             Some(question) => {
                 let token = said.request.and_then(|request| request.approval_token.clone());
                 let request = ApprovalRequest { approval_token: token, ..question.request };

@@ -16,7 +16,7 @@ use super::judged::Said;
 use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
-use crate::host::ToolExecutor;
+use crate::host::{StateStore, ToolExecutor};
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
@@ -277,7 +277,7 @@ impl ConcurrentSession {
     /// Whether an answer without a name counts for a question of ours.
     pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
         let shared = Arc::clone(&self.inner.line().session.shared);
-        Question::open(question, shared.services.keys.as_ref())
+        Question::open(question, &shared.services.keys)
             .is_ok_and(|question| !question.askers.iter().any(Asker::needs_name))
     }
 

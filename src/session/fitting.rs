@@ -7,6 +7,7 @@ use crate::approval::{Question, edited};
 use crate::call::{Reason, ToolCall, reason_code};
 use crate::host::ToolExecutor;
 use crate::json;
+use crate::seal::Purpose;
 
 impl<E: ToolExecutor> Desk<'_, E> {
     /// The arguments as a person changed them. Errors: they can't be taken.
@@ -19,7 +20,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
             code: reason_code::SCHEMA_VIOLATION.to_owned(),
             message: format!("the arguments that a person gave it can't be used: {message}"),
         };
-        if json::digest(real).to_string() != question.request.input_digest {
+        let asked_about = &question.request.input_digest;
+        let mut digests = kernel.keys.digests(Purpose::Arguments, real);
+        if !digests.any(|digest| digest.to_string() == *asked_about) {
             return Err(fail("what was asked about is made in other forms by now".to_owned()));
         }
         let allowed = question.editable();

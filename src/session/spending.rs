@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{RecordKey, StoreError, Write, in_time};
+use crate::host::{RecordKey, StateStore, StoreError, Write, in_time};
 use crate::json;
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
@@ -228,7 +228,7 @@ impl<'s> Spending<'s> {
     fn told(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
         let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
         let message = match &budget.message {
-            Some(template) => template.render(&CallView::new(&call, state), &[]).text,
+            Some(template) => template.render(&CallView::new(&call, &state.shown()), &[]).text,
             None => format!("the budget `{}` is used up: no {what} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }

@@ -2,6 +2,7 @@
 //! processes and is shared by them.
 
 mod cache;
+mod encrypted;
 #[cfg(feature = "file-store")]
 mod file;
 mod limits;
@@ -10,6 +11,7 @@ mod open;
 mod records;
 mod tracked;
 
+pub use encrypted::EncryptedStore;
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;

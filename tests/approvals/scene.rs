@@ -1,5 +1,6 @@
 //! A server with its keys, its tool and its clock, and a client that holds the history.
 
+use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
 use callgate::approval::{Ledger, Name, Question, seal_answer};
@@ -11,9 +12,9 @@ use callgate::message::{
 };
 use callgate::seal::Keys;
 use callgate::session::Round;
-use callgate::state::MemoryStore;
+use callgate::state::{EncryptedStore, MemoryStore};
 use callgate::tools::ToolDescriptor;
-use callgate::{Engine, Outcome, Session, engine};
+use callgate::{Engine, EngineBuilder, Outcome, Session, engine};
 use serde_json::{Value, json};
 
 use crate::altered_stores::{Alteration, Altered};
@@ -79,6 +80,8 @@ pub struct Scene {
     pub context: Value,
     pub conversation: String,
     pub keys: Option<String>,
+    /// Without keys all runs are in one process, which has a key that ends with it.
+    pub process: OnceCell<Engine>,
     pub tools: Vec<ToolDescriptor>,
     /// Rules below the engine's own.
     pub layers: Vec<String>,
@@ -97,6 +100,7 @@ impl Scene {
             context: json!({ "principal": "ana", "tenant": "acme" }),
             conversation: "talk".to_owned(),
             keys: Some(KEY.to_owned()),
+            process: OnceCell::new(),
             tools: Vec::new(),
             layers: Vec::new(),
             watcher: Watcher::default(),
@@ -147,15 +151,22 @@ impl Scene {
     }
 
     pub fn engine(&self) -> Engine {
-        let mut engine = rules(&self.rules)
+        match &self.keys {
+            Some(keys) => self.builder().keys(Keys::parse(keys).unwrap()).build(),
+            None => {
+                let engine = self.process.get_or_init(|| self.builder().build());
+                engine.replace(engine::load_text(&self.rules).unwrap());
+                engine.clone()
+            }
+        }
+    }
+
+    fn builder(&self) -> EngineBuilder {
+        rules(&self.rules)
             .clock(self.clock.clone())
             .store(Arc::clone(&self.store))
             .observer(self.watcher.clone())
-            .tools(self.tools.clone());
-        if let Some(keys) = self.keys() {
-            engine = engine.keys(keys);
-        }
-        engine.build()
+            .tools(self.tools.clone())
     }
 
     /// Each run of the agent is a process of its own, which shares the store and nothing else.
@@ -166,12 +177,13 @@ impl Scene {
         layers.fold(session, Session::with_layer)
     }
 
-    pub fn keys(&self) -> Option<Keys> {
-        self.keys.as_deref().map(|keys| Keys::parse(keys).unwrap())
+    pub fn keys(&self) -> Keys {
+        self.engine().keys().clone()
     }
 
     pub fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(Arc::clone(&self.store), &self.clock)
+        let store = EncryptedStore::new(Arc::clone(&self.store), Some(self.keys()));
+        Ledger::new(Arc::new(store), &self.clock)
     }
 
     /// What a call is called in the ledger.
@@ -247,8 +259,8 @@ impl Scene {
 
     pub fn signed(&self, by: Approver, response: ResponsePart) -> ResponsePart {
         let request = self.requests().into_iter().find(|request| request.approval_id == response.approval_id);
-        let question = Question::open(&request.unwrap(), self.keys().as_ref()).unwrap();
-        seal_answer(&question, response, by, self.clock.now(), self.keys().as_ref())
+        let question = Question::open(&request.unwrap(), &self.keys()).unwrap();
+        seal_answer(&question, response, by, self.clock.now(), &self.keys())
     }
 
     /// The results that the model sees, in order.

@@ -113,7 +113,7 @@ proptest! {
         let mut session = engine.session();
         let decision = engine.decide(&call, session.state());
         let (permitted, input) = (decision.is_permitted(), decision.input().to_string());
-        let digest = json::digest(decision.input()).to_string();
+        let digest = engine.keys().digest(Purpose::Arguments, decision.input()).to_string();
         let witness = Witness::default();
         let outcome = execute(&mut session, call.clone(), &witness);
         let seen = witness.seen();

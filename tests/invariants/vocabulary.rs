@@ -263,7 +263,8 @@ pub fn rules(unmatched: &str, absent: &str, policies: &[Value]) -> String {
 
 /// An engine over a bundle that must be valid.
 pub fn engine(rules: &str) -> Engine {
-    Engine::new(engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}")))
+    let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}"));
+    Engine::builder(chains).keys(workshop::keys()).build()
 }
 
 /// A call in which every field is there and of its type.
