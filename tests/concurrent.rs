@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::approvals::scene::KEY;
-use crate::workshop::{call, ended, noon, rules};
+use crate::workshop::{call, ended, keys, noon, rules};
 
 /// Tools that all take their turns; `slow` ones end when they are let.
 #[derive(Clone)]

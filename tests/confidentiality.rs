@@ -198,7 +198,7 @@ fn cards(request: &RequestPart, outcome: Option<&Outcome>) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn i10_no_secret_leaves_the_process(

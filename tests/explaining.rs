@@ -14,6 +14,7 @@ use callgate::{
 use serde_json::{Value, json};
 
 use crate::playback::project;
+use crate::workshop::keys;
 
 /// A tool that answers as recorded.
 struct Recording(Option<Recorded>);

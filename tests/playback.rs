@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use callgate::call::{CallRecord, Outcome, Recorded};
-use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+
+use crate::workshop;
 use serde_json::Value;
 
 /// Plays what the file says that the tool once answered.

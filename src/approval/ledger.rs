@@ -4,22 +4,19 @@
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::entry::{Entry, Refused, Stage};
 use super::grant::Grant;
 use super::question::{Question, QuestionError};
 use crate::call::{ApprovalRequest, Outcome, UsedOnceBy};
-use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time};
+use crate::host::space::{CALLS, GRANTS};
+use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time, space};
 use crate::json;
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 use crate::state::EncryptedStore;
 
-/// The space of calls.
-pub(super) const CALLS: &str = "calls";
-/// The space of grants.
-const GRANTS: &str = "grants";
 /// How often a change is tried again when others were quicker.
 pub(super) const TRIES: usize = 64;
 /// Entries on a page.
@@ -41,7 +38,7 @@ impl Name {
 
     fn of_key(key: &str) -> Option<Self> {
         let value = json::parse(key).ok()?;
-        let text = |index: usize| value.get(index).and_then(serde_json::Value::as_str).map(str::to_owned);
+        let text = |index: usize| value.get(index).and_then(Value::as_str).map(str::to_owned);
         Some(Self { conversation: text(0)?, occurrence: text(1)? })
     }
 }
@@ -322,6 +319,37 @@ impl<'l> Ledger<'l> {
 
     pub(super) async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
         in_time(self.clock, || self.store.write_record(self.clock.now(), write)).await
+    }
+
+    /// Writes every record again, which encrypts it with the current key. Records that can't be read stay as they are.
+    pub(super) async fn encrypt_again(&self) -> Result<(), StoreError> {
+        for space in [CALLS, GRANTS, space::SESSIONS, space::BUDGETS] {
+            let mut after: Option<String> = None;
+            loop {
+                let inner = self.store.inner();
+                let page = in_time(self.clock, || inner.records(space, after.as_deref(), PAGE)).await?;
+                after = page.records.last().map(|(key, _)| key.clone());
+                for (key, Record { value, version }) in page.records {
+                    let place = RecordKey { space, key: &key };
+                    let Ok(value) = self.store.opened(place, value) else { continue };
+                    let forget_at = self.forget_record_at(place, &value);
+                    // Who has written it meanwhile has the current key, too.
+                    self.write(Write { key: place, value: &value, over: Some(version), forget_at }).await?;
+                }
+                if !page.more || after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_record_at(&self, key: RecordKey<'_>, value: &Value) -> Option<Timestamp> {
+        match key.space {
+            CALLS => self.forget_at(&serde_json::from_value(value.clone()).ok()?),
+            GRANTS => serde_json::from_value::<Grant>(value.clone()).ok().map(|grant| grant.until),
+            _ => None,
+        }
     }
 
     async fn all(&self, space: &str) -> Result<Vec<(String, Record)>, StoreError> {

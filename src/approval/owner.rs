@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::ledger::{CALLS, Ledger, LedgerError, TRIES};
+use super::ledger::{Ledger, LedgerError, TRIES};
+use crate::host::space::CALLS;
 use crate::host::{Clock, Page, Record, RecordKey, StateStore, StoreError, Write, in_time};
 use crate::seal::{Keys, Purpose};
 
@@ -25,15 +26,16 @@ impl Ledger<'_> {
                 },
                 None => {
                     let calls = first_call(store, clock).await?.records;
-                    calls
-                        .iter()
-                        .all(|(key, record)| self.store.opens(RecordKey { space: CALLS, key }, &record.value))
+                    calls.iter().all(|(key, record)| {
+                        self.store.opened(RecordKey { space: CALLS, key }, record.value.clone()).is_ok()
+                    })
                 }
             };
             if !ours || standing.as_ref().is_some_and(|record| record.value == mark) {
                 return Ok(ours);
             }
             // Once the key that it was marked with is retired, only the new one is known.
+            self.encrypt_again().await?;
             let over = standing.map(|record| record.version);
             let write = Write { key: OWNER, value: &mark, over, forget_at: None };
             if in_time(clock, || store.write_record(clock.now(), write)).await? {

@@ -7,6 +7,18 @@ use serde_json::Value;
 /// that it could not be read again.
 pub const LARGEST_RECORD: usize = 4 << 20;
 
+/// The spaces in which Callgate writes records.
+pub mod space {
+    /// What is known of calls.
+    pub const CALLS: &str = "calls";
+    /// Remembered approvals.
+    pub const GRANTS: &str = "grants";
+    /// What sessions have seen.
+    pub const SESSIONS: &str = "sessions";
+    /// What budgets were spent on.
+    pub const BUDGETS: &str = "budgets";
+}
+
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordKey<'a> {

@@ -44,7 +44,7 @@ use crate::policy::{Chain, Policy};
 use crate::seal::Keys;
 use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
-use shown::{Redaction, Shown};
+use shown::{Ending, Redaction, Shown};
 
 /// What decides calls: the layers, each of one revision, the known tools and the time.
 #[derive(Clone, Copy)]
@@ -217,13 +217,14 @@ impl<'k> Kernel<'k> {
             })
             .collect();
         for redaction in redactions {
-            if let Some(output) = &mut outcome.output
-                && !redaction.value(output)
-            {
-                *output = shown::WITHHELD.into();
+            let ending = Ending {
+                output: outcome.output.as_mut(),
+                error: outcome.error.as_mut(),
+                message: &mut outcome.reason.message,
+            };
+            if !redaction.ending(&call.input, ending) {
+                outcome.output = Some(shown::WITHHELD.into());
             }
-            outcome.error = outcome.error.as_ref().map(|error| redaction.text(error));
-            outcome.reason.message = redaction.text(&outcome.reason.message);
         }
     }
 

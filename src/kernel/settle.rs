@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::decision::{Decision, Effect};
 use super::ended::{Execution, Told};
 use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
-use super::shown::{Redaction, Shown};
+use super::shown::{Ending, Redaction, Shown};
 use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
@@ -241,7 +241,7 @@ impl<'a> Settling<'a> {
                 // What it puts into the result is shown with it.
                 _ => {
                     let shown = Shown::of(&self.subject, view);
-                    apply_steps(&transform.output, &shown.view(view), &mut output)
+                    apply_steps(&transform.output, &view, &shown.view(view), &mut output)
                 }
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
@@ -279,13 +279,14 @@ impl<'a> Settling<'a> {
                 continue;
             }
             let redaction = Redaction::new(redact, self.subject.keys);
-            if let Some(output) = &mut self.output
-                && !redaction.value(output)
-            {
+            let ending = Ending {
+                output: self.output.as_mut(),
+                error: self.error.as_mut(),
+                message: &mut self.reason.message,
+            };
+            if !redaction.ending(input, ending) {
                 self.withhold(policy, "the result is nested too deeply to be searched");
             }
-            self.error = self.error.as_ref().map(|error| redaction.text(error));
-            self.reason.message = redaction.text(&self.reason.message);
             if self.thrown {
                 self.reason.code = redaction.text(&self.reason.code);
             }

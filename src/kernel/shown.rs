@@ -2,8 +2,9 @@
 //! as it may be shown.
 //!
 //! The rule: what a `redact` policy of the call changes in its arguments, or one of an earlier call in a fact that the session holds,
-//! is shown in its redacted form only. Texts are searched for it, too, so that neither a message nor an error repeats it.
-//! Conditions, and what goes to the tool, read the values as they are.
+//! is shown in its redacted form only. Texts are searched for it, too, so that neither a message nor an error repeats it. A policy that
+//! covers arguments and results hides in the result what it changes in the arguments. Conditions, and what goes to the tool, read the
+//! values as they are.
 
 use std::borrow::Cow;
 
@@ -54,6 +55,42 @@ impl<'a> Redaction<'a> {
     pub(super) fn value(&self, value: &mut Value) -> bool {
         self.redactor.redact_value(value).is_ok()
     }
+
+    /// What it changes in the arguments.
+    fn masks(&self, input: &Value) -> Masks {
+        let mut masks = Masks::new();
+        if self.input {
+            let mut redacted = input.clone();
+            // What can't be searched is not shown, and nothing of it is known.
+            if self.value(&mut redacted) {
+                masks.add_changes(input, &redacted);
+            }
+        }
+        masks
+    }
+
+    /// Redacts what a call with these arguments ended with; says whether the result could be searched.
+    pub(super) fn ending(&self, input: &Value, ending: Ending<'_>) -> bool {
+        let masks = self.masks(input);
+        let Ending { output, error, message } = ending;
+        let text = |text: &str| masks.text(&self.text(text)).into_owned();
+        *message = text(message);
+        if let Some(error) = error {
+            *error = text(error);
+        }
+        output.is_none_or(|output| {
+            let searched = self.value(output);
+            masks.value(output);
+            searched
+        })
+    }
+}
+
+/// What a call ended with, as far as it is shown.
+pub(super) struct Ending<'e> {
+    pub(super) output: Option<&'e mut Value>,
+    pub(super) error: Option<&'e mut String>,
+    pub(super) message: &'e mut String,
 }
 
 /// A call as it may be shown, with what hides things in texts about it.
@@ -87,8 +124,8 @@ impl<'a> Shown<'a> {
             shown.masks.add_changes(view.input, &redacted);
             shown.input = Cow::Owned(redacted);
         }
-        if !view.session.masks().is_empty() {
-            shown.masks.unite(view.session.masks());
+        shown.masks.unite(view.session.masks());
+        if !shown.masks.is_empty() {
             shown.masks.value(shown.input.to_mut());
         }
         shown

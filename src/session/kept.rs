@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{Session, Shared};
 use crate::approval::LedgerError;
 use crate::call::SessionState;
-use crate::host::{RecordKey, StateStore, StoreError, Write, in_time};
+use crate::host::{RecordKey, StateStore, StoreError, Write, in_time, space};
 use crate::json;
 use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
 
 /// The space of sessions in a store.
-const SESSIONS: &str = "sessions";
+const SESSIONS: &str = space::SESSIONS;
 /// How often a write is tried again when others were quicker.
 const TRIES: usize = 16;
 

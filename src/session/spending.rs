@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{RecordKey, StateStore, StoreError, Write, in_time};
+use crate::host::{RecordKey, StateStore, StoreError, Write, in_time, space};
 use crate::json;
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
@@ -12,7 +12,7 @@ use crate::middleware::{AtBound, Budget, Per, Used};
 use crate::policy::{Mode, Policy};
 
 /// The space of what was used, in a store.
-const SPACE: &str = "budgets";
+const SPACE: &str = space::BUDGETS;
 /// How often a change is tried again when others were quicker.
 const TRIES: usize = 64;
 

@@ -59,11 +59,6 @@ impl EncryptedStore {
         &*self.inner
     }
 
-    /// Whether a record of [`inner`](Self::inner) can be read.
-    pub(crate) fn opens(&self, key: RecordKey<'_>, value: &Value) -> bool {
-        self.opened(key, value.clone()).is_ok()
-    }
-
     /// The keys, where there is something to encrypt.
     fn keys(&self) -> Result<Option<&Keys>, StoreError> {
         match &self.protection {
@@ -83,7 +78,8 @@ impl EncryptedStore {
         }
     }
 
-    fn opened(&self, key: RecordKey<'_>, value: Value) -> Result<Value, StoreError> {
+    /// The value of a record of [`inner`](Self::inner).
+    pub(crate) fn opened(&self, key: RecordKey<'_>, value: Value) -> Result<Value, StoreError> {
         match self.keys()? {
             None => Ok(value),
             Some(keys) => decrypt(keys, Purpose::Record, &json!([key.space, key.key]), &value).ok_or_else(|| {

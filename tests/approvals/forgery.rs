@@ -7,6 +7,8 @@ use callgate::message::{
 };
 use serde_json::{Value, json};
 
+use callgate::ToolCall;
+
 use super::scene::{KEY, NEXT_KEY, REFUNDS, Scene, with_parts, with_request};
 use crate::workshop::ended;
 
@@ -131,9 +133,14 @@ fn i3_questions_of_an_older_key_count_until_it_is_taken_out() {
     for (keys, outcome) in
         [(both.as_str(), ("executed", "approved")), (NEXT_KEY, ("suspended", "approval_required"))]
     {
-        for mut scene in Scene::with_both_stores(REFUNDS) {
+        for (mut scene, is_shared) in Scene::with_both_stores(REFUNDS).into_iter().zip([false, true]) {
             scene.ask(refund());
             scene.approve();
+            scene.keys = Some(both.clone());
+            if is_shared {
+                // Whoever opens the state with both keys makes it the new one's.
+                assert_eq!(scene.clock.drive(scene.ledger().belongs_to(&scene.keys())), Ok(true));
+            }
             scene.keys = Some(keys.to_owned());
             assert_eq!(ended(&scene.outcome()), outcome);
             if outcome.0 == "suspended" {
@@ -167,9 +174,12 @@ fn i8_a_shared_store_is_not_used_without_keys() {
     let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) }.sharing();
     let mut session = scene.session();
     scene.model_calls(&[("c1", "refund", refund())]);
-    let round = scene.clock.drive(session.round(&mut scene.history, &scene.tool)).unwrap();
-    assert_eq!(ended(&round.outcomes[0]), ("denied", "store_unavailable"));
-    assert!(round.outcomes[0].reason.message.contains("CALLGATE_KEYS"), "{:?}", round.outcomes[0].reason);
+    let refused = scene.clock.drive(session.round(&mut scene.history, &scene.tool)).unwrap_err();
+    assert!(refused.to_string().contains("CALLGATE_KEYS"), "{refused}");
+    let mut alone = scene.engine().session();
+    let call = ToolCall::new("c2", "refund", refund());
+    let outcome = scene.clock.drive(alone.execute(call, &scene.tool));
+    assert_eq!(ended(&outcome), ("denied", "store_unavailable"));
     let written = scene.clock.drive(scene.store.records("calls", None, 1)).unwrap();
     assert_eq!((written.records.len(), scene.tool.count()), (0, 0));
 }

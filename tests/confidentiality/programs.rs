@@ -169,6 +169,6 @@ fn answers(gateway: &Arc<Gateway>, said: &str) -> String {
         read.unwrap();
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(tokio::time::timeout(Duration::from_secs(60), session)).unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), session).await.unwrap() });
     heard
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use callgate::seal::Purpose;
 use callgate::{
     Clock, Engine, Observer, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine,
     json,

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::vocabulary::{self, EVERYTHING, Scope, call, policies, rules, unmatched};
 use super::{Witness, strictness_of};
 use crate::altered_stores::{Alteration, Altered};
+use crate::workshop;
 
 pub fn noon() -> ManualClock {
     ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())

@@ -1,5 +1,6 @@
 //! Random bundles and calls over a small vocabulary: every field has one type, and every test asks for that type.
 
+use crate::workshop;
 use callgate::{Engine, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
