@@ -17,6 +17,10 @@ pub enum Purpose {
     Session,
     /// A store, as belonging to the holders of the keys.
     Store,
+    /// A record in a store.
+    Record,
+    /// A cached result.
+    Cache,
 }
 
 impl Purpose {
@@ -26,6 +30,8 @@ impl Purpose {
             Self::Answer => "answer",
             Self::Session => "session",
             Self::Store => "store",
+            Self::Record => "record",
+            Self::Cache => "cache",
         }
     }
 }
@@ -61,12 +67,14 @@ pub(super) const MIN_KEY_BYTES: usize = 32;
 /// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 250.0 }]), &seal), Ok(()));
 /// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 251 }]), &seal), Err(SealError::Broken));
 /// ```
+#[derive(Clone)]
 pub struct Keys {
     signing: Key,
     /// Those that are accepted beside it.
     older: Vec<Key>,
 }
 
+#[derive(Clone)]
 struct Key {
     id: String,
     mac: Hmac<Sha256>,
@@ -136,5 +144,10 @@ impl Keys {
         let tag = super::source::bytes_of_hex(hex).ok_or(SealError::Malformed)?;
         let key = self.all().find(|key| key.id == id).ok_or(SealError::UnknownKey)?;
         key.over(purpose, content).verify_slice(&tag).map_err(|_| SealError::Broken)
+    }
+
+    /// Whether a seal names the key that makes seals now.
+    pub(crate) fn is_current(&self, seal: &str) -> bool {
+        seal.split('.').nth(1) == Some(&self.signing.id)
     }
 }

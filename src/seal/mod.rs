@@ -6,3 +6,4 @@ mod source;
 
 pub use keys::{Keys, Purpose, SealError};
 pub use source::{KEYS_VARIABLE, KeyError};
+pub(crate) use source::random_hex;

@@ -101,7 +101,8 @@ impl Keys {
     }
 }
 
-fn random_hex<const BYTES: usize>() -> Result<String, KeyError> {
+/// So many random bytes, as hex digits.
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, KeyError> {
     let mut bytes = [0u8; BYTES];
     getrandom::fill(&mut bytes).map_err(KeyError::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

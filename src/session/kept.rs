@@ -142,7 +142,7 @@ impl Shared {
         let found = in_time(&*self.clock, || self.services.store.record(key)).await?;
         let Some(found) = found else { return Ok(None) };
         let state = SessionState::of_json(found.value).ok_or_else(|| {
-            StoreError(format!("what it has of the session `{conversation}` can't be read"))
+            StoreError::Unavailable(format!("what it has of the session `{conversation}` can't be read"))
         })?;
         Ok(Some((state, found.version)))
     }
@@ -173,7 +173,7 @@ impl Shared {
                 return Ok(());
             }
         }
-        Err(StoreError(format!("the session `{conversation}` kept being changed by others")))
+        Err(StoreError::Unavailable(format!("the session `{conversation}` kept being changed by others")))
     }
 }
 

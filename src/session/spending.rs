@@ -163,7 +163,7 @@ impl<'s> Spending<'s> {
                 Some(principal) if !principal.is_null() => {
                     Ok(Some(json!(["principal", self.run.context.get("tenant"), principal])))
                 }
-                _ => Err(StoreError("the context names no principal".to_owned())),
+                _ => Err(StoreError::Unavailable("the context names no principal".to_owned())),
             },
         }
     }
@@ -178,7 +178,7 @@ impl<'s> Spending<'s> {
         let names = budget.bounds.each().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
             None if state.is_distrusted() => {
-                return Err(StoreError("what the session has seen is not vouched for".to_owned()));
+                return Err(StoreError::Unavailable("what the session has seen is not vouched for".to_owned()));
             }
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {
@@ -222,7 +222,7 @@ impl<'s> Spending<'s> {
                 return Ok(None);
             }
         }
-        Err(StoreError("others kept counting".to_owned()))
+        Err(StoreError::Unavailable("others kept counting".to_owned()))
     }
 
     fn told(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {

@@ -24,7 +24,7 @@ impl From<rusqlite::Error> for Failure {
 impl Failure {
     /// With what to do.
     pub fn at(&self, path: &Path) -> StoreError {
-        StoreError(match self {
+        StoreError::Unavailable(match self {
             Self::Database(error) => in_words(error, path),
             Self::Told(told) => format!("the state store `{}`: {told}", path.display()),
         })

@@ -113,7 +113,7 @@ impl FileStore {
         let (reply, answer) = oneshot::channel();
         let work = Asked { needs, run: Some(run), done: None, kept, reply };
         let ended =
-            || StoreError(format!("the state store `{}` was closed; start again", self.path.display()));
+            || StoreError::Unavailable(format!("the state store `{}` was closed; start again", self.path.display()));
         self.messages.send(Message::Work(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
