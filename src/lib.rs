@@ -6,6 +6,7 @@
 // Words, which every room speaks.
 pub mod diagnostic;
 pub mod json;
+mod files;
 pub mod seal;
 pub mod call;
 pub mod host;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::guard::{before, guarded};
 use super::record::{Page, Record, RecordKey, Write};
 use super::{BoxFuture, Clock};
-use crate::call::Amount;
+use crate::call::{Amount, reason_code};
 
 /// What a store answers, in time.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -27,6 +27,16 @@ pub enum StoreError {
     /// changed, removed, or replaced by an older one.
     #[error("{0}")]
     Altered(String),
+}
+
+impl StoreError {
+    /// The code of the reason of a call that is refused for it.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable(_) => reason_code::STORE_UNAVAILABLE,
+            Self::Altered(_) => reason_code::STATE_ALTERED,
+        }
+    }
 }
 
 /// What a limit allows. A window or a span is without its end: what was taken at 0 s of 10 s is free again at 10 s. Spans count

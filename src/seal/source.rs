@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::keys::{Keys, MIN_KEY_BYTES};
+use super::key::MIN_KEY_BYTES;
+use super::keys::Keys;
 
 /// The environment variable that holds keys, as [`Keys::parse`] reads them.
 pub const KEYS_VARIABLE: &str = "CALLGATE_KEYS";
@@ -135,7 +136,7 @@ fn owner_only() -> OpenOptions {
 }
 
 /// The bytes that pairs of hex digits stand for; nothing where they are none.
-pub(super) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

@@ -102,11 +102,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Ok(Some(entry)) => entry,
             Ok(None) => return None,
             Err(error) => {
-                return with(self.waiting(
-                    call,
-                    put.request(),
-                    Some(unreachable_store(&error.to_string()).message),
-                ));
+                return with(self.without_store(call, put.request(), &error, started));
             }
         };
         let turn = Turn { entry: Some(entry), ..Turn::first(name.clone(), true) };
@@ -209,11 +205,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             // Whoever took it up, or answered, is seen when it is looked at anew.
             Err(Stopped::Elsewhere(_)) => None,
-            Err(Stopped::Ledger(error)) => Some(self.waiting(
-                call,
-                question.request,
-                Some(unreachable_store(&error.to_string()).message),
-            )),
+            Err(Stopped::Ledger(error)) => Some(self.without_store(call, question.request, &error, started)),
         }
     }
 
@@ -311,7 +303,23 @@ impl<E: ToolExecutor> Desk<'_, E> {
         TakenUp { outcome: self.over(call, &turn, outcome).await, ignored: vec![ignored] }
     }
 
-    /// A call of which it is not known how far it is, for its store does not say: it goes on waiting.
+    /// A call that waits on under its question, as long as its store does not answer. Where the store was altered, nobody knows
+    /// whether the call ran.
+    fn without_store(
+        &mut self,
+        call: &ToolCall,
+        request: ApprovalRequest,
+        error: &LedgerError,
+        started: Instant,
+    ) -> Outcome {
+        let reason = unreachable_store(error);
+        match reason.code == reason_code::STATE_ALTERED {
+            true => self.indeterminate(call, reason, started),
+            false => self.waiting(call, request, Some(reason.message)),
+        }
+    }
+
+    /// A call of which it is not known how far it is, for its store does not say.
     async fn still_waiting(
         &mut self,
         call: &ToolCall,
@@ -320,7 +328,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         error: &LedgerError,
         started: Instant,
     ) -> TakenUp {
-        let reason = unreachable_store(&error.to_string());
+        let reason = unreachable_store(error);
+        if reason.code == reason_code::STATE_ALTERED {
+            return self.indeterminate(call, reason, started).into();
+        }
         match said
             .request
             .and_then(|request| Question::open(request, self.shared.services.keys.as_ref()).ok())

@@ -162,7 +162,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
             Known::Unknown(name, error) => {
                 let turn = Turn::first(name, false);
                 let mut decision = self.execute.kernel.decide(call, self.state);
-                decision.refuse(Effect::Deny, unreachable_store(&error.to_string()), None);
+                decision.refuse(Effect::Deny, unreachable_store(&error), None);
                 // It is not noted as its end: for all that is known the call may have run, or waits with its answer.
                 self.execute.refuse(call, decision, &turn, self.state, started).await
             }
@@ -196,7 +196,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                 Elsewhere::Abandoned(entry) => self.run_again(call, &turn.name, *entry, started).await,
             },
             Err(Stopped::Ledger(error)) => {
-                let reason = unreachable_store(&error.to_string());
+                let reason = unreachable_store(&error);
                 self.denied(call, &turn, Effect::Deny, reason, started).await
             }
         }
@@ -310,8 +310,13 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
 
     /// A call of which nobody knows how it ended.
     pub(super) fn unfinished(&mut self, call: &ToolCall, message: String, started: Instant) -> Outcome {
-        let decision = self.execute.kernel.decide(call, self.state);
         let reason = Reason { policy: None, code: reason_code::UNFINISHED.to_owned(), message };
+        self.indeterminate(call, reason, started)
+    }
+
+    /// A call of which nobody knows how it ended, for this reason.
+    pub(super) fn indeterminate(&mut self, call: &ToolCall, reason: Reason, started: Instant) -> Outcome {
+        let decision = self.execute.kernel.decide(call, self.state);
         let ended = Ended::Broken(None, reason, OutcomeKind::Indeterminate);
         self.execute.kernel.settle(decision, ended.into(), self.state, started)
     }
@@ -338,9 +343,9 @@ fn has_run(kind: OutcomeKind) -> bool {
 }
 
 /// Why a call is not run whose store does not answer.
-pub(super) fn unreachable_store(error: &str) -> Reason {
+pub(super) fn unreachable_store(error: &LedgerError) -> Reason {
     let message = format!("it can't be known whether this call ran already: {error}");
-    Reason { policy: None, code: reason_code::STORE_UNAVAILABLE.to_owned(), message }
+    Reason { policy: None, code: error.code().to_owned(), message }
 }
 
 /// The name of a question's call.

@@ -8,13 +8,11 @@ use serde_json::{Value, json};
 use super::{Session, Shared};
 use crate::approval::LedgerError;
 use crate::call::SessionState;
-use crate::host::{RecordKey, StoreError, Write, in_time};
+use crate::host::{RecordKey, StoreError, Write, in_time, space};
 use crate::json;
 use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
 
-/// The space of sessions in a store.
-const SESSIONS: &str = "sessions";
 /// How often a write is tried again when others were quicker.
 const TRIES: usize = 16;
 
@@ -132,13 +130,13 @@ impl Shared {
             return Ok(false);
         }
         let value = SessionState::default().to_json();
-        let key = RecordKey { space: SESSIONS, key: conversation };
+        let key = RecordKey { space: space::SESSIONS, key: conversation };
         let write = Write { key, value: &value, over: None, forget_at: None };
         Ok(in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await?)
     }
 
     async fn kept_in_store(&self, conversation: &str) -> Result<Option<(SessionState, u64)>, StoreError> {
-        let key = RecordKey { space: SESSIONS, key: conversation };
+        let key = RecordKey { space: space::SESSIONS, key: conversation };
         let found = in_time(&*self.clock, || self.services.store.record(key)).await?;
         let Some(found) = found else { return Ok(None) };
         let state = SessionState::of_json(found.value).ok_or_else(|| {
@@ -167,7 +165,7 @@ impl Shared {
                 united = both;
             }
             let value = united.to_json();
-            let key = RecordKey { space: SESSIONS, key: conversation };
+            let key = RecordKey { space: space::SESSIONS, key: conversation };
             let write = Write { key, value: &value, over: version, forget_at: None };
             if in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await? {
                 return Ok(());

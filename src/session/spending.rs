@@ -4,15 +4,13 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{RecordKey, StoreError, Write, in_time};
+use crate::host::{RecordKey, StoreError, Write, in_time, space};
 use crate::json;
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
 use crate::middleware::{AtBound, Budget, Per, Used};
 use crate::policy::{Mode, Policy};
 
-/// The space of what was used, in a store.
-const SPACE: &str = "budgets";
 /// How often a change is tried again when others were quicker.
 const TRIES: usize = 64;
 
@@ -184,7 +182,7 @@ impl<'s> Spending<'s> {
             Some(owner) => {
                 let key = key(reference, policy, &owner);
                 let record = in_time(self.kernel.clock, || {
-                    self.shared.services.store.record(RecordKey { space: SPACE, key: &key })
+                    self.shared.services.store.record(RecordKey { space: space::BUDGETS, key: &key })
                 });
                 let value = record.await?.map(|record| record.value).unwrap_or_default();
                 names.map(|what| (what, amount(&value, what))).to_vec()
@@ -201,7 +199,7 @@ impl<'s> Spending<'s> {
         unless_used_up: Option<&Budget>,
     ) -> Result<Option<&'static str>, StoreError> {
         let store = &self.shared.services.store;
-        let key = RecordKey { space: SPACE, key };
+        let key = RecordKey { space: space::BUDGETS, key };
         for _ in 0..TRIES {
             let found = in_time(self.kernel.clock, || store.record(key)).await?;
             let over = found.as_ref().map(|record| record.version);
@@ -268,7 +266,7 @@ fn counted(budget: &Budget, spent: Used) -> Vec<(&'static str, Amount)> {
 fn unknown(policy: &Policy, error: &StoreError) -> Reason {
     Reason {
         policy: Some(policy.id.clone()),
-        code: reason_code::STORE_UNAVAILABLE.to_owned(),
+        code: error.code().to_owned(),
         message: format!("what was used of `{}` can't be known: {error}", policy.id),
     }
 }

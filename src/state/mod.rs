@@ -15,4 +15,4 @@ mod tracked;
 pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
-pub use sealed::{IntegrityError, SealedStore, sealed};
+pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};

@@ -11,12 +11,13 @@ use callgate::message::{
 };
 use callgate::seal::Keys;
 use callgate::session::Round;
-use callgate::state::MemoryStore;
+use callgate::state::{MemoryStore, sealed};
 use callgate::tools::ToolDescriptor;
 use callgate::{Engine, Outcome, Session, engine};
 use serde_json::{Value, json};
 
-use crate::altered_stores::{Alteration, Altered};
+pub use crate::altered_stores::Shared;
+use crate::altered_stores::Altered;
 use crate::workshop::{Tool, noon, rules};
 
 /// Refunds above 100 need a person.
@@ -29,15 +30,6 @@ pub const REFUNDS: &str = "policies:
 /// A server's key, and the one that comes after it.
 pub const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 pub const NEXT_KEY: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
-
-/// A store that several processes share.
-pub struct Shared;
-
-impl Alteration for Shared {
-    fn is_shared(&self) -> bool {
-        true
-    }
-}
 
 /// What observers are told of questions and decisions, in order.
 #[derive(Clone, Default)]
@@ -171,7 +163,7 @@ impl Scene {
     }
 
     pub fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(Arc::clone(&self.store), &self.clock)
+        Ledger::new(sealed(Arc::clone(&self.store), self.keys().as_ref()), &self.clock)
     }
 
     /// What a call is called in the ledger.

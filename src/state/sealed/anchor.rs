@@ -14,7 +14,7 @@ use crate::json::canonical;
 const RECORDS: &str = "records";
 /// Which store the anchor belongs to.
 const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
-/// How many versions of a record are known by their nonces. Of those who write one record at the same time, whoever is
+/// How many versions of a record are known by their names. Of those who write one record at the same time, whoever is
 /// overtaken by more than so many others is refused.
 const VERSIONS: usize = 16;
 /// How often a change is tried again when others were quicker.
@@ -29,7 +29,7 @@ pub struct Anchor {
 
 /// What is known of a record.
 pub struct Known {
-    /// Serial numbers with nonces, the latest last.
+    /// Serial numbers with names, the latest last.
     versions: Vec<(u64, String)>,
     forget_at: Option<Timestamp>,
     /// Of the anchor's own record.
@@ -89,8 +89,8 @@ impl Anchor {
 
     /// What is known of a record.
     pub async fn known(&self, key: RecordKey<'_>) -> Result<Option<Known>, StoreError> {
-        let name = name(key);
-        let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &name }).await? else {
+        let at = place(key);
+        let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &at }).await? else {
             return Ok(None);
         };
         Known::read(&record.value, record.version).map(Some).ok_or_else(damaged)
@@ -127,7 +127,7 @@ impl Anchor {
         key: RecordKey<'_>,
         written: &Envelope,
     ) -> Result<(), StoreError> {
-        let name = name(key);
+        let at = place(key);
         for _ in 0..TRIES {
             let known = self.known(key).await?;
             let (mut versions, over) = match known {
@@ -135,12 +135,12 @@ impl Anchor {
                 Some(known) => (known.versions, Some(known.version)),
                 None => (Vec::new(), None),
             };
-            versions.push((written.serial, written.nonce.clone()));
+            versions.push((written.serial, written.name.clone()));
             versions.drain(..versions.len().saturating_sub(VERSIONS));
             let forget_at = written.forget_at.map(|at| at.to_string());
             let value = json!({ "versions": versions, "forget_at": forget_at });
-            let at = RecordKey { space: RECORDS, key: &name };
-            let write = Write { key: at, value: &value, over, forget_at: written.forget_at };
+            let key = RecordKey { space: RECORDS, key: &at };
+            let write = Write { key, value: &value, over, forget_at: written.forget_at };
             if self.store.write_record(now, write).await? {
                 return Ok(());
             }
@@ -151,14 +151,15 @@ impl Anchor {
 
 /// Whether a version with a serial number that is known is the one that is known by it.
 fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<(), StoreError> {
-    let is_it = |(serial, nonce): &(u64, String)| *serial == found.serial && *nonce == found.nonce;
+    let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
         return Ok(());
     }
     Err(altered(key, "was written by two at once, of whom the other one counts"))
 }
 
-fn name(key: RecordKey<'_>) -> String {
+/// Where the anchor has what it knows of a record.
+fn place(key: RecordKey<'_>) -> String {
     canonical(&json!([key.space, key.key]))
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::anchor::{Anchor, Bound};
 use super::envelope::{Envelope, is_current};
-use super::{SealedStore, no_random};
-use crate::host::{RecordKey, StateStore as _, StoreError, Write, space};
+use super::{SealedStore, not_sealed};
+use crate::host::{RecordKey, StateStore, StoreError, Write, space};
 use crate::seal::{Keys, Purpose, random_hex};
 
 /// Where the store says what it is.
@@ -177,8 +177,9 @@ impl SealedStore {
                     let key = RecordKey { space, key: &key };
                     // What is not believed stays as it is, and is refused when it is read.
                     let Ok((Some(standing), _)) = self.standing(&owner.store, key).await else { continue };
-                    let Envelope { value, forget_at, .. } = standing.envelope;
-                    let write = Write { key, value: &value, over: Some(standing.version), forget_at };
+                    let Envelope { value, forget_at, .. } = &standing.envelope;
+                    let over = Some(standing.envelope.version());
+                    let write = Write { key, value, over, forget_at: *forget_at };
                     // Whoever was quicker sealed it with the key that makes seals.
                     self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
                 }
@@ -191,6 +192,14 @@ impl SealedStore {
     }
 }
 
+/// Whether the records of a store are sealed: without the keys they can't be believed.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn was_sealed(store: &dyn StateStore) -> Result<bool, StoreError> {
+    Ok(store.record(OWNER).await?.is_some())
+}
+
 fn name() -> Result<String, StoreError> {
-    random_hex::<16>().map_err(no_random)
+    random_hex::<16>().map_err(not_sealed)
 }

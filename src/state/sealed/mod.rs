@@ -1,4 +1,5 @@
-//! A store whose records are authenticated: any [`StateStore`], with a seal of the server's keys over each record and cached result.
+//! A store whose records are encrypted and authenticated: any [`StateStore`], with each record and cached result sealed by the server's
+//! keys.
 //!
 //! Whoever can write the store below, but has neither the keys nor the anchor, can make calls fail. They can't approve a call,
 //! run one again, or reset what was counted.
@@ -11,18 +12,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use self::anchor::Anchor;
-use self::envelope::{Envelope, open_cached, seal_cached};
-pub use self::identity::IntegrityError;
+use self::envelope::{Envelope, Place, open_cached, seal_cached};
+pub use self::identity::{IntegrityError, was_sealed};
 use crate::host::{
     Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
     StateStore, StoreError, StoreFuture, Take, Write,
 };
+use super::cache::room_beside;
+use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
 
-/// A store whose records and cached results are sealed with the server's keys, and believed only with an unbroken seal.
+/// A store whose records and cached results are encrypted and authenticated with the server's keys.
 ///
 /// A seal binds the value to its store, its place in it and its serial number, so that records can't be exchanged with each
 /// other. A seal alone does not show that a record is the latest one. That needs an *anchor*: a second store that whoever can
@@ -58,6 +62,9 @@ struct Standing {
 }
 
 impl SealedStore {
+    /// How much the value of a record may measure here, in bytes of JSON.
+    pub const LARGEST: usize = 3 << 20;
+
     /// Seals the records of a store, without an anchor: an older record that is put back is not detected.
     pub fn new(inner: Arc<dyn StateStore>, keys: Keys) -> Self {
         Self { inner, keys, anchor: None, identity: OnceCell::new() }
@@ -126,9 +133,8 @@ impl SealedStore {
     }
 
     fn opened(&self, store: &str, key: RecordKey<'_>, record: Record) -> Result<Standing, StoreError> {
-        let Record { value, version } = record;
-        match Envelope::open(&self.keys, store, key, value) {
-            Some(envelope) => Ok(Standing { envelope, version }),
+        match Envelope::open(&self.keys, Place { store, key }, &record.value) {
+            Some(envelope) => Ok(Standing { envelope, version: record.version }),
             None => Err(altered(key, "was changed, or was not written by a holder of the server's keys")),
         }
     }
@@ -136,11 +142,13 @@ impl SealedStore {
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
         let Write { key, value, over, forget_at } = write;
         let (standing, serial) = self.standing(store, key).await?;
-        if standing.map(|standing| standing.version) != over {
+        if standing.as_ref().map(|standing| standing.envelope.version()) != over {
             return Ok(false);
         }
-        let envelope = Envelope::new(serial, forget_at, value.clone()).map_err(no_random)?;
-        let value = envelope.sealed(&self.keys, store, key);
+        check_size(value)?;
+        let over = standing.map(|standing| standing.version);
+        let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
+        let (envelope, value) = sealed.map_err(not_sealed)?;
         if !self.inner.write_record(now, Write { key, value: &value, over, forget_at }).await? {
             return Ok(false);
         }
@@ -151,14 +159,31 @@ impl SealedStore {
     }
 }
 
+impl From<Envelope> for Record {
+    fn from(envelope: Envelope) -> Self {
+        Self { version: envelope.version(), value: envelope.value }
+    }
+}
+
 /// What does not come from a holder of the keys, or not last.
 fn altered(key: RecordKey<'_>, how: &str) -> StoreError {
     let RecordKey { space, key } = key;
     StoreError::Altered(format!("the record `{key}` of `{space}` {how}"))
 }
 
-fn no_random(error: impl fmt::Display) -> StoreError {
+fn not_sealed(error: impl fmt::Display) -> StoreError {
     StoreError::Unavailable(error.to_string())
+}
+
+/// Whether the ciphertext of a value, which is a third larger, fits into the store below.
+fn check_size(value: &Value) -> Result<(), StoreError> {
+    match room_beside(value, SealedStore::LARGEST, MAX_DEPTH - 1) {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Unavailable(format!(
+            "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept in a sealed store",
+            SealedStore::LARGEST >> 20
+        ))),
+    }
 }
 
 fn is_slot(take: &Take) -> bool {
@@ -235,7 +260,8 @@ impl StateStore for SealedStore {
         Box::pin(async move {
             let store = self.identity().await?;
             let Lookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
-            let entry = entry.and_then(|entry| open_cached(&self.keys, store, (space.name, key), entry));
+            let place = Place { store, key: RecordKey { space: space.name, key } };
+            let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
             // The store below may not have looked at times that it can't believe.
             let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
             Ok(Lookup { entry, generation })
@@ -251,7 +277,8 @@ impl StateStore for SealedStore {
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let store = self.identity().await?;
-            let entry = seal_cached(&self.keys, store, (space.name, key), entry);
+            let place = Place { store, key: RecordKey { space: space.name, key } };
+            let entry = seal_cached(&self.keys, place, entry).map_err(not_sealed)?;
             self.inner.cache_put(space, key, entry, generation).await
         })
     }
@@ -264,7 +291,7 @@ impl StateStore for SealedStore {
         Box::pin(async move {
             let store = self.identity().await?;
             let (standing, _) = self.standing(store, key).await?;
-            Ok(standing.map(|Standing { envelope, version }| Record { value: envelope.value, version }))
+            Ok(standing.map(|standing| standing.envelope.into()))
         })
     }
 
@@ -283,8 +310,8 @@ impl StateStore for SealedStore {
             for (key, _) in page.records {
                 // Read again by its key, for by now it may be newer than the page and the anchor with it.
                 let (standing, _) = self.standing(store, RecordKey { space, key: &key }).await?;
-                let Some(Standing { envelope, version }) = standing else { continue };
-                records.push((key, Record { value: envelope.value, version }));
+                let Some(standing) = standing else { continue };
+                records.push((key, standing.envelope.into()));
             }
             Ok(Page { records, more: page.more })
         })
