@@ -4,9 +4,9 @@
 // above it; tests/layering.rs keeps that law.
 
 // Words, which every room speaks.
+mod files;
 pub mod diagnostic;
 pub mod json;
-mod files;
 pub mod seal;
 pub mod call;
 pub mod host;

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use callgate::host::{Allowance, Amount, Refusal, StateStore, SystemClock, Take};
+use callgate::seal::Keys;
 #[cfg(feature = "file-store")]
 use callgate::state::FileStore;
-use callgate::seal::Keys;
 use callgate::state::{MemoryStore, SealedStore};
 use jiff::Timestamp;
 

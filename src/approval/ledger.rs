@@ -318,7 +318,9 @@ impl<'l> Ledger<'l> {
 
     async fn read(&self, name: &Name) -> Result<Option<(Entry, u64)>, LedgerError> {
         let key = name.key();
-        let Some(record) = self.get(RecordKey { space: space::CALLS, key: &key }).await? else { return Ok(None) };
+        let Some(record) = self.get(RecordKey { space: space::CALLS, key: &key }).await? else {
+            return Ok(None);
+        };
         let version = record.version;
         Ok(Some((entry_of(name, record)?, version)))
     }

@@ -143,7 +143,9 @@ impl State {
         }
         let store = state::open(url).map_err(trouble)?;
         let is_sealed = match &anchor {
-            Some(anchor) => anchor.exists() || runtime.block_on(state::was_sealed(&*store)).map_err(trouble)?,
+            Some(anchor) => {
+                anchor.exists() || runtime.block_on(state::was_sealed(&*store)).map_err(trouble)?
+            }
             None => false,
         };
         let key = path.map(|path| beside(path, ".key"));

@@ -8,5 +8,5 @@ mod source;
 
 pub use keys::{EncryptError, Keys, SealError};
 pub use purpose::Purpose;
-pub use source::{KEYS_VARIABLE, KeyError};
 pub(crate) use source::random_hex;
+pub use source::{KEYS_VARIABLE, KeyError};

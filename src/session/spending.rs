@@ -176,7 +176,9 @@ impl<'s> Spending<'s> {
         let names = budget.bounds.each().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
             None if state.is_distrusted() => {
-                return Err(StoreError::Unavailable("what the session has seen is not vouched for".to_owned()));
+                return Err(StoreError::Unavailable(
+                    "what the session has seen is not vouched for".to_owned(),
+                ));
             }
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {

@@ -47,7 +47,9 @@ impl Records {
         }
         match standing.map(|kept| kept.forget_at) {
             None if self.count >= CAPACITY => {
-                return Err(StoreError::Unavailable(format!("all {CAPACITY} records that there is room for are in use")));
+                return Err(StoreError::Unavailable(format!(
+                    "all {CAPACITY} records that there is room for are in use"
+                )));
             }
             None => self.count += 1,
             Some(None) => {}

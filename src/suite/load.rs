@@ -36,7 +36,7 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
 }
 
 fn read_all(loaded: Loaded) -> LoadedSuite {
-    let Loaded { mut sources, files, mut diagnostics } = loaded;
+    let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
     let (mut suite, mut named, mut drawn_files) = (Suite::default(), Vec::new(), Vec::new());
     for file in &files {
         let read = read::read(file, &mut sources, &mut diagnostics);

@@ -1,22 +1,46 @@
 //! Whoever can write the database, but has neither the keys nor the anchor, makes calls fail, and never makes one run.
 
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callgate::message::History;
+use callgate::host::{RecordKey, StateStore, SystemClock, Write};
+use callgate::message::{History, Message, Part, Role, approval_response};
+use callgate::seal::Keys;
 use callgate::state::{FileStore, IntegrityError, SealedStore};
+use callgate::{Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::scene::{REFUNDS, Scene};
-use crate::workshop::ended;
+use super::scene::{KEY, REFUNDS};
+use crate::workshop::{ended, rules};
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+fn keys() -> Keys {
+    Keys::parse(KEY).unwrap()
+}
+
+/// Counts its calls.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl ToolExecutor for Counting {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        Ok(json!(self.0.fetch_add(1, Ordering::SeqCst)).into())
+    }
+}
 
 /// A state in a file with its anchor, and who edits the file.
 struct Attacked {
     place: TempDir,
-    scene: Scene,
+    store: Arc<dyn StateStore>,
+    tool: Counting,
     /// The file as it was at several moments.
     copies: Vec<Vec<Row>>,
     /// The history before the call ran.
@@ -26,24 +50,40 @@ struct Attacked {
 /// A row of the table `records`: space, key, value, version, forget_at.
 type Row = (String, String, String, i64, Option<i64>);
 
+fn opened(place: &TempDir) -> Arc<dyn StateStore> {
+    let store = FileStore::open(&place.path().join("state.db")).unwrap();
+    let anchor = FileStore::open_anchor(&place.path().join("state.db.anchor")).unwrap();
+    Arc::new(SealedStore::anchored(Arc::new(store), keys(), Arc::new(anchor), SystemClock))
+}
+
 impl Attacked {
     /// A call is asked about, and runs if it is approved.
     fn new(approved: bool) -> Self {
         let place = tempfile::tempdir().unwrap();
-        let scene = Scene::new(REFUNDS);
-        let mut attacked = Self { place, before: scene.history.clone(), scene, copies: Vec::new() };
-        attacked.reopen();
+        let store = opened(&place);
+        let call = Part::call("c1", "refund", json!({ "amount": 250 }));
+        let before = History::new(vec![Message::new(Role::Assistant, vec![call])]);
+        let mut attacked = Self { place, store, tool: Counting::default(), copies: Vec::new(), before };
         attacked.copy();
-        attacked.scene.ask(json!({ "amount": 250 }));
+        let mut session = attacked.session();
+        let round = run(session.round(&mut attacked.before, &attacked.tool)).unwrap();
+        assert!(round.is_suspended());
         attacked.copy();
         if approved {
-            attacked.scene.approve();
+            attacked.before.append_approval_response(approval_response("approval_c1", true)).unwrap();
         }
-        attacked.before = attacked.scene.history.clone();
-        let outcome = attacked.scene.outcome();
-        assert_eq!(outcome.outcome.name(), if approved { "executed" } else { "suspended" });
+        let expected = if approved { ("executed", "approved") } else { ("suspended", "approval_required") };
+        assert_eq!(attacked.resume(), [(expected.0.to_owned(), expected.1.to_owned())]);
         attacked.copy();
         attacked
+    }
+
+    fn session(&self) -> Session {
+        rules(REFUNDS).store(Arc::clone(&self.store)).keys(keys()).build().session().named("talk")
+    }
+
+    fn runs(&self) -> usize {
+        self.tool.0.load(Ordering::SeqCst)
     }
 
     fn file(&self) -> PathBuf {
@@ -52,10 +92,7 @@ impl Attacked {
 
     /// Another process opens the state.
     fn reopen(&mut self) {
-        let store = FileStore::open(&self.file()).unwrap();
-        let anchor = FileStore::open_anchor(&self.place.path().join("state.db.anchor")).unwrap();
-        let (keys, clock) = (self.scene.keys().unwrap(), self.scene.clock.clone());
-        self.scene.store = Arc::new(SealedStore::anchored(Arc::new(store), keys, Arc::new(anchor), clock));
+        self.store = opened(&self.place);
     }
 
     fn database(&self) -> Connection {
@@ -64,12 +101,12 @@ impl Attacked {
 
     fn rows(&self) -> Vec<Row> {
         let database = self.database();
-        let select = database.prepare("SELECT space, key, value, version, forget_at FROM records ORDER BY 1, 2");
+        let select =
+            database.prepare("SELECT space, key, value, version, forget_at FROM records ORDER BY 1, 2");
         // Before the state is made there is no table.
         let Ok(mut select) = select else { return Vec::new() };
-        let row = |row: &rusqlite::Row<'_>| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        };
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
         select.query_map((), row).unwrap().collect::<Result<_, _>>().unwrap()
     }
 
@@ -85,10 +122,10 @@ impl Attacked {
 
     /// The session is resumed with the history from before the call ran.
     fn resume(&mut self) -> Vec<(String, String)> {
-        self.scene.history = self.before.clone();
-        let mut session = self.scene.session();
-        let resumed = self.scene.clock.drive(session.resume(&mut self.scene.history, &self.scene.tool));
-        let Ok(round) = resumed else { return vec![("refused".to_owned(), String::new())] };
+        let (mut session, mut history) = (self.session(), self.before.clone());
+        let Ok(round) = run(session.resume(&mut history, &self.tool)) else {
+            return vec![("refused".to_owned(), String::new())];
+        };
         round.outcomes.iter().map(ended).map(|(kind, code)| (kind.to_owned(), code.to_owned())).collect()
     }
 }
@@ -121,7 +158,10 @@ fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
             attacked.database().execute_batch("UPDATE records SET forget_at = 0").unwrap();
         }),
         ("it moves to another key", |attacked| {
-            attacked.database().execute_batch("UPDATE records SET key = key || 'x' WHERE space = 'calls'").unwrap();
+            attacked
+                .database()
+                .execute_batch("UPDATE records SET key = key || 'x' WHERE space = 'calls'")
+                .unwrap();
         }),
         ("it is written in plain text", |attacked| {
             let plain = json!({ "version": 1, "call_id": "c1", "tool": "refund", "stage": "waiting" });
@@ -138,7 +178,7 @@ fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
             }
             for _ in 0..2 {
                 let told = attacked.resume();
-                assert_eq!(attacked.scene.tool.count(), 1, "{name}: {told:?}");
+                assert_eq!(attacked.runs(), 1, "{name}: {told:?}");
                 let (kind, code) = &told[0];
                 assert!(
                     kind == "refused" || (kind == "indeterminate" && code == "state_altered"),
@@ -161,23 +201,22 @@ fn i3_a_call_that_nobody_answered_does_not_run_whatever_is_in_the_database() {
         }
         attacked.reopen();
         let told = attacked.resume();
-        assert_eq!(attacked.scene.tool.count(), 0, "{told:?}");
+        assert_eq!(attacked.runs(), 0, "{told:?}");
     }
 }
 
 /// Who waits between reading and writing is refused, even if the database says that nothing changed meanwhile.
 #[test]
 fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
-    use callgate::host::{RecordKey, Write};
     let attacked = Attacked::new(false);
-    let (store, clock) = (&attacked.scene.store, &attacked.scene.clock);
+    let store = &attacked.store;
     let key = RecordKey { space: "calls", key: "k" };
     let write = |value: &Value, over| {
         let write = Write { key, value, over, forget_at: None };
-        clock.drive(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
+        run(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
     };
     assert_eq!(write(&json!("pending"), None), Ok(true));
-    let seen = clock.drive(store.record(key)).unwrap().unwrap();
+    let seen = run(store.record(key)).unwrap().unwrap();
     let row = attacked.rows().into_iter().find(|row| row.1 == "k").unwrap();
     assert_eq!(write(&json!("claimed"), Some(seen.version)), Ok(true));
     // The version that it had is put back, with the old value and with the new one.
@@ -195,11 +234,11 @@ fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
     let attacked = Attacked::new(true);
     let open = |store: &str, anchor: &str, digits: &str| {
         let at = |name: &str| attacked.place.path().join(name);
-        let (store, anchor) = (FileStore::open(&at(store)).unwrap(), FileStore::open_anchor(&at(anchor)).unwrap());
-        let keys = callgate::seal::Keys::parse(&digits.repeat(32)).unwrap();
-        let sealed =
-            SealedStore::anchored(Arc::new(store), keys, Arc::new(anchor), attacked.scene.clock.clone());
-        (attacked.scene.clock.drive(sealed.open()), sealed)
+        let (store, anchor) =
+            (FileStore::open(&at(store)).unwrap(), FileStore::open_anchor(&at(anchor)).unwrap());
+        let keys = Keys::parse(&digits.repeat(32)).unwrap();
+        let sealed = SealedStore::anchored(Arc::new(store), keys, Arc::new(anchor), SystemClock);
+        (run(sealed.open()), sealed)
     };
     let (known, anchor) = ("state.db", "state.db.anchor");
     assert_eq!(open(known, anchor, "5a").0, Ok(()));
@@ -211,7 +250,7 @@ fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
     // It can be accepted as it is, by an anchor that is new.
     let (refused, sealed) = open(known, "new.anchor", "5a");
     assert_eq!(refused, Err(IntegrityError::OtherAnchor));
-    assert_eq!(attacked.scene.clock.drive(sealed.accept()), Ok(()));
+    assert_eq!(run(sealed.accept()), Ok(()));
     assert_eq!(open(known, "new.anchor", "5a").0, Ok(()));
     assert_eq!(open(known, anchor, "5a").0, Err(IntegrityError::OtherAnchor));
 }
@@ -220,11 +259,26 @@ fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
 #[derive(Clone, Debug)]
 enum Edit {
     /// Puts a row of a copy back, perhaps at another row's key.
-    Put { copy: usize, row: usize, at: usize },
-    Remove { row: usize },
-    Version { row: usize, version: i64 },
-    ForgetAt { row: usize, at: Option<i64> },
-    Cut { row: usize, to: usize },
+    Put {
+        copy: usize,
+        row: usize,
+        at: usize,
+    },
+    Remove {
+        row: usize,
+    },
+    Version {
+        row: usize,
+        version: i64,
+    },
+    ForgetAt {
+        row: usize,
+        at: Option<i64>,
+    },
+    Cut {
+        row: usize,
+        to: usize,
+    },
     Reopen,
     Resume,
 }
@@ -293,6 +347,6 @@ proptest! {
         attacked.resume();
         attacked.reopen();
         attacked.resume();
-        prop_assert_eq!(attacked.scene.tool.count(), usize::from(approved));
+        prop_assert_eq!(attacked.runs(), usize::from(approved));
     }
 }

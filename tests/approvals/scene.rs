@@ -16,8 +16,8 @@ use callgate::tools::ToolDescriptor;
 use callgate::{Engine, Outcome, Session, engine};
 use serde_json::{Value, json};
 
-pub use crate::altered_stores::Shared;
 use crate::altered_stores::Altered;
+pub use crate::altered_stores::Shared;
 use crate::workshop::{Tool, noon, rules};
 
 /// Refunds above 100 need a person.
@@ -194,6 +194,12 @@ impl Scene {
     pub fn resume(&mut self) -> Round {
         let mut session = self.session();
         self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap()
+    }
+
+    /// Why the history is not taken up at all.
+    pub fn refused(&mut self) -> String {
+        let mut session = self.session();
+        self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap_err().to_string()
     }
 
     /// The one outcome of taking the history up.

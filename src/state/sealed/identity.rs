@@ -147,7 +147,8 @@ impl SealedStore {
     /// Gives a store its name, unless somebody else did. One that has records, but no name, was used without keys.
     async fn make(&self, store: String, anchor: Option<String>) -> Result<(), IntegrityError> {
         for space in space::ALL {
-            if !self.inner.records(space, None, 1).await?.records.is_empty() && self.owner().await?.is_none() {
+            if !self.inner.records(space, None, 1).await?.records.is_empty() && self.owner().await?.is_none()
+            {
                 return Err(IntegrityError::Unsealed);
             }
         }

@@ -18,11 +18,11 @@ use tokio::sync::OnceCell;
 use self::anchor::Anchor;
 use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, was_sealed};
+use super::cache::room_beside;
 use crate::host::{
     Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
     StateStore, StoreError, StoreFuture, Take, Write,
 };
-use super::cache::room_beside;
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
 
@@ -49,7 +49,9 @@ pub struct SealedStore {
 /// A store as holders of the server's keys use it: sealed, where others than this process could write it.
 pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
     match keys {
-        Some(keys) if store.is_shared() && !store.is_sealed() => Arc::new(SealedStore::new(store, keys.clone())),
+        Some(keys) if store.is_shared() && !store.is_sealed() => {
+            Arc::new(SealedStore::new(store, keys.clone()))
+        }
         _ => store,
     }
 }
