@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 use std::hint::black_box;
 
+use callgate::json::{Value, json};
 use callgate::{Effect, Engine, SessionState, ToolCall, engine};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use regex::Regex;
-use serde_json::{Value, json};
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 const REGIONS: [&str; 4] = ["eu", "us", "jp", "br"];

@@ -282,7 +282,7 @@ impl Lines {
         loop {
             line.clear();
             assert!(self.from.read_line(&mut line).expect("the server speaks") > 0, "the server is gone");
-            let message: serde_json::Value = serde_json::from_str(&line).expect("a message");
+            let message: callgate::json::Value = callgate::json::from_str(&line).expect("a message");
             if message.get("result").is_some() {
                 return message["id"].as_u64().map(|id| id as usize);
             }
@@ -339,7 +339,7 @@ fn serve_lines() {
 }
 
 fn answer(text: &str) -> Option<String> {
-    let message: serde_json::Value = serde_json::from_str(text).ok()?;
+    let message: callgate::json::Value = callgate::json::from_str(text).ok()?;
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
         "initialize" => {

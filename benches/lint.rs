@@ -11,9 +11,9 @@
 use std::time::{Duration, Instant};
 
 use callgate::ToolDescriptor;
+use callgate::json::{Value, json};
 use callgate::lint::{Beside, lint};
 use callgate::policy::build_texts;
-use serde_json::{Value, json};
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 const ROUNDS: usize = 5;
@@ -69,7 +69,7 @@ fn main() {
     let families = (0..1_000).map(|number| format!("family{}.tool{}", number % 100, number));
     let others = (0..10_000).map(|number| format!("tool{number}")).chain(["refund".to_owned()]);
     let tools: Vec<ToolDescriptor> =
-        serde_json::from_value(Value::Array(families.chain(others).map(tool).collect())).expect("tools");
+        callgate::json::from_value(Value::Array(families.chain(others).map(tool).collect())).expect("tools");
     println!(
         "{:<24} {:>8} {:>12} {:>12} {:>7} {:>9}",
         "bundle", "policies", "load", "check", "ratio", "warnings"

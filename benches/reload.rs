@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use callgate::json::{Value, json};
 use callgate::reload::{Looked, Reloader};
 use callgate::{Engine, SessionState, ToolCall};
-use serde_json::{Value, json};
 
 const SIZES: [usize; 2] = [1_000, 10_000];
 /// So long each loop runs.

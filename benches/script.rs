@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use callgate::call::{CallView, Outcome, SessionState, ToolCall};
+use callgate::json::{Value, json};
 use callgate::script::{Answer, Around, Journal, Predicate, Replay, ScriptCall};
 use callgate::{Engine, OutcomeKind, Session, ToolAnswer, ToolError, ToolExecutor};
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use serde_json::{Value, json};
 
 fn input(rows: usize) -> Value {
     let rows: Vec<Value> =

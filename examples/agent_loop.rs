@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
+use callgate::json::{Value, json};
 use callgate::lifecycle::{Chunk, Config, Ending, Usage};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
-use serde_json::{Value, json};
 
 const RULES: &str = "
 policies:

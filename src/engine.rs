@@ -29,7 +29,7 @@ use status::Story;
 ///
 /// ```
 /// use callgate::{Effect, Engine, SessionState, ToolCall};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let engine = Engine::from_text(
 ///     "policies:

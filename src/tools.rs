@@ -8,10 +8,9 @@ pub use provider::{ProviderTools, for_provider};
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::call::ToolCall;
-use crate::json;
+use crate::json::{self, Value};
 use crate::schema::{ArgumentSchema, SchemaError};
 
 /// A tool as a host or an MCP server describes it: an entry of `--tools`.
@@ -45,7 +44,7 @@ pub struct ToolDescriptor {
 pub enum ToolsError {
     /// Not JSON, a doubled key, or a member of the wrong type; the error has the place.
     #[error("{0}")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] json::Error),
     /// JSON of another form.
     #[error(
         "no list of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of an MCP server's \
@@ -61,11 +60,11 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
         tools: Vec<ToolDescriptor>,
     }
     // Types are checked on the text itself, so that the error can name the place.
-    match json::parse(text)? {
+    match json::parse(text).map_err(json::Error::from)? {
         Value::Object(members) if members.contains_key("tools") => {
-            Ok(serde_json::from_str(text).map(|list: ToolsList| list.tools)?)
+            Ok(json::from_str(text).map(|list: ToolsList| list.tools)?)
         }
-        Value::Array(_) => Ok(serde_json::from_str(text)?),
+        Value::Array(_) => Ok(json::from_str(text)?),
         _ => Err(ToolsError::NotAList),
     }
 }

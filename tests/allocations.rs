@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use allocation_counter::measure;
+use callgate::json::{Value, json};
 use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::{Value, json};
 
 const RULES: &str = r#"
     policies:

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use callgate::call::{SessionState, ToolCall};
+use callgate::json::{Value, json};
 use callgate::script::{Answer, Around, Effect, Journal, Replay};
-use serde_json::{Value, json};
 
 /// A script, its call, and what the world answers to its effects, in order.
 pub struct Case {
@@ -183,7 +183,7 @@ fn end_as_json(replay: &Replay<'_>) -> Value {
 /// A case of the corpus: `script`, `input`, perhaps `context`, `options` and `facts`, and `answers`.
 fn read_case(text: &str) -> Case {
     let yaml: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
-    let file: Value = serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap();
+    let file: Value = callgate::json::from_str(&callgate::json::to_string(&yaml).unwrap()).unwrap();
     let mut case = Case::new(file["script"].as_str().unwrap(), file["input"].clone());
     case.call.context = file["context"].clone();
     case.call.options = file["options"].clone();
@@ -211,7 +211,7 @@ fn scripts_ask_and_end_as_their_snapshots_say() {
             let (effects, end) = case.run();
             let effects: Vec<Value> = effects.iter().map(effect_as_json).collect();
             let shown = json!({ "effects": effects, "end": end_as_json(&end) });
-            insta::assert_snapshot!("around", serde_json::to_string_pretty(&shown).unwrap());
+            insta::assert_snapshot!("around", callgate::json::to_string_pretty(&shown).unwrap());
         });
     });
 }

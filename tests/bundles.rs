@@ -96,7 +96,7 @@ fn outline(bundle: &str, name: &str, all: bool) -> String {
             if ran && !all {
                 continue;
             }
-            let kind = serde_json::to_value(outcome.outcome).unwrap();
+            let kind = callgate::json::to_value(outcome.outcome).unwrap();
             let _ = write!(outline, "  {} {}", outcome.tool, kind.as_str().unwrap());
             for (policy, undecided) in stopping(&outcome) {
                 let _ = write!(outline, " {policy}{}", if undecided { " (undecided)" } else { "" });

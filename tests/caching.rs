@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callgate::host::{Clock, ManualClock};
+use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::workshop::{Tool, call, ended, noon, policy, rules, run};

@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 use callgate::card::{
     Card, CardWords, FieldKind, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_NOTES, Payload, Resolution, Resolved,
 };
-use callgate::json;
+use callgate::json::{self, Value, json};
 use callgate::message::{RequestPart, ResponsePart};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 fn cases(folder: &str) -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cards").join(folder);
@@ -40,7 +39,7 @@ fn record(shown: &str, name: &str) {
 }
 
 fn everything(card: &Card) -> String {
-    let json = serde_json::to_string_pretty(&serde_json::to_value(card).unwrap()).unwrap();
+    let json = callgate::json::to_string_pretty(&callgate::json::to_value(card).unwrap()).unwrap();
     format!("{json}\n\n{}\n{}\n{}", card.to_text(), card.to_markdown(), card.to_html())
 }
 
@@ -99,7 +98,7 @@ fn two_values_that_differ_only_where_they_are_cut_look_different() {
     assert!(one.incomplete && other.incomplete);
     assert_ne!(values(&one, FieldKind::Argument), values(&other, FieldKind::Argument));
     assert!(one.to_text().contains("more characters not shown"), "{}", one.to_text());
-    let key = |end: &str| json!({ format!("{}{end}", "k".repeat(200)): 1 });
+    let key = |end: &str| json!({ (format!("{}{end}", "k".repeat(200))): 1 });
     assert_ne!(pending(key("b")).fields, pending(key("c")).fields);
 }
 
@@ -119,7 +118,7 @@ fn an_approver_is_told_that_arguments_are_not_shown() {
 #[test]
 fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
     let many: Value =
-        (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<serde_json::Map<_, _>>().into();
+        (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<callgate::json::Map>().into();
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
     let resolution = Resolution { resolved: Resolved::Edited(edited), by: None, at: None, reason: None };
@@ -200,8 +199,8 @@ proptest! {
     #[test]
     fn a_card_is_never_longer_than_it_may_be(texts in prop::collection::vec("\\PC{0,40}|[<a\u{202e}\u{e0041}]{0,3000}", 8), many in 0..60usize) {
         let [title, question, approve, deny, tool, server, principal, value] = texts.try_into().unwrap();
-        let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<serde_json::Map<_, _>>().into();
-        let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<serde_json::Map<_, _>>().into();
+        let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<callgate::json::Map>().into();
+        let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<callgate::json::Map>().into();
         let request = RequestPart {
             message: Some(question), tool_name: Some(tool), policies: vec![value.clone(); 9], expires_at: Some(value), server: Some(server),
             card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)

@@ -28,7 +28,7 @@ fn run(path: &Path) -> String {
     };
     let tools: Vec<ToolDescriptor> = match text(&case, "tools") {
         "" => Vec::new(),
-        tools => serde_json::from_str(tools).unwrap(),
+        tools => callgate::json::from_str(tools).unwrap(),
     };
     let mut session = Engine::builder(chains).tools(tools).clock(Noon).build().session();
     for layer in ["prompt", "call"] {
@@ -49,13 +49,13 @@ fn run(path: &Path) -> String {
 }
 
 fn print(outcome: &Outcome) -> String {
-    let mut value = serde_json::to_value(outcome).unwrap();
+    let mut value = callgate::json::to_value(outcome).unwrap();
     let members = value.as_object_mut().unwrap();
     for changing in ["revision", "duration_us"] {
         members.remove(changing);
     }
     members.retain(|_, value| !value.is_null());
-    if let Some(approval) = members.get_mut("approval").and_then(serde_json::Value::as_object_mut) {
+    if let Some(approval) = members.get_mut("approval").and_then(callgate::json::Value::as_object_mut) {
         approval.remove("approvalToken");
     }
     let policies = members.remove("policies").unwrap();

@@ -137,7 +137,7 @@ fn check_writes_a_list_for_programs_also_where_nothing_is_wrong() {
     let good = desk.run(&["check", "--format", "json", "good.yaml"]);
     assert_eq!((good.stdout.trim(), good.stderr.as_str()), ("[]", ""));
     let bad = desk.run(&["check", "--format", "json", "bad.yaml"]);
-    let list: Vec<serde_json::Value> = serde_json::from_str(&bad.stdout).unwrap();
+    let list: Vec<callgate::json::Value> = callgate::json::from_str(&bad.stdout).unwrap();
     assert!(list.iter().any(|problem| problem["code"] == "CG201" && problem["line"] == 1), "{list:?}");
     assert_eq!(bad.stderr, "");
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::host::ManualClock;
+use callgate::json::json;
 use callgate::message::{RequestPart, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use callgate::detect::{Detector, Redactor, Style};
+use callgate::json::{Value, json};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 fn corpus(detector: Detector) -> Vec<(String, Vec<Range<usize>>)> {
     let path = format!("{}/tests/detect/{}.txt", env!("CARGO_MANIFEST_DIR"), detector.name());
@@ -169,7 +169,7 @@ fn values_are_redacted_everywhere() {
         assert!(every(Style::Mask).redact_value(&mut actual).is_ok());
         assert_eq!(actual.to_string(), redacted.to_string(), "{value}");
     }
-    let mut exponent: Value = serde_json::from_str("4.111111111111111e15").unwrap();
+    let mut exponent: Value = callgate::json::from_str("4.111111111111111e15").unwrap();
     assert_eq!(every(Style::Mask).redact_value(&mut exponent), Ok(true));
     assert_eq!(exponent, json!("[payment_card]"));
 }
@@ -181,7 +181,7 @@ fn the_same_data_as_structure_and_as_text_is_covered_in_both() {
     assert_eq!(every(Style::Remove).redact_value(&mut result), Ok(true));
     assert!(!result.to_string().contains("ana@") && !result.to_string().contains("4111"), "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
+    assert_eq!(callgate::json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
 }
 
 #[test]

@@ -10,12 +10,11 @@ mod providers;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callgate::json;
+use callgate::json::{self, Value, json};
 use callgate::message::{
     AnswerError, Content, Dialect, History, Message, Output, Part, Place, Role, Settled, Settlement,
 };
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 /// Every history of the corpus: its dialect, its file's name, and itself.
 pub fn corpus() -> Vec<(Dialect, String, Value)> {
@@ -74,7 +73,7 @@ fn assert_settled(sent: &History, dialect: Dialect) {
         let calls = history.occurrences();
         let results = history.messages().iter().flat_map(Message::parts);
         let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
-        let shown = || serde_json::to_string_pretty(&sent.write(dialect)).unwrap();
+        let shown = || callgate::json::to_string_pretty(&sent.write(dialect)).unwrap();
         assert!(
             calls.iter().all(|call| call.result.is_some()),
             "{dialect}: a call has no result\n{}",
@@ -183,7 +182,7 @@ fn is_approval(part: &&Part) -> bool {
 fn a_history_written_in_its_own_dialect_is_equal_as_json() {
     for (dialect, name, document) in corpus() {
         let written = History::read(dialect, &document).unwrap().write(dialect);
-        assert!(json::equal(&written, &document), "{dialect}/{name}\n{written:#}");
+        assert!(written == document, "{dialect}/{name}\n{written:#}");
         assert_eq!(written.to_string(), document.to_string(), "{dialect}/{name}: members or numbers changed");
     }
 }
@@ -219,7 +218,7 @@ fn translations_are_as_recorded() {
             let history = History::read(from, &document).unwrap();
             let mut shown = String::new();
             for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-                let written = serde_json::to_string_pretty(&history.write(to)).unwrap();
+                let written = callgate::json::to_string_pretty(&history.write(to)).unwrap();
                 shown.push_str(&format!("{to}:\n{written}\n\n"));
             }
             insta::assert_snapshot!(format!("dialects__{from}__{name}"), shown);
@@ -281,7 +280,7 @@ proptest! {
             let read = History::read(dialect, &written).unwrap();
             prop_assert_eq!(said(&read), said(&history), "{}\n{:#}", dialect, written);
             prop_assert_eq!(unknown(&read), unknown(&history), "{}\n{:#}", dialect, written);
-            prop_assert!(json::equal(&read.write(dialect), &written), "{}\n{:#}", dialect, written);
+            prop_assert!(read.write(dialect) == written, "{}\n{:#}", dialect, written);
             let other = Dialect::ALL[detour];
             let twice = History::read(other, &read.write(other)).unwrap();
             prop_assert_eq!(said(&twice), said(&history), "{} then {}\n{:#}", dialect, other, written);
@@ -326,7 +325,7 @@ proptest! {
     fn no_document_makes_reading_panic_or_lose(document in generated::document(), dialect in 0..5usize, to in 0..5usize) {
         let (dialect, to) = (Dialect::ALL[dialect], Dialect::ALL[to]);
         if let Ok(history) = History::read(dialect, &document) {
-            prop_assert!(json::equal(&history.write(dialect), &document), "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));
+            prop_assert!(history.write(dialect) == document, "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));
             let _ = History::read(to, &history.write(to));
             assert_settled(&history.for_provider(to), to);
             history.find_approval_requests();

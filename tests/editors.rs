@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use callgate::authoring::{Record, Shape};
+use callgate::json::{Value, json};
 use callgate::middleware::KINDS;
-use serde_json::{Value, json};
 
 use crate::packages::{install, installed, run};
 
@@ -21,7 +21,7 @@ fn schema(of: &str) -> String {
 
 /// As docs/editors.md says it of a workspace.
 fn settings() -> Value {
-    let mut schemas = serde_json::Map::new();
+    let mut schemas = callgate::json::Map::new();
     schemas.insert(schema("rules"), json!(["policies/**/*.yaml", "!*.test.yaml"]));
     schemas.insert(schema("tests"), json!(["*.test.yaml"]));
     json!({ "yaml": { "validate": true, "hover": true, "completion": true, "schemas": schemas } })
@@ -90,7 +90,7 @@ fn ask(documents: &[Document]) -> Vec<Said> {
         run(Command::new("node").arg(&script).arg(settings().to_string()), &requests.collect::<String>());
     let _ = fs::remove_file(&script);
     assert!(done, "{printed}");
-    let said: Vec<Said> = printed.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let said: Vec<Said> = printed.lines().map(|line| callgate::json::from_str(line).expect(line)).collect();
     assert_eq!(said.len(), documents.len(), "{printed}");
     said
 }

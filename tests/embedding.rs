@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use callgate::call::Outcome;
+use callgate::json::json;
 use callgate::{Engine, Observer, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
-use serde_json::json;
 
 struct Echo;
 
@@ -68,10 +68,10 @@ fn outcomes_and_calls_are_read_as_they_are_written() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let call =
         ToolCall::new("c1", "forbidden", json!({ "n": 1.50, "big": 12345678901234567890123_u128 as f64 }));
-    let read: ToolCall = serde_json::from_str(&serde_json::to_string(&call).unwrap()).unwrap();
+    let read: ToolCall = callgate::json::from_str(&callgate::json::to_string(&call).unwrap()).unwrap();
     assert_eq!(read, call);
     let outcome = runtime.block_on(engine.session().execute(call, &Echo));
-    let read: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
+    let read: Outcome = callgate::json::from_str(&callgate::json::to_string(&outcome).unwrap()).unwrap();
     assert_eq!(read, outcome);
 }
 
@@ -103,7 +103,7 @@ async fn a_call_that_is_given_up_is_counted_and_leaves_the_session_usable() {
 }
 
 /// An array in an array in an array …
-fn nested(depth: usize) -> serde_json::Value {
+fn nested(depth: usize) -> callgate::json::Value {
     (0..depth).fold(json!("ana@example.com"), |value, _| json!([value]))
 }
 

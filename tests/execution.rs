@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::host::{Clock, Lookup, ManualClock, StoreFuture};
+use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, Session, ToolCall, ToolError, engine};
-use serde_json::{Value, json};
 
 use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, call, ended, noon, rules, run};
@@ -235,7 +235,7 @@ fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
                 approval.input = Value::Null;
             }
         }
-        let told = serde_json::to_string(&outcome).unwrap();
+        let told = callgate::json::to_string(&outcome).unwrap();
         assert!(!told.contains("S3CRET"), "{script}, {side}: {told}");
     }
 }

@@ -8,10 +8,10 @@ use callgate::call::{CallRecord, Recorded};
 use callgate::diagnostic::SourceMap;
 use callgate::explain::{Because, Explanation, Heard, render};
 use callgate::host::ManualClock;
+use callgate::json::{Value, json};
 use callgate::{
     Engine, Outcome, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, policy,
 };
-use serde_json::{Value, json};
 
 use crate::playback::project;
 
@@ -64,13 +64,13 @@ fn settings() -> insta::Settings {
 
 static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     let text = std::fs::read_to_string(project("schemas/explanation.schema.json")).unwrap();
-    let schema: Value = serde_json::from_str(&text).unwrap();
+    let schema = serde_json::from_str(&text).unwrap();
     assert!(jsonschema::draft202012::meta::is_valid(&schema));
     jsonschema::draft202012::new(&schema).unwrap()
 });
 
 fn misfits(document: &str) -> Vec<String> {
-    let document: Value = serde_json::from_str(document).unwrap();
+    let document = serde_json::from_str(document).unwrap();
     SCHEMA.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
@@ -111,7 +111,7 @@ fn each_case_is_told_as_it_is() {
 fn the_schema_refuses_what_no_explanation_is() {
     let Explained { explanation, .. } =
         explain("policies: [{ id: a, match: t, deny: {} }]", &[json!({ "tool": "t", "input": {} })]);
-    let whole = serde_json::to_value(&explanation).unwrap();
+    let whole = callgate::json::to_value(&explanation).unwrap();
     assert_eq!(misfits(&whole.to_string()), Vec::<String>::new());
     for (member, value) in
         [("version", json!(2)), ("decision", json!("maybe")), ("steps", json!([{}])), ("new", json!(1))]

@@ -1,8 +1,8 @@
 //! What expressions say, table by table.
 
 use callgate::call::{CallView, Root, SessionState, ToolCall};
+use callgate::json::{Value, json};
 use callgate::script::Predicate;
-use serde_json::{Value, json};
 
 fn eval_with(text: &str, input: Value, session: &SessionState) -> Result<bool, String> {
     let call = ToolCall::new("c1", "pay", input).with_context(json!({"tenant": "acme", "roles": ["clerk"]}));

@@ -6,9 +6,9 @@ use std::time::Duration;
 use callgate::OutcomeKind;
 use callgate::ToolError;
 use callgate::host::{BoxFuture, Clock, ManualClock, Refusal, StateStore, StoreFuture, Take};
+use callgate::json::json;
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
-use serde_json::json;
 
 use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, call, ended, noon, rules, run};

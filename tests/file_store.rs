@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use callgate::host::{Allowance, Amount, Record, RecordKey, StateStore, Take, Write};
+use callgate::json::{Value, json};
 use callgate::state::FileStore;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A place for one store.

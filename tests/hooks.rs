@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use callgate::json::{Value, json};
 use callgate::lifecycle::{Before, OnError, ToolHooks};
 use callgate::{EngineBuilder, ToolCall, ToolError};
-use serde_json::{Value, json};
 
 use crate::workshop::{Tool, call, ended, noon, rules, run};
 
@@ -108,7 +108,7 @@ fn a_hook_of_one_tool_stands_beside_those_of_all_and_overrides_them_there() {
 fn metadata_reaches_rules_and_tool() {
     let tool = Tool::counting(&noon());
     let tag = ToolHooks::new("tag")
-        .before(|_| Before::Annotate(serde_json::Map::from_iter([("team".to_owned(), json!("red"))])));
+        .before(|_| Before::Annotate(callgate::json::Map::from_iter([("team".to_owned(), json!("red"))])));
     let rule = "policies: [ { id: red, match: { tool: pay, where: [ { path: $.context.metadata.team, eq: red } ] }, \
                 deny: {} } ]";
     assert_eq!(ended(&outcome(rules(rule).middleware(tag.clone()), &tool, json!({}))).0, "denied");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use callgate::approval::{Inbox, InboxError, LedgerError, Progress, Standing};
 use callgate::host::{ManualClock, StateStore, StoreError};
+use callgate::json::json;
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::state::{IntegrityError, SealedStore, was_sealed};
 use callgate::{Outcome, ToolCall};
-use serde_json::json;
 
 use crate::altered_stores::{Altered, Shared};
 use crate::workshop::{Tool, noon, rules};

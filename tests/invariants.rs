@@ -12,8 +12,8 @@ mod vocabulary;
 
 use std::sync::Mutex;
 
+use callgate::json::{Value, json};
 use callgate::{Effect, Outcome, OutcomeKind, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::{Value, json};
 
 /// How strict an effect is. The tool's running and a policy's answer count alike, and so do the two ways to refuse.
 fn strictness(effect: Effect) -> u8 {
@@ -63,10 +63,10 @@ fn execute(session: &mut Session, call: ToolCall, executor: &impl ToolExecutor) 
 
 /// An outcome without what differs from run to run, and without the trace.
 fn essence(outcome: &Outcome) -> Value {
-    let text = serde_json::to_string(outcome).unwrap();
+    let text = callgate::json::to_string(outcome).unwrap();
     // Where a script stands depends on what else is in the file.
     let places = regex::Regex::new(r"rules\.yaml:\d+:\d+").unwrap();
-    let mut value: Value = serde_json::from_str(&places.replace_all(&text, "rules.yaml")).unwrap();
+    let mut value: Value = callgate::json::from_str(&places.replace_all(&text, "rules.yaml")).unwrap();
     // The last is told by the machine's clock.
     for changing in ["revision", "duration_us", "policies", "retry_after_ms"] {
         value.as_object_mut().unwrap().remove(changing);

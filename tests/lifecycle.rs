@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex};
 
 use callgate::call::Outcome;
 use callgate::host::BoxFuture;
+use callgate::json::Value;
 use callgate::lifecycle::{
     Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, Middleware, RunContext, RunStats, ToolEnd, Usage,
 };
 use callgate::message::{History, Message, Part, Role};
 use callgate::{Session, ToolCall, ToolDescriptor};
-use serde_json::Value;
 
 use crate::workshop::{noon, rules};
 
@@ -133,7 +133,7 @@ pub fn ending() -> Ending {
 }
 
 pub fn tool(name: &str) -> ToolDescriptor {
-    serde_json::from_value(serde_json::json!({ "name": name })).unwrap()
+    callgate::json::from_value(callgate::json::json!({ "name": name })).unwrap()
 }
 
 pub fn aborted<T: std::fmt::Debug>(result: Result<T, Ending>) -> String {

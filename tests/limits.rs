@@ -6,8 +6,8 @@ mod stores;
 use std::time::Duration;
 
 use callgate::host::{Clock, ManualClock};
+use callgate::json::{Value, json};
 use callgate::{Effect, Engine, OutcomeKind, SessionState};
-use serde_json::{Value, json};
 
 use crate::workshop::{Tool, call, ended, noon, policy, rules, run};
 

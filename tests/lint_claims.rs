@@ -1,11 +1,11 @@
 //! What lints claim of calls is true of the calls that there are: over small bundles and all calls of a small world.
 
 use callgate::diagnostic::render;
+use callgate::json::{Value, json};
 use callgate::lint::{Beside, lint};
 use callgate::policy;
 use callgate::{Effect, Engine, SessionState, ToolCall};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 /// One test of `$.input.n` or `$.input.s`, as YAML in one line.
 fn condition() -> impl Strategy<Value = String> {
@@ -61,7 +61,7 @@ fn world() -> Vec<ToolCall> {
     for tool in ["pay", "payOut", "read"] {
         for number in &numbers {
             for text in texts {
-                let mut input = serde_json::Map::new();
+                let mut input = callgate::json::Map::new();
                 input.extend(number.clone().map(|number| ("n".to_owned(), number)));
                 input.extend(text.map(|text| ("s".to_owned(), json!(text))));
                 calls.push(ToolCall::new("c", tool, Value::Object(input)));

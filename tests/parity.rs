@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use callgate::call::{CallRecord, Outcome, Recorded};
 use callgate::host::{Observer, ToolSpan, ToolStart};
+use callgate::json::{Value, json};
 use callgate::message::{
     CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
-use serde_json::{Value, json};
 
 use crate::altered_stores::{Alteration, Altered};
 use crate::playback::{project, records, sessions};
@@ -41,7 +41,7 @@ impl Observer for Seen {
 
 /// An outcome without what changes from run to run, and whether it is told for the first time.
 fn essence(outcome: &Outcome) -> Value {
-    let mut value = serde_json::to_value(outcome).unwrap();
+    let mut value = callgate::json::to_value(outcome).unwrap();
     let members = value.as_object_mut().unwrap();
     for changing in ["duration_us", "approval", "retry_after_ms", "replayed"] {
         members.remove(changing);
@@ -317,7 +317,7 @@ fn sessions_that_ask_people_come_to_the_same_whichever_way_they_are_run() {
 /// How each outcome ended, by the call's id.
 fn kinds(came: &Came) -> Vec<String> {
     let kind = |outcome: &String| {
-        let outcome: Value = serde_json::from_str(outcome).unwrap();
+        let outcome: Value = callgate::json::from_str(outcome).unwrap();
         format!("{} {}", outcome["id"].as_str().unwrap(), outcome["outcome"].as_str().unwrap())
     };
     came.outcomes.iter().map(kind).collect()

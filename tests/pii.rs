@@ -2,7 +2,7 @@
 
 use callgate::Engine;
 use callgate::call::{CallRecord, Outcome, OutcomeKind};
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 
 use crate::playback::{engine, play, project, records};
 
@@ -21,13 +21,13 @@ fn call(engine: &Engine, tool: &str, input: Value) -> Outcome {
 fn the_samples_come_to_their_outcomes() {
     let mut shown = String::new();
     for outcome in play(&mut engine(BUNDLE).session(), &samples()) {
-        let mut value = serde_json::to_value(&outcome).unwrap();
+        let mut value = callgate::json::to_value(&outcome).unwrap();
         let members = value.as_object_mut().unwrap();
         members.retain(|name, value| {
             ["id", "tool", "outcome", "input", "output", "error", "reason"].contains(&name.as_str())
                 && !value.is_null()
         });
-        shown.push_str(&serde_json::to_string_pretty(&value).unwrap());
+        shown.push_str(&callgate::json::to_string_pretty(&value).unwrap());
         shown.push('\n');
     }
     for secret in [

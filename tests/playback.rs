@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use callgate::call::{CallRecord, Outcome, Recorded};
+use callgate::json::Value;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::Value;
 
 /// Plays what the file says that the tool once answered.
 struct Recording<'a>(&'a [CallRecord]);

@@ -173,24 +173,28 @@ fn the_gateway_does_what_the_table_says() {
     std::fs::write(shop.join("notes.txt"), "the key is AKIAIOSFODNN7EXAMPLE\n").unwrap();
     let rule = blocks("yaml").into_iter().find(|block| block.contains("nothing-is-moved")).unwrap();
     std::fs::write(home.path().join("mine.yaml"), rule).unwrap();
-    let context = serde_json::json!({ "workspace": shop });
+    let context = callgate::json::json!({ "workspace": shop });
     std::fs::write(home.path().join("context.json"), context.to_string()).unwrap();
-    let call = |id: u32, tool: &str, arguments: serde_json::Value| {
-        let params = serde_json::json!({ "name": tool, "arguments": arguments });
-        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    let call = |id: u32, tool: &str, arguments: callgate::json::Value| {
+        let params = callgate::json::json!({ "name": tool, "arguments": arguments });
+        callgate::json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
-    let hello = serde_json::json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let hello = callgate::json::json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let messages = [
-        serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
-        serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
-        serde_json::json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
-        call(3, "write_file", serde_json::json!({ "path": home.path().join("other.txt"), "content": "x" })),
+        callgate::json::json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        callgate::json::json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        callgate::json::json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+        call(
+            3,
+            "write_file",
+            callgate::json::json!({ "path": home.path().join("other.txt"), "content": "x" }),
+        ),
         call(
             4,
             "write_file",
-            serde_json::json!({ "path": shop.join(".github/workflows/ci.yml"), "content": "x" }),
+            callgate::json::json!({ "path": shop.join(".github/workflows/ci.yml"), "content": "x" }),
         ),
-        call(5, "read_text_file", serde_json::json!({ "path": shop.join("notes.txt") })),
+        call(5, "read_text_file", callgate::json::json!({ "path": shop.join("notes.txt") })),
     ];
     let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
     std::fs::write(home.path().join("messages"), lines).unwrap();
@@ -205,8 +209,8 @@ fn the_gateway_does_what_the_table_says() {
     let output = run(&line, home.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8(output.stdout).unwrap();
-    let answers: Vec<serde_json::Value> =
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<callgate::json::Value> =
+        printed.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     let answer = |id: u32| &answers.iter().find(|answer| answer["id"] == id).unwrap()["result"];
     let tools = answer(2)["tools"].as_array().unwrap();
     assert!(tools.len() > 10 && tools.iter().all(|tool| tool["name"] != "move_file"));

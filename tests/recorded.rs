@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use callgate::host::{ManualClock, Record, RecordKey, StateStore, StoreError, StoreFuture};
+use callgate::json::json;
 use callgate::{Outcome, Session, ToolCall};
-use serde_json::json;
 
 use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, ended, noon, rules};

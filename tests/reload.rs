@@ -12,9 +12,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use callgate::engine::{self, Change, Refusal, Refused};
+use callgate::json::json;
 use callgate::reload::{Reloader, Watch, WatchOptions};
 use callgate::{Effect, Engine, SessionState, ToolCall};
-use serde_json::json;
 use tempfile::TempDir;
 
 /// Nothing takes so long; whoever waits for it in vain has found a mistake.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use callgate::host::{Clock, ManualClock};
+use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, ToolDescriptor, ToolError};
-use serde_json::{Value, json};
 
 use crate::workshop::{Tool, call, ended, noon, policy, rules};
 
@@ -89,7 +89,7 @@ fn a_tool_is_called_twice_only_where_that_is_harmless() {
     ] {
         let clock = noon();
         let descriptor: ToolDescriptor =
-            serde_json::from_value(json!({ "name": "search", "annotations": annotations })).unwrap();
+            callgate::json::from_value(json!({ "name": "search", "annotations": annotations })).unwrap();
         let text = format!("policies: [ {{ id: p, match: search, retry: {{ attempts: 2{policy} }} }} ]");
         let engine = rules(&text).tools([descriptor]).clock(clock.clone()).build();
         let tool = Tool::scripted(&clock, failing(&["500"]));

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use callgate::call::{CallRecord, Outcome, OutcomeKind, Recorded, Verdict};
+use callgate::json::{Value, json};
 use callgate::middleware::Kind;
 use callgate::{Engine, ToolDescriptor};
-use serde_json::{Value, json};
 
 use crate::playback::{engine, play, project, records, sessions};
 
@@ -184,7 +184,7 @@ fn outline(path: &str) -> String {
     for (name, calls) in sessions(file(path)) {
         let _ = writeln!(outline, "{name}");
         for outcome in play(&mut engine.session(), &calls) {
-            let kind = serde_json::to_value(outcome.outcome).unwrap();
+            let kind = callgate::json::to_value(outcome.outcome).unwrap();
             let _ = write!(outline, "  {} {}", outcome.tool, kind.as_str().unwrap());
             for (policy, undecided) in stopping(&outcome) {
                 let _ = write!(outline, " {policy}{}", if undecided { " (undecided)" } else { "" });
@@ -231,7 +231,7 @@ fn another_users_order_is_not_shown() {
 fn every_argument_that_a_tool_needs_is_asked_for() {
     let engine = engine(BUNDLE);
     let tools = std::fs::read_to_string(project("policies/retail/tools.json")).unwrap();
-    let tools: Vec<ToolDescriptor> = serde_json::from_str(&tools).unwrap();
+    let tools: Vec<ToolDescriptor> = callgate::json::from_str(&tools).unwrap();
     assert_eq!(tools.len(), 16);
     for tool in tools {
         let schema = tool.input_schema.unwrap();

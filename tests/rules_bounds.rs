@@ -24,7 +24,7 @@ print(json.dumps([ran.returncode, ran.stdout.decode('utf-8', 'replace')[:20000],
         .arg(directory)
         .output()
         .expect("python3 measures");
-    let told: serde_json::Value = serde_json::from_slice(&ran.stdout)
+    let told = callgate::json::parse_bytes(&ran.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&ran.stderr)));
     let length = told[3].as_u64().unwrap();
     assert!(length < 8 << 20, "{length} bytes were written");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callgate::call::Outcome;
+use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::workshop::{Tool, call, ended, noon, rules, run};
@@ -370,7 +370,7 @@ fn what_a_script_records_is_redacted() {
             json!({ "phase": "end", "found": { "mail": "[email]" } })
         ]
     );
-    assert!(!serde_json::to_string(&outcome).unwrap().contains("example.com"));
+    assert!(!callgate::json::to_string(&outcome).unwrap().contains("example.com"));
 }
 
 #[test]

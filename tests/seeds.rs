@@ -9,6 +9,7 @@ use callgate::host::{
     BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
     Take, Write,
 };
+use callgate::json::{Value, json};
 use callgate::lifecycle::{
     Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, Middleware, OnError, Phase, RunContext, RunStats,
     ToolHooks, Usage,
@@ -17,7 +18,6 @@ use callgate::message::{Content, Dialect, History, Message, Part, Role, approval
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::playback::project;
 use crate::workshop::{Tool, call, ended, noon, rules};
@@ -197,7 +197,7 @@ impl Middleware for Tanstack {
 #[test]
 fn tanstack_swaps_tools_filters_content_tracks_usage_and_reports_the_end() {
     let log = Log::default();
-    let tool = |name: &str| serde_json::from_value(json!({ "name": name })).unwrap();
+    let tool = |name: &str| callgate::json::from_value(json!({ "name": name })).unwrap();
     let mut session = rules(NONE).middleware(Tanstack { log: Arc::clone(&log) }).build().session();
     noon().drive(async {
         let tools = vec![tool("search"), tool("pay")];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use callgate::SessionState;
 use callgate::detect::{Detector, Redactor, Sieve, Style};
 use callgate::host::SystemClock;
+use callgate::json::{Value, json};
 use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
 use callgate::middleware::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
@@ -12,7 +13,6 @@ use callgate::policy;
 use callgate::tools::ToolSet;
 use proptest::prelude::*;
 use regex::Regex;
-use serde_json::{Value, json};
 
 /// What one text becomes.
 fn sieved(redactor: &Redactor, pieces: &[&str]) -> String {

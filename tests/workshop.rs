@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use callgate::call::Outcome;
 use callgate::host::{Clock, ManualClock};
+use callgate::json::{Value, json};
 use callgate::{Engine, EngineBuilder, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
-use serde_json::{Value, json};
 
 /// Noon of a day, on a clock that stands still.
 pub fn noon() -> ManualClock {

@@ -1,9 +1,9 @@
 //! Answers with the name of who gave them, sealed so that nobody else can claim it.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::question::Question;
+use crate::json::{Value, json};
 use crate::message::{Approver, ResponsePart};
 use crate::seal::{Keys, Purpose, SealError};
 

@@ -1,8 +1,6 @@
 //! Arguments that a person changed.
 
-use serde_json::{Map, Value};
-
-use crate::json::equal;
+use crate::json::{Map, Value};
 use crate::path::{Path, Step};
 
 /// Why changed arguments are not taken.
@@ -32,7 +30,7 @@ struct Edit<'e> {
 
 impl Edit<'_> {
     fn merge(&mut self, real: &Value, shown: &Value, given: &Value) -> Result<Value, EditRefused> {
-        if equal(shown, given) {
+        if shown == given {
             return Ok(real.clone());
         }
         match (real, shown, given) {
@@ -54,12 +52,7 @@ impl Edit<'_> {
         }
     }
 
-    fn members(
-        &mut self,
-        real: &Map<String, Value>,
-        shown: &Map<String, Value>,
-        given: &Map<String, Value>,
-    ) -> Result<Value, EditRefused> {
+    fn members(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, EditRefused> {
         let mut members = Map::new();
         for (name, value) in real {
             let merged = self.below(Step::Name(name.clone()), |edit| {

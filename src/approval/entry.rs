@@ -3,11 +3,10 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::question::{Question, QuestionError};
 use crate::call::{ApprovalRequest, Outcome, ToolCall};
-use crate::json::Digest;
+use crate::json::{Digest, Value};
 use crate::message::{RequestPart, ResponsePart};
 use crate::seal::Keys;
 
@@ -137,7 +136,7 @@ impl Entry {
             return Err(Refused::NotAsked);
         }
         let response = response.to_json();
-        if !self.answers.iter().any(|known| crate::json::equal(known, &response)) {
+        if !self.answers.iter().any(|known| *known == response) {
             if self.answers.len() >= MAX_ANSWERS {
                 return Err(Refused::TooMany);
             }

@@ -2,10 +2,9 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::permit::Permit;
-use crate::json;
+use crate::json::{self, Value, json};
 
 /// For which calls a yes stands.
 #[derive(Clone, Copy, Debug)]

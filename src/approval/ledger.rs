@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
-use serde_json::json;
 
 use super::entry::{Entry, Refused, Stage};
 use super::grant::Grant;
 use super::question::{Question, QuestionError};
 use crate::call::{ApprovalRequest, Outcome, UsedOnceBy, reason_code};
 use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time, space};
-use crate::json;
+use crate::json::{self, json};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 
@@ -36,7 +35,7 @@ impl Name {
 
     fn of_key(key: &str) -> Option<Self> {
         let value = json::parse(key).ok()?;
-        let text = |index: usize| value.get(index).and_then(serde_json::Value::as_str).map(str::to_owned);
+        let text = |index: usize| value.get(index).and_then(json::Value::as_str).map(str::to_owned);
         Some(Self { conversation: text(0)?, occurrence: text(1)? })
     }
 }
@@ -255,7 +254,7 @@ impl<'l> Ledger<'l> {
 
     /// Keeps a grant, in the place of one of the same name.
     pub async fn keep_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
-        let value = serde_json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
+        let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
         for _ in 0..TRIES {
             let key = RecordKey { space: space::GRANTS, key: name };
             let over = self.get(key).await?.map(|record| record.version);
@@ -295,7 +294,7 @@ impl<'l> Ledger<'l> {
             let (changed, answer) = change(standing)?;
             let Some(changed) = changed else { return Ok(answer) };
             let value =
-                serde_json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
+                json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
             let forget_at = self.forget_at(&changed);
             let key = RecordKey { space: space::CALLS, key: &key };
             if self.write(Write { key, value: &value, over, forget_at }).await? {
@@ -355,10 +354,10 @@ fn of_store(error: &StoreError) -> String {
 }
 
 fn entry_of(name: &Name, record: Record) -> Result<Entry, LedgerError> {
-    let entry: Option<Entry> = serde_json::from_value(record.value).ok();
+    let entry: Option<Entry> = json::from_value(record.value).ok();
     entry.filter(Entry::is_known).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
 }
 
 fn grant_of(name: &str, record: Record) -> Result<Grant, LedgerError> {
-    serde_json::from_value(record.value).map_err(|_| LedgerError::Corrupt(name.to_owned()))
+    json::from_value(record.value).map_err(|_| LedgerError::Corrupt(name.to_owned()))
 }

@@ -3,11 +3,10 @@
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::permit::{Asker, Permit};
 use crate::call::ApprovalRequest;
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
 use crate::path::Step;
 use crate::seal::{Keys, Purpose, SealError};
@@ -137,7 +136,7 @@ impl Question {
             edited: self.edited.clone(),
             journals: self.journals.clone(),
         };
-        let claims = serde_json::to_value(&claims).map_err(|_| QuestionError::TooLarge)?;
+        let claims = json::to_value(&claims).map_err(|_| QuestionError::TooLarge)?;
         let seal = match keys {
             Some(keys) => keys.seal(Purpose::Approval, &content(&self.request, &claims)?),
             None => UNSEALED.to_owned(),
@@ -162,8 +161,7 @@ impl Question {
         let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
         let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
         // Written otherwise it would say the same under another name.
-        let as_written =
-            |claims: &Value, text: &str| serde_json::to_string(claims).is_ok_and(|own| own == text);
+        let as_written = |claims: &Value, text: &str| json::to_string(claims).is_ok_and(|own| own == text);
         let claims =
             claims.and_then(|text| json::parse(&text).ok().filter(|claims| as_written(claims, &text)));
         let claims = claims.ok_or(malformed("its token can't be read"))?;
@@ -176,7 +174,7 @@ impl Question {
             None => {}
         }
         let claims: Claims =
-            serde_json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
+            json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
         if claims.version != VERSION {
             return Err(malformed("its token is of another version"));
         }
@@ -209,7 +207,7 @@ impl Question {
 
 /// What a seal is over: all that people are shown, and all that the token has.
 fn content(request: &ApprovalRequest, claims: &Value) -> Result<Value, QuestionError> {
-    let shown = serde_json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });
+    let shown = json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });
     Ok(json!([shown.map_err(|_| QuestionError::TooLarge)?, claims]))
 }
 

@@ -5,13 +5,11 @@
 //! - The first answer of an approver counts. Answers without a name may be several people's: of those, the strictest counts.
 //! - One who cancels ends it; one denial closes it; as many approvals of the same arguments as every policy demands open it.
 
-use serde_json::Value;
-
 use super::answer::verify_answer;
 use super::edit::{allowed_by_all, edited};
 use super::permit::Asker;
 use super::question::Question;
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
 use crate::path::{Path, Step};
 use crate::seal::Keys;
@@ -145,7 +143,7 @@ impl<'a> Heard<'a> {
         }
         let shown = &question.request.input;
         let approves = answer.approved && !answer.cancel;
-        let changes = |given: &&Value| approves && !json::equal(shown, given);
+        let changes = |given: &&Value| approves && shown != *given;
         let changed = answer.edited_input.as_ref().filter(changes);
         if let Some(given) = changed {
             let edits: Vec<&[Step]> = edits.iter().map(Vec::as_slice).collect();
@@ -157,7 +155,7 @@ impl<'a> Heard<'a> {
     /// Approvals of the same have the same.
     fn what(&self) -> Digest {
         let once = |value: Option<&Value>| value.map(|value| vec![value.clone()]);
-        json::digest(&serde_json::json!([once(self.edited), once(self.answer.output.as_ref())]))
+        json::digest(&crate::json::json!([once(self.edited), once(self.answer.output.as_ref())]))
     }
 
     /// The higher, the stricter.

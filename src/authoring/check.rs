@@ -125,7 +125,7 @@ impl Shape {
                 format!("write `{word}`, without quotes")
             }
             (Self::Number | Self::Integer(..), NodeValue::String(text))
-                if text.text.parse::<serde_json::Number>().is_ok() =>
+                if text.text.parse::<crate::json::Number>().is_ok() =>
             {
                 format!("write `{written}` without quotes")
             }
@@ -183,7 +183,7 @@ fn check_true(node: &Node, name: &str, diagnostics: &mut Diagnostics) {
 }
 
 fn check_integer(node: &Node, name: &str, min: i64, max: i64, diagnostics: &mut Diagnostics) {
-    let number = node.as_number().and_then(serde_json::Number::as_i64);
+    let number = node.as_number().and_then(crate::json::Number::as_i64);
     if number.is_none_or(|number| number < min || number > max) {
         let range =
             if max == i64::MAX { format!("of {min} or more") } else { format!("from {min} to {max}") };

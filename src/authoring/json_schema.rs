@@ -1,8 +1,7 @@
 //! The tables of [`Shape`](super::Shape)s as a JSON Schema, for editors.
 
-use serde_json::{Map, Value, json};
-
 use super::{Record, Shape};
+use crate::json::{Map, Value, json};
 
 /// What the keys of a record have to do with each other, which its fields do not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +16,7 @@ pub struct Constraint {
 
 impl Constraint {
     /// Written so that editors offer every key, name what is missing, and point at the key that is one too many.
-    fn add_to(&self, schema: &mut Map<String, Value>) {
+    fn add_to(&self, schema: &mut Map) {
         let of = self.record.replace('_', " ");
         let none = format!("a {of} has exactly one of the keys {}", self.one_of.join(", "));
         let choices = self.one_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
@@ -28,7 +27,7 @@ impl Constraint {
             later = rest;
             if !rest.is_empty() {
                 let two = format!("a {of} has this or `{key}`, not both");
-                let others: Map<String, Value> =
+                let others: Map =
                     [(format!("^({})$", rest.join("|")), Value::Bool(false))].into_iter().collect();
                 let then = json!({ "patternProperties": others, "errorMessage": two });
                 alone.push(json!({ "if": { "required": [key] }, "then": then }));
@@ -62,7 +61,7 @@ fn reference(record: &Record) -> Value {
 }
 
 /// Writes the definition of a record and, once each, of all that it names.
-fn define(record: &'static Record, definitions: &mut Map<String, Value>) {
+fn define(record: &'static Record, definitions: &mut Map) {
     if definitions.contains_key(record.name) {
         return;
     }
@@ -103,7 +102,7 @@ fn form(shape: &Shape) -> Option<&'static str> {
 }
 
 /// A description as plain text, and as Markdown, which it is: editors that know only the first show it as it is.
-fn describe_twice(schema: &mut Map<String, Value>, doc: &str, form: Option<&str>) {
+fn describe_twice(schema: &mut Map, doc: &str, form: Option<&str>) {
     let text = match form {
         Some(form) => format!("{doc}\n\nWrite {form}."),
         None => doc.to_owned(),
@@ -116,12 +115,12 @@ fn describe_twice(schema: &mut Map<String, Value>, doc: &str, form: Option<&str>
     insert_description(schema, &text);
 }
 
-fn insert_description(schema: &mut Map<String, Value>, text: &str) {
+fn insert_description(schema: &mut Map, text: &str) {
     schema.insert("description".into(), text.into());
     schema.insert("markdownDescription".into(), text.into());
 }
 
-fn describe(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
+fn describe(shape: &Shape, definitions: &mut Map) -> Value {
     match shape {
         Shape::Any => json!({}),
         Shape::Bool => json!({ "type": "boolean" }),

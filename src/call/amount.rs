@@ -1,8 +1,6 @@
 //! How much a call takes of a limit.
 
-use serde_json::Number;
-
-use crate::json::Decimal;
+use crate::json::Number;
 
 /// How much a call takes of a limit: a decimal number that is not negative, kept exactly in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +20,7 @@ impl Amount {
     /// A JSON number. What is finer than a millionth is rounded up, what is larger than the largest amount is that. Nothing
     /// for a negative number.
     pub fn of(number: &Number) -> Option<Self> {
-        Decimal::of(number).scaled_up(6).map(Self)
+        number.scaled_up(6).map(Self)
     }
 
     /// Both together; the largest amount there is, if that is less.

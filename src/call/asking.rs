@@ -1,7 +1,8 @@
 //! What is said of a call that waits for a person: the question, what was decided, and by what it may then run.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use crate::json::Value;
 
 /// The question put to a person: the `tool-approval-request` part of a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

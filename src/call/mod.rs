@@ -17,7 +17,8 @@ pub use shadow::RunShadow;
 pub use view::{CallView, Node, Root};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use crate::json::Value;
 
 /// One call of a tool, as an agent asks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ impl ToolCall {
     /// A call without server and context.
     ///
     /// ```
-    /// let call = callgate::call::ToolCall::new("c1", "sendEmail", serde_json::json!({"to": "ana@example.com"}));
+    /// let call = callgate::call::ToolCall::new("c1", "sendEmail", callgate::json::json!({"to": "ana@example.com"}));
     /// assert_eq!(call.tool, "sendEmail");
     /// ```
     pub fn new(id: impl Into<String>, tool: impl Into<String>, input: Value) -> Self {

@@ -1,9 +1,9 @@
 //! What is said of a call on its way, and how it ends.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::{ApprovalRequest, Approved};
+use crate::json::{Map, Value};
 
 /// Where on a call's way a policy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -216,7 +216,7 @@ pub struct AuditEntry {
     /// The policy's id.
     pub policy: String,
     /// Path as written in the policy → value, redacted; a path that yields several has a list.
-    pub fields: Map<String, Value>,
+    pub fields: Map,
 }
 
 /// How one call ended, with everything that people and programs are told of it. Redacted already.

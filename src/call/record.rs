@@ -1,9 +1,7 @@
 //! A call as it stands in a file: one JSON object a line, with its session and what its tool once answered.
 
-use serde_json::Value;
-
 use super::ToolCall;
-use crate::json;
+use crate::json::{self, Value};
 
 /// What a recorded tool answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +47,7 @@ pub struct CallRecord {
 pub enum RecordError {
     /// Not JSON, or JSON with a doubled key.
     #[error("not a JSON object: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] json::ParseError),
     /// JSON, but not an object.
     #[error("a call is a JSON object, this is {0}")]
     NotAnObject(&'static str),

@@ -6,10 +6,8 @@ mod questions;
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
-
 use super::Amount;
-use crate::json;
+use crate::json::{self, Map, Value, json};
 
 /// The state of one session: the `$.session` of the call document.
 ///
@@ -185,7 +183,7 @@ impl SessionState {
             return;
         }
         let worked = self.worked.entry(tool.to_owned()).or_default();
-        worked.retain(|known| !json::equal(known, &input));
+        worked.retain(|known| *known != input);
         worked.push(input);
         let surplus = worked.len().saturating_sub(KEPT);
         worked.drain(..surplus);

@@ -1,9 +1,7 @@
 //! The one call document that paths, expressions and templates read, without it ever being built.
 
-use serde_json::Value;
-
 use super::{SessionState, ToolCall};
-use crate::json::JsonType;
+use crate::json::{JsonType, Value};
 
 /// The members of the call document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,7 +111,7 @@ impl<'a> Node<'a> {
     /// Whether it is the same JSON value as `other`.
     pub fn equals(self, other: Node<'_>) -> bool {
         match (self, other) {
-            (Self::Json(a), Node::Json(b)) => crate::json::equal(a, b),
+            (Self::Json(a), Node::Json(b)) => a == b,
             (a, b) => a.as_str().is_some() && a.as_str() == b.as_str(),
         }
     }

@@ -1,10 +1,8 @@
 //! The arguments of a call, and what a person changed in them, as fields.
 
-use serde_json::{Map, Value};
-
 use super::model::{Field, FieldKind};
 use super::shown::{MAX_ARGUMENTS, MAX_VALUE, Shown, value};
-use crate::json;
+use crate::json::{Map, Value};
 
 /// The label where arguments are shown as a whole, which a note says.
 const WHOLE: &str = "input";
@@ -37,8 +35,7 @@ pub(super) fn changes(asked: Option<&Value>, edited: &Value) -> Vec<Field> {
         let nothing = Shown { text: "removed".to_owned(), left_out: 0 };
         Field::argument(FieldKind::Removed, key, nothing, Some(value(item, MAX_VALUE)))
     });
-    let differs =
-        |(key, item): &(&String, &Value)| !asked.get(*key).is_some_and(|was| json::equal(was, item));
+    let differs = |(key, item): &(&String, &Value)| !asked.get(*key).is_some_and(|was| was == *item);
     let changed = edited.iter().filter(differs).map(|(key, item)| changed(asked, key, item));
     let kept = edited.iter().filter(|entry| !differs(entry));
     let kept = kept.map(|(key, item)| argument(FieldKind::Argument, key, item));
@@ -55,7 +52,7 @@ fn no_object() -> Field {
     )
 }
 
-fn changed(asked: &Map<String, Value>, key: &str, item: &Value) -> Field {
+fn changed(asked: &Map, key: &str, item: &Value) -> Field {
     match asked.get(key) {
         Some(was) => {
             Field::argument(FieldKind::Changed, key, value(item, MAX_VALUE), Some(value(was, MAX_VALUE)))

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::model::{Field, FieldKind};
 use super::shown::{MAX_NAME, MAX_NOTES};
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, Value};
 use crate::text::{mixed_scripts, spelled_out};
 
 /// A note for each tool name, server, key and address that mixes scripts, at most [`MAX_NOTES`] and one that says how many

@@ -1,9 +1,7 @@
 //! The record that travels with a card and comes back with the click: all that an action id has no room for.
 
-use serde_json::{Map, Value, json};
-
 use crate::call::CardWords;
-use crate::json::{self, JsonType};
+use crate::json::{self, JsonType, Map, Value, json};
 use crate::message::RequestPart;
 use crate::text::{cut, inert};
 
@@ -113,11 +111,10 @@ impl Payload {
         }
         let text = |text: &Option<String>| text.clone().map(Value::from);
         let words = &request.card;
-        let own_words: Map<String, Value> =
-            [("title", &words.title), ("approve", &words.approve), ("deny", &words.deny)]
-                .into_iter()
-                .filter_map(|(key, words)| Some((key.to_owned(), text(words)?)))
-                .collect();
+        let own_words: Map = [("title", &words.title), ("approve", &words.approve), ("deny", &words.deny)]
+            .into_iter()
+            .filter_map(|(key, words)| Some((key.to_owned(), text(words)?)))
+            .collect();
         let members: [Option<Value>; MEMBERS.len()] = [
             Some(PAYLOAD_VERSION.into()),
             Some(request.approval_id.clone().into()),
@@ -135,8 +132,7 @@ impl Payload {
             text(&self.conversation),
         ];
         let members = MEMBERS.iter().zip(members);
-        let record: Map<String, Value> =
-            members.filter_map(|(key, value)| Some(((*key).to_owned(), value?))).collect();
+        let record: Map = members.filter_map(|(key, value)| Some(((*key).to_owned(), value?))).collect();
         let record = Value::from(record);
         check_length(&record)?;
         Ok(json!({ PAYLOAD_KEY: record }))
@@ -172,7 +168,7 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
         None => return Err(PayloadError::NoMember("version")),
         Some(Value::Number(number)) if number.as_u64() == Some(PAYLOAD_VERSION) => {}
         Some(Value::Number(number)) => {
-            return Err(PayloadError::UnknownVersion(cut(&inert(number.as_str()))));
+            return Err(PayloadError::UnknownVersion(cut(&inert(&number.text()))));
         }
         Some(other) => return Err(record.wrong("version", "a number", other)),
     }
@@ -210,7 +206,7 @@ fn read_words(words: Reader<'_>) -> Result<CardWords, PayloadError> {
     Ok(CardWords { title: words.text("title")?, approve: words.text("approve")?, deny: words.text("deny")? })
 }
 
-fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map<String, Value>, PayloadError> {
+fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map, PayloadError> {
     let wrong = || PayloadError::WrongType {
         member: member.to_owned(),
         expected: "an object",
@@ -222,7 +218,7 @@ fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map<String, Value>, 
 /// An object, and where it stands in the payload.
 struct Reader<'a> {
     at: String,
-    map: &'a Map<String, Value>,
+    map: &'a Map,
 }
 
 impl Reader<'_> {

@@ -1,12 +1,11 @@
 //! The card that asks.
 
-use serde_json::Value;
-
 use super::action::Choice;
 use super::arguments::arguments;
 use super::mixed::notes;
 use super::model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind};
 use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, Shown, exact, message};
+use crate::json::Value;
 use crate::message::RequestPart;
 
 impl Card {
@@ -15,7 +14,7 @@ impl Card {
     /// ```
     /// use callgate::card::Card;
     /// use callgate::message::RequestPart;
-    /// use serde_json::json;
+    /// use callgate::json::json;
     ///
     /// let request = RequestPart {
     ///     approval_id: "approval_c1".into(),

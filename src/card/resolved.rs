@@ -1,11 +1,10 @@
 //! The card that says what became of a question.
 
-use serde_json::Value;
-
 use super::arguments::{arguments, changes};
 use super::model::{Card, CardStatus, Field, FieldKind};
 use super::pending::{prefixed, question, tool_of, what_is_called, who_asks};
 use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, exact, message, value};
+use crate::json::Value;
 use crate::message::{RequestPart, ResponsePart};
 
 /// What became of a question, as far as it is known.

@@ -72,7 +72,7 @@ impl Routed {
 /// ```
 /// use callgate::card::{ActionId, route};
 /// use callgate::message::{Dialect, History};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let mut history = History::read(Dialect::AiSdk, &json!([{"role": "assistant", "content": [
 ///     {"type": "tool-call", "toolCallId": "c1", "toolName": "refund", "input": {"amount": 250}},

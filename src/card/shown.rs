@@ -1,9 +1,7 @@
 //! How much of each text a card shows, and how it says that there is more.
 
-use serde_json::Value;
-
 use super::model::{Field, FieldKind};
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value};
 use crate::text::{self, Unmarked};
 
 /// Characters of a title.

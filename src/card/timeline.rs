@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use serde_json::Value;
 
+use crate::json::Value;
 use crate::message::{
     CallPart, Content, Dialect, History, Message, Occurrence, Part, Place, RequestPart, ResponsePart,
     ResultPart, Role, Settled,
@@ -85,7 +85,7 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 /// ```
 /// use callgate::card::{Status, Subject, timeline};
 /// use callgate::message::{Dialect, History};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let history = History::read(Dialect::AiSdk, &json!([
 ///     {"role": "user", "content": "refund order 7"},

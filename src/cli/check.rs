@@ -90,7 +90,7 @@ pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<Exit, Stop
 
 fn show(form: Form, linted: &Linted, output: &mut Output) -> Result<(), Stop> {
     let (diagnostics, sources) = (&linted.diagnostics, &linted.sources);
-    let unwritable = |error: serde_json::Error| Stop::trouble(error.to_string());
+    let unwritable = |error: crate::json::Error| Stop::trouble(error.to_string());
     match form {
         Form::Text => write_text(linted, output)?,
         Form::Json => writeln!(output, "{}", render::json(diagnostics, sources).map_err(unwritable)?)?,

@@ -5,12 +5,10 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::Format;
 use super::check;
 use super::exit::{Exit, Stop};
-use super::files::{json_problem, read_context, read_tools};
+use super::files::{read_context, read_tools};
 use super::output::{Output, complain_of_rules};
 use super::rules;
 use super::run::lines::Lines;
@@ -21,7 +19,7 @@ use crate::call::CallRecord;
 use crate::diagnostic::{SourceMap, nearest};
 use crate::engine::Engine;
 use crate::explain::{Explainer, Explanation, render};
-use crate::json;
+use crate::json::{self, Map, Value};
 use crate::policy;
 
 /// Tell one call's way through the policies: which matched, which did not and by which test, and why it was decided so.
@@ -109,7 +107,7 @@ fn known_policy<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) 
 }
 
 /// The calls of a file: one as a JSON document, or one a line.
-fn read_calls(path: &Path, context: &Map<String, Value>) -> Result<Vec<CallRecord>, Stop> {
+fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
     let (name, bytes) = read(path)?;
     let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
     let document = whole.map(json::parse);
@@ -136,13 +134,8 @@ fn read_calls(path: &Path, context: &Map<String, Value>) -> Result<Vec<CallRecor
             Err(problem) => {
                 // A document over several lines is wrong where it is wrong as a whole.
                 return Err(Stop::trouble(match (&document, records.is_empty()) {
-                    (Some(Err(error)), true) if error.line() > line_of_first(&bytes) => {
-                        format!(
-                            "{name}:{}:{}: not JSON: {}",
-                            error.line(),
-                            error.column(),
-                            json_problem(error)
-                        )
+                    (Some(Err(error)), true) if error.line > line_of_first(&bytes) => {
+                        format!("{name}:{}:{}: not JSON: {}", error.line, error.column, error.kind)
                     }
                     _ => format!("{name}:{number}: {problem}"),
                 }));
@@ -191,7 +184,7 @@ fn up_to(
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
         let of_session =
             records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
-        let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if json::equal(round, other));
+        let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if round == other);
         let round = of_session.take_while(|(_, record)| same(record));
         end = round.last().map_or(end, |(last, _)| last + 1);
     }
@@ -239,7 +232,7 @@ fn write(
     sources: &SourceMap,
     output: &mut Output,
 ) -> Result<(), Stop> {
-    let failed = |error: serde_json::Error| Stop::trouble(error.to_string());
+    let failed = |error: json::Error| Stop::trouble(error.to_string());
     let why_not = arguments.why_not.as_deref().and_then(|policy| explanation.why_not(policy));
     match (arguments.format, why_not) {
         (Format::Json, Some(why_not)) => writeln!(output, "{}", render::json(&why_not).map_err(failed)?)?,

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
-
 use super::exit::Stop;
 use crate::files::{MAX_FILE_BYTES, ReadError, Roots};
-use crate::json;
+use crate::json::{self, Map, Value};
 use crate::tools::{self, ToolDescriptor, ToolsError};
 
 /// Reads `--tools`: a JSON list of tools, or the result of an MCP `tools/list`.
@@ -18,7 +16,7 @@ pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
 }
 
 /// Reads `--context`: a JSON object.
-pub(super) fn read_context(path: &Path) -> Result<Map<String, Value>, Stop> {
+pub(super) fn read_context(path: &Path) -> Result<Map, Stop> {
     match parse(path, &read(path)?)? {
         Value::Object(members) => Ok(members),
         other => Err(Stop::trouble(format!(
@@ -27,13 +25,6 @@ pub(super) fn read_context(path: &Path) -> Result<Map<String, Value>, Stop> {
             json::JsonType::of(&other)
         ))),
     }
-}
-
-/// What `serde_json` has against a text, without the place that it adds.
-pub(super) fn json_problem(error: &serde_json::Error) -> String {
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let text = error.to_string();
-    text.strip_suffix(&place).unwrap_or(&text).to_owned()
 }
 
 /// Reads a regular file of bounded size. A link that leads out of its directory is not followed: whoever wrote the file may not be
@@ -55,10 +46,10 @@ fn read(path: &Path) -> Result<String, Stop> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value, Stop> {
-    json::parse(text).map_err(|error| misplaced(path, &error))
+    json::parse(text).map_err(|error| misplaced(path, &error.into()))
 }
 
-fn misplaced(path: &Path, error: &serde_json::Error) -> Stop {
-    let (line, column) = (error.line(), error.column());
-    Stop::trouble(format!("{}:{line}:{column}: {}", path.display(), json_problem(error)))
+fn misplaced(path: &Path, error: &json::Error) -> Stop {
+    let place = error.position().map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
+    Stop::trouble(format!("{}{place}: {}", path.display(), error.message()))
 }

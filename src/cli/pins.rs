@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use serde::Serialize;
-use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::Format;
@@ -16,6 +15,7 @@ use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
 use super::servers::{Said, Servers};
 use crate::diagnostic::nearest;
 use crate::engine::{self, Engine};
+use crate::json::{Value, json};
 use crate::mcp::{Flag, Gateway, Inspected, LockFile, PinnedTool, ServerSpec, Standing, flags};
 use crate::text::inert;
 

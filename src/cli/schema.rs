@@ -51,7 +51,7 @@ pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, St
     Ok(Exit::Done)
 }
 
-fn rules_schema() -> serde_json::Value {
+fn rules_schema() -> crate::json::Value {
     let needing_a_matcher = KINDS.iter().filter(|kind| kind.needs_matcher);
     let policy = Constraint {
         record: "policy",
@@ -61,7 +61,7 @@ fn rules_schema() -> serde_json::Value {
     json_schema(rules_record(), "Callgate rules file", &[policy, condition()])
 }
 
-fn tests_schema() -> serde_json::Value {
+fn tests_schema() -> crate::json::Value {
     let step = Constraint {
         record: "step",
         one_of: vec!["tool", "wait", "round", "approve", "deny", "edit", "answer", "cancel", "resume"],

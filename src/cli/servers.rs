@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value};
-
 use super::exit::Stop;
 use super::output::complain_of;
+use crate::json::{Map, Value};
 use crate::mcp::{ChildSpec, Config, ConfiguredServer, HttpSpec, Reach};
 
 /// The servers.
@@ -71,7 +70,7 @@ impl Servers {
 }
 
 /// A context over another one: its members stand before those of the same name.
-pub(super) fn over(more: Option<Map<String, Value>>, base: Map<String, Value>) -> Value {
+pub(super) fn over(more: Option<Map>, base: Map) -> Value {
     let mut both = base;
     both.extend(more.unwrap_or_default());
     if both.is_empty() { Value::Null } else { Value::Object(both) }

@@ -19,7 +19,7 @@ pub(super) fn jwt(subject: &Subject<'_>) -> Vec<Range<usize>> {
     JWT.captures_iter(subject.text)
         .filter_map(|captures| {
             let header = base64::decode(captures.get(1)?.as_str())?;
-            let header: serde_json::Value = serde_json::from_slice(&header).ok()?;
+            let header: crate::json::Value = crate::json::from_slice(&header).ok()?;
             header.is_object().then(|| captures.get(0).map(|token| token.range())).flatten()
         })
         .collect()

@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::{Map, Number, Value};
-
 use super::Redactor;
 use super::subject::Keys;
-use crate::json::{self, Decimal, MAX_DEPTH};
+use crate::json::{self, MAX_DEPTH, Map, Number, Value};
 
 /// The value nests too deep to be walked: withhold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +57,7 @@ impl Redactor {
         }
     }
 
-    fn object(&self, map: &mut Map<String, Value>, keys: Keys<'_>, place: Place) -> bool {
+    fn object(&self, map: &mut Map, keys: Keys<'_>, place: Place) -> bool {
         let named = sibling_name(map);
         let mut changed = false;
         for (key, item) in map.iter_mut() {
@@ -84,12 +82,12 @@ impl Redactor {
     }
 
     fn number(&self, number: &Number, keys: Keys<'_>) -> Option<String> {
-        let written = self.redact_under(number.as_str(), keys);
-        if let Cow::Owned(redacted) = written {
+        let written = number.text();
+        if let Cow::Owned(redacted) = self.redact_under(&written, keys) {
             return Some(redacted);
         }
         // `4.111111111111111e15` is a card number too.
-        let plain = plain_integer(number).filter(|plain| plain != number.as_str())?;
+        let plain = plain_integer(number).filter(|plain| **plain != *written)?;
         match self.redact_under(&plain, keys) {
             Cow::Owned(redacted) => Some(redacted),
             Cow::Borrowed(_) => None,
@@ -133,7 +131,7 @@ fn written_json(text: &str, place: Place) -> Option<Value> {
 }
 
 /// In `{"name": "PASSWORD", "value": "…"}`, what names the value.
-fn sibling_name(map: &Map<String, Value>) -> Option<String> {
+fn sibling_name(map: &Map) -> Option<String> {
     map.get("value")?;
     let names = ["name", "key", "type", "field", "label", "header"];
     names.into_iter().find_map(|name| map.get(name)?.as_str()).map(str::to_owned)
@@ -141,7 +139,7 @@ fn sibling_name(map: &Map<String, Value>) -> Option<String> {
 
 /// A whole number of at most forty digits, without point and exponent.
 fn plain_integer(number: &Number) -> Option<String> {
-    let canonical = Decimal::of(number).canonical();
+    let canonical = number.canonical();
     let (digits, exponent) = canonical.split_once('e').unwrap_or((&canonical, "0"));
     let zeros = exponent.parse::<usize>().ok().filter(|zeros| zeros + digits.len() <= 40)?;
     Some(format!("{digits}{}", "0".repeat(zeros)))

@@ -1,8 +1,6 @@
 //! A call that waits for a person is asked about: the question is sealed and noted in the ledger. And before an approved call
 //! runs, it is claimed there.
 
-use serde_json::{Value, json};
-
 use super::{Execute, Stopped, Turn};
 use crate::approval::{
     Asker, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question, QuestionError,
@@ -11,7 +9,7 @@ use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::host::guarded;
-use crate::json;
+use crate::json::{self, Value, json};
 use crate::kernel::{Decision, Effect, Held};
 
 /// How often the same may be asked in one session.

@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::again::{self, Again};
 use super::nest::{Nest, Nested};
 use crate::call::{OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{BoxFuture, ToolAnswer, ToolError, ToolExecutor, guarded};
-use crate::json;
+use crate::json::Value;
 use crate::kernel::{Decision, Ended, Wrapper};
 use crate::lifecycle::{Middleware, Next, NextStep};
 
@@ -36,7 +34,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
             }
             Ok(match (ended, last) {
                 // What it passes on unchanged is still what it was.
-                (Ok(Ok(output)), Some(Inside::Gave(ended, inner))) if json::equal(&output, &inner) => *ended,
+                (Ok(Ok(output)), Some(Inside::Gave(ended, inner))) if output == inner => *ended,
                 (Ok(Ok(output)), Some(Inside::Gave(ended, _))) if matches!(*ended, Ended::Ran(_)) => {
                     Ended::Ran(ToolAnswer {
                         output,
@@ -84,9 +82,9 @@ impl<E: ToolExecutor> NextStep for Step<'_, '_, E> {
             if let Some(stopped) = &self.stopped {
                 return Err(ToolError::new(stopped.reason().message).of_kind("stopped"));
             }
-            let own = json::equal(&input, &self.call.input);
+            let own = input == self.call.input;
             let mut call = Cow::Borrowed(self.call);
-            if !own || !json::equal(&options, &self.call.options) {
+            if !own || options != self.call.options {
                 let mut changed = self.call.with_input(input);
                 changed.options = options;
                 call = Cow::Owned(changed);

@@ -20,11 +20,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-
 use crate::approval::{Entry, LedgerError};
 use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{Observer, ToolExecutor, ToolStart};
+use crate::json::{Map, Value};
 use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, PolicyRef, tell};
 use crate::lifecycle::{Middleware, RunContext};
 use admission::Taken;
@@ -178,6 +177,6 @@ impl<E: ToolExecutor> Execute<'_, E> {
 /// What was done already for a call that policies around its execution stop before its tool is called.
 #[derive(Default)]
 struct OnItsWay {
-    records: Vec<(PolicyRef, Map<String, Value>)>,
+    records: Vec<(PolicyRef, Map)>,
     claimed: bool,
 }

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::Execute;
 use super::admission::Taken;
 use super::flights::{Flight, landed};
@@ -13,6 +11,7 @@ use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_c
 use crate::host::{
     BoxFuture, CacheEntry, CacheSpace, Lookup, ToolAnswer, ToolError, ToolExecutor, before, guarded,
 };
+use crate::json::{Map, Value};
 use crate::kernel::{Decision, Effect, Ended, ErrorAsked, Event, Execution, PolicyRef, Trace, Wrapper, tell};
 use crate::middleware::{Cache, Kind, Retry, Timeout};
 use crate::policy::Policy;
@@ -21,7 +20,7 @@ use crate::policy::Policy;
 pub(super) type Nested = Result<Ended, Box<Decision<'static>>>;
 
 /// What policies recorded.
-type Records = Vec<(PolicyRef, Map<String, Value>)>;
+type Records = Vec<(PolicyRef, Map)>;
 
 /// One call under execution.
 pub(super) struct Nest<'n, E> {

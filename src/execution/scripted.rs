@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::again::{self, Again};
 use super::nest::{Nest, Nested, space_name};
 use crate::approval::KeptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
+use crate::json::{Value, json};
 use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
 use crate::middleware::Around;
 use crate::policy::Policy;
@@ -132,7 +131,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
         // Each run of the tool counts for the session.
         self.counted = false;
         let own = asked.input.is(&script.call.input);
-        if asked.first && (own || crate::json::equal(asked.input, &script.call.input)) {
+        if asked.first && (own || **asked.input == script.call.input) {
             return Ok(answered(self.wrapped(&call, script.inner).await?));
         }
         match self.again(&call, own).await {
@@ -268,7 +267,7 @@ impl Script<'_> {
     /// good.
     fn kept(self, mut stopped: Box<Decision<'static>>, journal: &Journal<'_>) -> Box<Decision<'static>> {
         if stopped.effect() == Decided::Suspend {
-            match serde_json::to_value(journal) {
+            match crate::json::to_value(journal) {
                 Ok(journal) => stopped.keep_journal(KeptJournal {
                     layer: self.by.layer(),
                     policy: self.policy.id.clone(),

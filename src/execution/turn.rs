@@ -1,9 +1,8 @@
 //! One call's turn: what it is called among all calls, and what is known of it from earlier turns.
 
-use serde_json::Value;
-
 use crate::approval::{Entry, KeptJournal, Name, Permit, Question};
 use crate::call::{Approved, ToolCall};
+use crate::json::Value;
 use crate::kernel::PolicyRef;
 use crate::policy::Policy;
 

@@ -1,14 +1,13 @@
 //! What an explanation is made complete with once its call is over: policies that were never heard of, how the call really ended, which
 //! step decided, and all that is to be hidden.
 
-use serde_json::Value;
-
 use super::explanation::Explanation;
 use super::step::Step;
 use super::veil;
 use super::words::{self, Ended};
 use crate::call::{Outcome, Phase, Root, Verdict};
 use crate::diagnostic::SourceMap;
+use crate::json::Value;
 use crate::kernel::{Layers, Unasked};
 use crate::middleware::{Kind, Redact};
 

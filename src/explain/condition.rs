@@ -1,11 +1,11 @@
 //! A condition of a rules file with what each part of it says of a call.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::veil::{Veil, bounded};
 use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
+use crate::json::Value;
 use crate::matcher::{Asked, Compared, Each, Examined, ExaminedForm, ExaminedTest, Found, Truth};
 
 /// What a test says.

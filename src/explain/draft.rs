@@ -1,12 +1,11 @@
 //! The explanation of a call that is not over.
 
-use serde_json::Value;
-
 use super::explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
 use super::step::{Heard, LimitTaken, Step, number};
 use super::veil::Veil;
 use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, reason_code};
 use crate::diagnostic::SourceMap;
+use crate::json::Value;
 use crate::kernel::{Asking, Deciding, Decision, Effect, Layers, LimitAsked};
 use crate::middleware::{Counted, Kind};
 use crate::policy::{Mode, Unmatched};

@@ -1,11 +1,11 @@
 //! What is told of one call.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::step::Step;
 use crate::call::{OutcomeKind, Reason};
 use crate::diagnostic::Location;
+use crate::json::Value;
 
 /// The version of the JSON form. A new member is no new version; a member that goes, or means another thing, is.
 pub const VERSION: u32 = 1;

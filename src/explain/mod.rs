@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use callgate::{SessionState, ToolCall, engine::Engine, policy};
-//! use serde_json::json;
+//! use callgate::json::json;
 //!
 //! let mut built = policy::build_texts([(
 //!     "rules.yaml",

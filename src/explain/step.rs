@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 
 use serde::Serialize;
-use serde_json::{Number, Value};
 
 use super::condition::{Condition, Telling};
 use super::veil::{Veil, WITHHELD, bounded, counterpart};
 use crate::call::{Amount, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
-use crate::json;
+use crate::json::{self, Number, Value};
 use crate::kernel::{Asking, Change, Layers, Said, Unasked, measure};
 use crate::matcher::{ExaminedPattern, Truth};
 use crate::middleware::{Kind, Measure, Rule};

@@ -2,10 +2,8 @@
 
 use std::cell::OnceCell;
 
-use serde_json::Value;
-
 use crate::call::{CallView, Node, Root};
-use crate::json;
+use crate::json::{self, Value};
 use crate::kernel::Layers;
 use crate::matcher::{Examined, ExaminedForm, Truth};
 use crate::middleware::{Kind, Redact};

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::condition::{Condition, Form, FoundValue, Operator, Test, TruthWord};
 use super::explanation::Explanation;
 use super::step::{Heard, Step};
 use crate::call::{OutcomeKind, Verdict, reason_code};
+use crate::json::Value;
 use crate::kernel::Unasked;
 use crate::spans::in_words;
 use crate::text;

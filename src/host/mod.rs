@@ -18,10 +18,9 @@ pub use toolbox::Toolbox;
 
 use std::future::Future;
 
-use serde_json::Value;
-
 pub use crate::call::Amount;
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, RunShadow, ToolCall};
+use crate::json::Value;
 
 /// Why a tool gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]

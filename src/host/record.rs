@@ -1,7 +1,8 @@
 //! What a store keeps for those who come back: records that are exchanged whole, and only by who knows what stands there.
 
 use jiff::Timestamp;
-use serde_json::Value;
+
+use crate::json::Value;
 
 /// How much the value of a record may measure, in bytes of JSON. A larger one is not written, nor is one nested so deeply
 /// that it could not be read again.

@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::guard::{before, guarded};
 use super::record::{Page, Record, RecordKey, Write};
 use super::{BoxFuture, Clock};
 use crate::call::{Amount, reason_code};
+use crate::json::Value;
 
 /// What a store answers, in time.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::future::Future;
 
-use serde_json::Value;
-
 use super::{BoxFuture, ToolAnswer, ToolError, ToolExecutor};
 use crate::call::ToolCall;
+use crate::json::Value;
 
 type Tool = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
@@ -14,7 +13,7 @@ type Tool = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + S
 ///
 /// ```
 /// use callgate::host::{ToolError, Toolbox};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let tools = Toolbox::new()
 ///     .with("add", async |call| {
@@ -66,7 +65,7 @@ impl ToolExecutor for Toolbox {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

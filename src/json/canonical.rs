@@ -1,10 +1,9 @@
 //! One text per JSON value, and its digest: what approvals bind and caches are keyed by.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::Decimal;
+use super::{Value, writer};
 
 /// A SHA-256 digest, shown as 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +65,7 @@ impl std::fmt::Debug for Digest {
 }
 
 /// The canonical text of a value: keys sorted, no white space, one text per number. Two values have the same text
-/// exactly where [`equal`](super::equal) holds.
+/// exactly if they are equal.
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
@@ -80,7 +79,7 @@ pub fn digest(value: &Value) -> Digest {
 
 fn write(value: &Value, text: &mut String) {
     match value {
-        Value::Number(number) => text.push_str(&Decimal::of(number).canonical()),
+        Value::Number(number) => text.push_str(&number.canonical()),
         Value::Array(items) => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -99,7 +98,7 @@ fn write(value: &Value, text: &mut String) {
                 if index > 0 {
                     text.push(',');
                 }
-                text.push_str(&Value::from(key.as_str()).to_string());
+                let _ = writer::string(key, text);
                 text.push(':');
                 write(item, text);
             }
@@ -112,7 +111,7 @@ fn write(value: &Value, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn key_order_and_number_spelling_do_not_matter() {

@@ -1,83 +1,116 @@
-//! A number's exact decimal value, compared and hashed without conversion to a float and without allocation.
+//! `Decimal`: the exact value of a number as sign, digits and exponent. Compared and hashed without allocating.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use serde_json::Number;
+use super::number_text::Digits;
 
-/// The exact value of a JSON number: `0.d₁d₂d₃… × 10^exponent`, borrowed from the number's own text.
-#[derive(Clone, Copy, Debug)]
+/// The exact decimal value of a [`Number`](super::Number): `±digits × 10^exponent`.
 pub struct Decimal<'a> {
     negative: bool,
-    /// Digits before the point, without leading zeros.
-    whole: &'a str,
-    /// Digits after the point, without leading zeros where `whole` is empty, and without trailing zeros.
-    fraction: &'a str,
-    exponent: i64,
+    digits: Significant<'a>,
+    /// The value is `0.digits × 10^magnitude`.
+    magnitude: Magnitude<'a>,
+}
+
+enum Significant<'a> {
+    Borrowed(&'a str),
+    Written(Digits),
+}
+
+/// An [`Exponent`], borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Magnitude<'a> {
+    Small(i64),
+    Huge { negative: bool, digits: &'a str },
 }
 
 impl<'a> Decimal<'a> {
-    /// The value of a JSON number.
-    pub fn of(number: &'a Number) -> Self {
-        Self::parse(number.as_str())
+    pub(super) fn from_digits(negative: bool, digits: &'a str, magnitude: &'a Exponent) -> Self {
+        let magnitude = match magnitude {
+            Exponent::Small(magnitude) => Magnitude::Small(*magnitude),
+            Exponent::Huge { negative, digits } => Magnitude::Huge { negative: *negative, digits },
+        };
+        Self { negative: negative && !digits.is_empty(), digits: Significant::Borrowed(digits), magnitude }
     }
 
-    /// Reads the text of a JSON number. Text that is none gives some value, never a panic.
-    fn parse(text: &'a str) -> Self {
-        let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let whole = whole.trim_start_matches('0');
-        let mut fraction = fraction.trim_end_matches('0');
-        let mut shift = whole.len() as i64;
-        if whole.is_empty() {
-            let significant = fraction.trim_start_matches('0');
-            shift = -((fraction.len() - significant.len()) as i64);
-            fraction = significant;
+    pub(super) fn from_plain(coefficient: i64, scale: u8) -> Self {
+        let mut rest = coefficient.unsigned_abs();
+        let mut magnitude = -i64::from(scale);
+        while rest != 0 && rest % 10 == 0 {
+            rest /= 10;
+            magnitude += 1;
         }
-        if whole.is_empty() && fraction.is_empty() {
-            return Self { negative: false, whole: "", fraction: "", exponent: 0 };
+        let mut digits = Digits::default();
+        while rest != 0 {
+            digits.push_front(b'0' + (rest % 10) as u8);
+            rest /= 10;
+            magnitude += 1;
         }
-        Self { negative, whole, fraction, exponent: shift.saturating_add(exponent_of(exponent)) }
+        let magnitude = if coefficient == 0 { 0 } else { magnitude };
+        Self {
+            negative: coefficient < 0,
+            digits: Significant::Written(digits),
+            magnitude: Magnitude::Small(magnitude),
+        }
     }
 
-    fn is_zero(&self) -> bool {
-        self.whole.is_empty() && self.fraction.is_empty()
+    /// Whether the value is below zero.
+    pub fn is_negative(&self) -> bool {
+        self.negative
     }
 
-    /// The significant digits, without trailing zeros.
-    fn digits(&self) -> impl Iterator<Item = u8> + 'a {
-        let whole = if self.fraction.is_empty() { self.whole.trim_end_matches('0') } else { self.whole };
-        whole.bytes().chain(self.fraction.bytes())
+    /// Whether the value is zero.
+    pub fn is_zero(&self) -> bool {
+        self.digits().is_empty()
     }
 
-    fn compare_magnitude(&self, other: &Self) -> Ordering {
-        self.exponent.cmp(&other.exponent).then_with(|| self.digits().cmp(other.digits()))
+    /// The significant digits in ASCII, without leading and trailing zeros; empty for zero.
+    pub fn digits(&self) -> &str {
+        match &self.digits {
+            Significant::Borrowed(digits) => digits,
+            Significant::Written(digits) => digits.as_str(),
+        }
+    }
+
+    /// The power of ten that the digits, read as an integer, are multiplied by. Returns `None` for one beyond 2^62.
+    pub fn exponent(&self) -> Option<i64> {
+        match self.magnitude {
+            Magnitude::Small(magnitude) => magnitude.checked_sub(self.digits().len() as i64),
+            Magnitude::Huge { .. } => None,
+        }
     }
 
     /// Whether the value has no fraction.
     pub fn is_integer(&self) -> bool {
-        self.exponent >= self.digits().count() as i64 || self.is_zero()
+        match self.magnitude {
+            Magnitude::Small(magnitude) => magnitude >= self.digits().len() as i64,
+            Magnitude::Huge { negative, .. } => !negative,
+        }
     }
 
-    /// The value times ten to the power of `places`, rounded up to a whole number; the largest one there is, if it is larger.
-    /// Nothing for a negative value.
+    /// The value times ten to the power of `places`, rounded up to a whole number; `u64::MAX` where it is larger. Returns `None` for
+    /// a negative value.
     pub fn scaled_up(&self, places: u32) -> Option<u64> {
-        if self.is_zero() {
-            return Some(0);
-        }
         if self.negative {
             return None;
         }
-        let places = self.exponent.saturating_add(i64::from(places));
+        if self.is_zero() {
+            return Some(0);
+        }
+        let places = match self.magnitude {
+            Magnitude::Small(magnitude) => magnitude.saturating_add(i64::from(places)),
+            Magnitude::Huge { negative: true, .. } => return Some(1),
+            Magnitude::Huge { negative: false, .. } => return Some(u64::MAX),
+        };
         let mut scaled: u64 = 0;
         let mut taken: i64 = 0;
-        for digit in self.digits() {
+        for digit in self.digits().bytes() {
             if taken >= places {
-                // Digits end in no zero, so something is left over.
+                // Digits do not end in zero, so there is a remainder.
                 return Some(scaled.saturating_add(1));
             }
-            scaled = scaled.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+            scaled = scaled.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')));
             taken += 1;
         }
         while taken < places && scaled < u64::MAX {
@@ -89,24 +122,49 @@ impl<'a> Decimal<'a> {
 
     /// The one canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
     pub fn canonical(&self) -> String {
-        if self.is_zero() {
+        let digits = self.digits();
+        let sign = if self.negative { "-" } else { "" };
+        if digits.is_empty() {
             return "0".to_owned();
         }
-        let digits: Vec<u8> = self.digits().collect();
-        let exponent = self.exponent.saturating_sub(digits.len() as i64);
-        let sign = if self.negative { "-" } else { "" };
-        let digits = String::from_utf8_lossy(&digits).into_owned();
-        if exponent == 0 { format!("{sign}{digits}") } else { format!("{sign}{digits}e{exponent}") }
+        let length = digits.len() as i64;
+        match self.magnitude {
+            Magnitude::Small(magnitude) if magnitude == length => format!("{sign}{digits}"),
+            Magnitude::Small(magnitude) => {
+                format!("{sign}{digits}e{}", i128::from(magnitude) - i128::from(length))
+            }
+            Magnitude::Huge { negative, digits: exponent } => {
+                let shift = if negative { length } else { -length };
+                let minus = if negative { "-" } else { "" };
+                format!("{sign}{digits}e{minus}{}", shifted(exponent, shift))
+            }
+        }
+    }
+
+    fn compare_magnitude(&self, other: &Self) -> Ordering {
+        self.magnitude.cmp(&other.magnitude).then_with(|| self.digits().cmp(other.digits()))
     }
 }
 
-/// An exponent, saturated: what does not fit 62 bits is larger or smaller than anything that does.
-fn exponent_of(text: &str) -> i64 {
-    const BOUND: i64 = i64::MAX / 2;
-    match text.parse::<i64>() {
-        Ok(exponent) => exponent.clamp(-BOUND, BOUND),
-        Err(_) if text.starts_with('-') => -BOUND,
-        Err(_) => BOUND,
+impl Ord for Magnitude<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let sign = |negative: bool| if negative { Ordering::Less } else { Ordering::Greater };
+        match (*self, *other) {
+            (Self::Small(a), Self::Small(b)) => a.cmp(&b),
+            (Self::Huge { negative, .. }, Self::Small(_)) => sign(negative),
+            (Self::Small(_), Self::Huge { negative, .. }) => sign(negative).reverse(),
+            (Self::Huge { negative: a, .. }, Self::Huge { negative: b, .. }) if a != b => sign(a),
+            (Self::Huge { negative, digits: a }, Self::Huge { digits: b, .. }) => {
+                let by_size = a.len().cmp(&b.len()).then_with(|| a.cmp(b));
+                if negative { by_size.reverse() } else { by_size }
+            }
+        }
+    }
+}
+
+impl PartialOrd for Magnitude<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -144,80 +202,63 @@ impl Eq for Decimal<'_> {}
 impl Hash for Decimal<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.negative.hash(state);
-        self.exponent.hash(state);
-        for digit in self.digits() {
-            state.write_u8(digit);
+        self.digits().hash(state);
+        self.magnitude.hash(state);
+    }
+}
+
+/// A power of ten of any size.
+#[derive(Clone)]
+pub(super) enum Exponent {
+    /// One of at most 2^62.
+    Small(i64),
+    /// A larger one, as sign and decimal digits without leading zeros.
+    Huge { negative: bool, digits: Box<str> },
+}
+
+impl Exponent {
+    pub(super) const ZERO: Self = Self::Small(0);
+    const BOUND: u64 = 1 << 62;
+
+    pub(super) fn from_len(length: usize) -> Self {
+        Self::Small(i64::try_from(length).unwrap_or(i64::MAX))
+    }
+
+    /// The exponent that a number's text has after `e`, plus a shift that is smaller than the text is long.
+    pub(super) fn read(text: &str, shift: i64) -> Self {
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let digits = digits.trim_start_matches('0');
+        let shift = if negative { -shift } else { shift };
+        let value = if digits.is_empty() { Some(0) } else { digits.parse::<i64>().ok() };
+        let Some(value) = value else {
+            // Far more than the shift: the sign stays.
+            return Self::Huge { negative, digits: shifted(digits, shift).into() };
+        };
+        let sum = i128::from(value) + i128::from(shift);
+        let sum = if negative { -sum } else { sum };
+        match i64::try_from(sum) {
+            Ok(sum) if sum.unsigned_abs() <= Self::BOUND => Self::Small(sum),
+            _ => Self::Huge { negative: sum < 0, digits: sum.unsigned_abs().to_string().into() },
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scales_exactly_and_rounds_up() {
-        for (text, scaled) in [
-            ("0", Some(0)),
-            ("-0.0", Some(0)),
-            ("1", Some(1_000_000)),
-            ("0.05", Some(50_000)),
-            ("49.99", Some(49_990_000)),
-            ("1.0000000", Some(1_000_000)),
-            ("0.0000001", Some(1)),
-            ("2.0000001", Some(2_000_001)),
-            ("1e-400", Some(1)),
-            ("12e3", Some(12_000_000_000)),
-            ("1e400", Some(u64::MAX)),
-            ("99999999999999999999", Some(u64::MAX)),
-            ("-1", None),
-            ("-1e-9", None),
-        ] {
-            assert_eq!(Decimal::parse(text).scaled_up(6), scaled, "{text}");
-        }
+/// Decimal digits plus a shift that is smaller than they are.
+fn shifted(digits: &str, shift: i64) -> String {
+    let mut carry = shift;
+    let mut reversed: Vec<u8> = Vec::with_capacity(digits.len() + 1);
+    for byte in digits.bytes().rev() {
+        let sum = i64::from(byte.wrapping_sub(b'0')) + carry;
+        reversed.push(b'0' + sum.rem_euclid(10) as u8);
+        carry = sum.div_euclid(10);
     }
-
-    #[test]
-    fn orders_by_exact_value() {
-        let ascending = [
-            "-1e400",
-            "-10",
-            "-9.5",
-            "-1e-5",
-            "0",
-            "1e-400",
-            "0.1",
-            "0.10000000000000000001",
-            "1",
-            "9.99",
-            "10",
-            "9007199254740992",
-            "9007199254740993",
-            "1e99999999999999999999",
-        ];
-        for (i, a) in ascending.iter().enumerate() {
-            for (j, b) in ascending.iter().enumerate() {
-                assert_eq!(Decimal::parse(a).cmp(&Decimal::parse(b)), i.cmp(&j), "{a} against {b}");
-            }
-        }
+    while carry > 0 {
+        reversed.push(b'0' + (carry % 10) as u8);
+        carry /= 10;
     }
-
-    #[test]
-    fn one_value_has_one_canonical_text() {
-        for (text, canonical) in [
-            ("1", "1"),
-            ("1.0", "1"),
-            ("10e-1", "1"),
-            ("100", "1e2"),
-            ("1E2", "1e2"),
-            ("-0.0", "0"),
-            ("0e5", "0"),
-            ("1.230", "123e-2"),
-            ("0.00120", "12e-4"),
-            ("-12.5", "-125e-1"),
-            ("1000.5", "10005e-1"),
-        ] {
-            assert_eq!(Decimal::parse(text).canonical(), canonical, "{text}");
-        }
-    }
+    let text: String = reversed.into_iter().rev().map(char::from).collect();
+    text.trim_start_matches('0').to_owned()
 }

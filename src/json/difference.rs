@@ -1,8 +1,6 @@
 //! Where two JSON values differ.
 
-use serde_json::Value;
-
-use super::{MAX_DEPTH, equal};
+use super::{MAX_DEPTH, Value};
 
 /// A place in which two values differ.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +36,7 @@ impl<'a> Found<'a> {
             return;
         }
         match (before, after) {
-            (Some(before), Some(after)) if equal(before, after) => {}
+            (Some(before), Some(after)) if before == after => {}
             (Some(Value::Object(before)), Some(Value::Object(after))) if depth > 0 => {
                 let added = after.keys().filter(|key| !before.contains_key(*key));
                 for key in before.keys().chain(added) {

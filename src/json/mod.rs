@@ -1,23 +1,50 @@
-//! JSON as policies see it: exact numbers, one equality, one canonical form, and a reader that refuses doubled keys.
+//! JSON as policies see it: a lossless value type with its reader and its writer, exact numbers, one equality, one canonical form.
 //!
-//! `serde_json` compares numbers by their text or as floats, and keeps the last of two equal keys; a gate can use
-//! neither, because the tool behind it may read the same bytes otherwise.
+//! Numbers keep their text and are compared by their exact decimal value, members keep their order, duplicate keys are refused, and no
+//! key of an input has a meaning to the reader. The types do not depend on the features that `serde_json` is built with.
 
 mod canonical;
+mod convert;
 mod decimal;
+mod deserialize;
 mod difference;
-mod strict;
+mod error;
+mod exchange;
+mod interop;
+mod macros;
+mod map;
+mod number;
+mod number_text;
+mod parse_error;
+mod reader;
+mod serialize;
+mod value;
+mod writer;
 
 pub use canonical::{Digest, NoDigest, canonical, digest};
 pub use decimal::Decimal;
+pub use deserialize::{from_slice, from_str, from_value};
 pub use difference::{Difference, differences};
-pub use strict::parse;
+pub use error::{DataError, Error};
+pub use interop::InexactNumber;
+pub use macros::json;
+pub use map::{Entry, Map};
+pub use number::{InvalidNumber, Number};
+pub use number_text::Text;
+pub use parse_error::{ParseError, ParseErrorKind};
+pub use reader::{LoneSurrogates, parse, parse_bytes, parse_with};
+#[doc(hidden)]
+pub use serialize::serialized;
+pub use serialize::{to_string, to_string_pretty, to_value, to_writer};
+pub use value::{Index, Value};
 
 use serde::Serialize;
-use serde_json::Value;
 
-/// Values nested deeper than this are refused instead of walked (`serde_json` itself reads no deeper).
+/// The deepest nesting of arrays and objects that is read and walked.
 pub const MAX_DEPTH: usize = 128;
+
+/// A result of conversions between JSON and types of Rust.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// The six types of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -78,28 +105,6 @@ impl JsonType {
 impl std::fmt::Display for JsonType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// Whether two values are the same JSON value: key order aside, numbers by exact decimal value (1 and 1.0 are equal,
-/// 2^53 and 2^53+1 are not).
-///
-/// ```
-/// use serde_json::json;
-/// assert!(callgate::json::equal(&json!({"a": 1, "b": 2}), &json!({"b": 2.0, "a": 1})));
-/// assert!(!callgate::json::equal(&json!(9007199254740992u64), &json!(9007199254740993u64)));
-/// ```
-pub fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Decimal::of(a) == Decimal::of(b),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal(a, b)))
-        }
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::String(a), Value::String(b)) => a == b,
-        _ => false,
     }
 }
 

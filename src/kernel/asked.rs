@@ -1,13 +1,12 @@
 //! What is asked of people, and what their yes is for.
 
-use serde_json::{Value, json};
 use smallvec::SmallVec;
 
 use super::limits::Pending;
 use super::{Decision, Kernel};
 use crate::approval::{Asker, Permit, Remembered};
 use crate::call::{CallView, SessionState, ToolCall};
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value, json};
 use crate::middleware::{Approval, Kind};
 use crate::policy::Policy;
 use crate::schema::{self, ArgumentSchema};

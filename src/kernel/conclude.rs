@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::hearing::{Said, Unasked};
 use super::settle::Settling;
@@ -14,7 +13,7 @@ use crate::call::{
     ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall,
     Verdict, reason_code,
 };
-use crate::json;
+use crate::json::{self, Map, Value};
 use crate::matcher::Truth;
 use crate::middleware::{Kind, Redact};
 use crate::policy::Mode;
@@ -191,7 +190,7 @@ impl Settling<'_> {
     /// is hidden anywhere of this call is hidden here.
     fn recorded(&self, shown: &Shown<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
         let redactions = self.redactions(view);
-        let entry = |(by, fields): &(PolicyRef, Map<String, Value>)| {
+        let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
             let hidden = redactions.iter().all(|redact| redact.redactor.redact_value(&mut value).is_ok());
             let fields = match shown.value(value) {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::limits::Pending;
@@ -11,7 +10,7 @@ use super::trace::{Layers, PolicyRef, Trace};
 use super::wrap::Wrapper;
 use crate::approval::KeptJournal;
 use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
-use crate::json::Digest;
+use crate::json::{Digest, Value};
 use crate::middleware::Kind;
 
 /// What is to become of a call, in order of strictness.

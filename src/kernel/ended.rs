@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::Subject;
 use super::decision::Decision;
 use super::trace::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
 use crate::host::{ToolAnswer, ToolError};
+use crate::json::{Map, Value};
 use crate::middleware::Kind;
 use crate::spans::in_words;
 
@@ -39,7 +38,7 @@ pub(crate) struct Execution {
     /// The arguments that the tool ran with last, where a policy around the execution changed them.
     pub(crate) input: Option<Value>,
     /// What policies around the execution recorded.
-    pub(crate) records: Vec<(PolicyRef, Map<String, Value>)>,
+    pub(crate) records: Vec<(PolicyRef, Map)>,
 }
 
 impl From<Ended> for Execution {

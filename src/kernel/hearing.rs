@@ -5,13 +5,12 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::trace::{Layers, PolicyRef};
 use super::{Decision, Kernel, Subject};
 use crate::authoring::Polarity;
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
 use crate::host::ToolError;
+use crate::json::Value;
 use crate::matcher::{ExaminedMatcher, Truth};
 use crate::policy::Policy;
 

@@ -35,11 +35,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
+use crate::json::Value;
 use crate::policy::{Chain, Policy};
 use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_panic_while_deciding_denies() {
-        let call = ToolCall::new("c1", "pay", serde_json::json!({}));
+        let call = ToolCall::new("c1", "pay", crate::json::json!({}));
         let decision = guarded(&call, || panic!("a mistake in Callgate"));
         assert_eq!((decision.effect(), decision.is_permitted()), (Effect::Deny, false));
         assert_eq!(decision.reason().code, reason_code::INTERNAL_ERROR);

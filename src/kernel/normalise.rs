@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use super::Subject;
 use super::hearing::{Answer, Change, Said, Unasked};
 use super::trace::Trace;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
-use crate::json::JsonType;
+use crate::json::{JsonType, Value};
 use crate::matcher::Truth;
 use crate::middleware::{Kind, apply_steps};
 use crate::policy::{Mode, Policy};

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-
 use super::decision::{Decision, Effect};
 use super::ended::{Execution, Told};
 use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
@@ -15,6 +13,7 @@ use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
+use crate::json::{Map, Value};
 use crate::matcher::Truth;
 use crate::middleware::{Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
@@ -34,7 +33,7 @@ pub(super) struct Settling<'a> {
     /// How often the tool was called.
     pub(super) attempts: u32,
     /// What policies around the execution recorded.
-    pub(super) records: Vec<(PolicyRef, Map<String, Value>)>,
+    pub(super) records: Vec<(PolicyRef, Map)>,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
     pub(super) hearing: Hearing<'a>,
@@ -49,7 +48,7 @@ impl Kernel<'_> {
         &self,
         decision: Decision<'_>,
         approval_id: &str,
-        records: Vec<(PolicyRef, Map<String, Value>)>,
+        records: Vec<(PolicyRef, Map)>,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
@@ -71,7 +70,7 @@ impl Kernel<'_> {
         &self,
         mut decision: Decision<'_>,
         approval_id: &str,
-        records: Vec<(PolicyRef, Map<String, Value>)>,
+        records: Vec<(PolicyRef, Map)>,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {

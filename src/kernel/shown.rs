@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::Subject;
 use crate::call::CallView;
+use crate::json::Value;
 use crate::matcher::Truth;
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Mode, Policy};

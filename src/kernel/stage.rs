@@ -2,10 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use serde_json::Value;
-
 use super::{Kernel, PolicyRef};
 use crate::call::{CallView, Reason, RunShadow, SessionState, ToolCall, Verdict, reason_code};
+use crate::json::Value;
 use crate::lifecycle::Config;
 use crate::matcher::Truth;
 use crate::middleware::{Budget, Kind, Model};
@@ -124,7 +123,7 @@ pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) 
 
 /// What rules of the run read: the context and the session, and no call.
 fn run_as_call(context: &Value) -> ToolCall {
-    ToolCall::new("", "", Value::Object(serde_json::Map::new())).with_context(context.clone())
+    ToolCall::new("", "", Value::Object(crate::json::Map::new())).with_context(context.clone())
 }
 
 /// Whether every call of a tool is denied, whatever its arguments.

@@ -2,11 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use serde_json::Value;
-
 use super::stage::shadow;
 use super::{Kernel, PolicyRef};
 use crate::call::{CallView, RunShadow, SessionState, ToolCall, Verdict};
+use crate::json::Value;
 use crate::matcher::Truth;
 use crate::middleware::{Kind, Stream, StreamFilter, StreamShadow};
 use crate::policy::{Mode, Policy};

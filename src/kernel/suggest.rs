@@ -1,9 +1,8 @@
 //! What may have been meant by the arguments of a call that failed: what the tool's schema says, and what worked before in the
 //! same session.
 
-use serde_json::{Map, Value};
-
 use crate::diagnostic::nearest;
+use crate::json::{Map, Value};
 use crate::schema::ArgumentSchema;
 use crate::text::{cut, inert};
 
@@ -16,7 +15,7 @@ const MAX_DEPTH: usize = 4;
 pub(super) fn suggestion(schema: Option<&ArgumentSchema>, input: &Value, earlier: &[Value]) -> String {
     let mut found: Vec<String> = schema.and_then(|schema| schema.suggest(input)).into_iter().collect();
     if let Some(arguments) = input.as_object() {
-        let worked: Vec<&Map<String, Value>> = earlier.iter().filter_map(Value::as_object).collect();
+        let worked: Vec<&Map> = earlier.iter().filter_map(Value::as_object).collect();
         compare(arguments, &worked, &mut String::new(), 0, &mut found);
     }
     found.truncate(MAX_SUGGESTIONS);
@@ -24,13 +23,7 @@ pub(super) fn suggestion(schema: Option<&ArgumentSchema>, input: &Value, earlier
 }
 
 /// Compares arguments with those that worked.
-fn compare(
-    arguments: &Map<String, Value>,
-    worked: &[&Map<String, Value>],
-    path: &mut String,
-    depth: usize,
-    found: &mut Vec<String>,
-) {
+fn compare(arguments: &Map, worked: &[&Map], path: &mut String, depth: usize, found: &mut Vec<String>) {
     if depth == MAX_DEPTH || worked.is_empty() {
         return;
     }
@@ -80,7 +73,7 @@ fn note(suggestion: Option<String>, found: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn what_worked_before_is_suggested_where_it_is_near() {

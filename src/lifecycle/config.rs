@@ -1,7 +1,6 @@
 //! What a model is called with.
 
-use serde_json::{Map, Value};
-
+use crate::json::Map;
 use crate::message::History;
 use crate::tools::ToolDescriptor;
 
@@ -21,9 +20,9 @@ pub struct Config {
     /// How much it may write.
     pub max_tokens: Option<u64>,
     /// Of the request, for whoever watches.
-    pub metadata: Map<String, Value>,
+    pub metadata: Map,
     /// What only its provider knows.
-    pub provider_options: Map<String, Value>,
+    pub provider_options: Map,
 }
 
 /// A part of a configuration: what is there takes the place of what was there, as a whole.
@@ -42,9 +41,9 @@ pub struct ConfigPatch {
     /// How much it may write.
     pub max_tokens: Option<u64>,
     /// Metadata.
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<Map>,
     /// What only its provider knows.
-    pub provider_options: Option<Map<String, Value>>,
+    pub provider_options: Option<Map>,
 }
 
 impl Config {

@@ -3,12 +3,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::context::RunContext;
 use super::middleware::{Before, Middleware, Next, OnError, ToolEnd};
 use crate::call::ToolCall;
 use crate::host::{BoxFuture, ToolError};
+use crate::json::Value;
 
 type BeforeHook = dyn Fn(&ToolCall) -> BoxFuture<'static, Before> + Send + Sync;
 type AroundHook =

@@ -5,13 +5,13 @@ use std::future::ready;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::chunk::{Chunk, ChunkFate};
 use super::config::{Config, ConfigPatch};
 use super::context::RunContext;
 use crate::call::{Outcome, RunShadow, ToolCall};
 use crate::host::{BoxFuture, ToolError};
+use crate::json::{Map, Value};
 use crate::message::History;
 
 /// What a hook says of a call before it is decided. Of several the strictest counts; edits are piped.
@@ -23,7 +23,7 @@ pub enum Before {
     /// Other arguments. The call keeps its id and its tool.
     Edit(Value),
     /// Members for the `metadata` of the call's context.
-    Annotate(Map<String, Value>),
+    Annotate(Map),
     /// This is its result; the tool does not run.
     Skip(Value),
     /// It must not run; the model is told why.

@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
 use super::checked::Checked;
 use super::written::Written;
 use crate::call::Root;
-use crate::json::JsonType;
+use crate::json::{JsonType, Value};
 use crate::path::{Path, Step};
 use crate::source::Node;
 

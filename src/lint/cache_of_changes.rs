@@ -1,10 +1,9 @@
 //! Caches in front of tools that change something.
 
-use serde_json::Value;
-
 use super::checked::Checked;
 use super::{Lint, Needs};
 use crate::diagnostic::{CACHE_OF_CHANGES, Diagnostics};
+use crate::json::Value;
 use crate::matcher::NamePattern;
 
 pub(super) static LINT: Lint = Lint { code: &CACHE_OF_CHANGES, needs: Needs::Nothing, check };

@@ -1,7 +1,5 @@
 //! Tests of one place that no value passes together.
 
-use serde_json::Value;
-
 use super::checked::Checked;
 use super::condition::{Each, WrittenTest};
 use super::cover::value_passes;
@@ -9,7 +7,7 @@ use super::scalars::{is_literal, order};
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{CONTRADICTING_TESTS, Diagnostic, Diagnostics, Span};
-use crate::json::{self, JsonType};
+use crate::json::{JsonType, Value};
 use crate::source::{Entry, Node};
 
 pub(super) static LINT: Lint = Lint { code: &CONTRADICTING_TESTS, needs: Needs::Nothing, check };
@@ -123,7 +121,7 @@ fn none_of_the_values(a: &Entry, b: &Entry) -> bool {
     };
     let passes = |value: &Node| match b.key.as_str() {
         // Beside a value of another type these are undecided, which is another matter.
-        "ne" => !json::equal(&value.to_json(), &b.value.to_json()),
+        "ne" => value.to_json() != b.value.to_json(),
         "not_in" => !b.value.items().is_some_and(|items| contains(items, value)),
         _ => value_passes(value, b),
     };
@@ -131,7 +129,7 @@ fn none_of_the_values(a: &Entry, b: &Entry) -> bool {
 }
 
 fn contains(items: &[Node], value: &Node) -> bool {
-    items.iter().any(|item| json::equal(&item.to_json(), &value.to_json()))
+    items.iter().any(|item| item.to_json() == value.to_json())
 }
 
 /// `low` asks for more than `high` allows.
@@ -158,7 +156,7 @@ fn wanted_types(operator: &Entry) -> Option<Vec<JsonType>> {
         "type" => {
             let words = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
             let schema = Value::Array(words.iter().map(Node::to_json).collect());
-            super::arguments::types(&serde_json::json!({ "type": schema }))?
+            super::arguments::types(&crate::json::json!({ "type": schema }))?
         }
         "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],

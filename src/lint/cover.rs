@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::condition::{Each, WrittenTest};
 use super::scalars::{is_literal, order};
 use super::written::Written;
-use crate::json::{self, JsonType};
+use crate::json::JsonType;
 use crate::matcher::NamePattern;
 use crate::source::{Entry, Node};
 
@@ -47,7 +47,7 @@ fn name_covers(wide: &NamePattern, narrow: &NamePattern) -> bool {
 fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {
     // What an absent place says depends on what the policy does with calls.
     let same_reading = wide.polarity() == narrow.polarity() || demand.get("path").is_none();
-    if same_reading && narrow.demands.iter().any(|other| json::equal(&other.to_json(), &demand.to_json())) {
+    if same_reading && narrow.demands.iter().any(|other| other.to_json() == demand.to_json()) {
         return true;
     }
     let of = |written: &'_ Written<'_>, node: &Node| {
@@ -75,7 +75,7 @@ fn test_implies(given: &WrittenTest<'_>, wanted: &WrittenTest<'_>) -> bool {
 }
 
 fn operator_implies(given: &Entry, wanted: &Entry) -> bool {
-    if given.key == wanted.key && json::equal(&given.value.to_json(), &wanted.value.to_json()) {
+    if given.key == wanted.key && given.value.to_json() == wanted.value.to_json() {
         return true;
     }
     if !is_literal(&given.value) || !is_literal(&wanted.value) {
@@ -108,7 +108,7 @@ fn text_implies(given: &Entry, wanted: &Entry) -> bool {
 pub(super) fn value_passes(value: &Node, wanted: &Entry) -> bool {
     let operand = &wanted.value;
     let same_type = |other: &Node| JsonType::of(&other.to_json()) == JsonType::of(&value.to_json());
-    let equal = |other: &Node| json::equal(&other.to_json(), &value.to_json());
+    let equal = |other: &Node| other.to_json() == value.to_json();
     let ordered = |fits: fn(Ordering) -> bool| order(value, operand).is_some_and(fits);
     let text = |fits: fn(&str, &str) -> bool| {
         let texts = operand.items().unwrap_or(std::slice::from_ref(operand));

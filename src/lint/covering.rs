@@ -5,12 +5,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::Value;
-
 use super::checked::Checked;
 use super::cover::covers;
 use super::written::Written;
-use crate::json;
+use crate::json::{self, Value};
 use crate::matcher::NamePattern;
 use crate::source::Node;
 

@@ -37,7 +37,7 @@ pub(super) fn is_same(a: &Written<'_>, b: &Written<'_>) -> bool {
 
 fn behaviour(written: &Written<'_>) -> String {
     let matcher = written.node.get("match").map(Node::to_json);
-    json::canonical(&serde_json::json!([matcher, written.kind.key, written.kind.value.to_json()]))
+    json::canonical(&crate::json::json!([matcher, written.kind.key, written.kind.value.to_json()]))
 }
 
 /// Whether the second of two changes nothing: neither what becomes of a call nor how it is counted or recorded. Where the

@@ -1,13 +1,12 @@
 //! Restricting tests that a call escapes by leaving the tested field out.
 
-use serde_json::Value;
-
 use super::checked::Checked;
 use super::condition::{Each, WrittenTest};
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::call::Root;
 use crate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Fix, Span};
+use crate::json::Value;
 use crate::path::Step;
 use crate::source::Node;
 

@@ -1,7 +1,5 @@
 //! Gates that test what a transform has changed before, so that they never hold.
 
-use serde_json::Value;
-
 use super::checked::Checked;
 use super::condition::WrittenTest;
 use super::cover::{covers, value_passes};
@@ -9,6 +7,7 @@ use super::scalars::{is_literal, order};
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
+use crate::json::Value;
 use crate::source::{Entry, Node};
 
 pub(super) static LINT: Lint = Lint { code: &GATE_BEHIND_TRANSFORM, needs: Needs::Nothing, check };

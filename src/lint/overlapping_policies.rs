@@ -57,7 +57,7 @@ fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
                     .value
                     .get("attempts")
                     .and_then(Node::as_number)
-                    .and_then(serde_json::Number::as_u64)
+                    .and_then(crate::json::Number::as_u64)
             };
             let product = attempts(wide)?.saturating_mul(attempts(narrow)?);
             (

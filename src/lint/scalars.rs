@@ -2,16 +2,14 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
-
 use crate::diagnostic::{SourceMap, Span};
-use crate::json::Decimal;
+use crate::json::Value;
 use crate::source::{Node, NodeValue, TextStyle};
 
 /// The order of two numbers or two texts; nothing where they have none.
 pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
     match (&a.value, &b.value) {
-        (NodeValue::Number(a), NodeValue::Number(b)) => Some(Decimal::of(a).cmp(&Decimal::of(b))),
+        (NodeValue::Number(a), NodeValue::Number(b)) => Some(a.cmp(b)),
         (NodeValue::String(a), NodeValue::String(b)) => Some(a.text.cmp(&b.text)),
         _ => None,
     }
@@ -50,7 +48,7 @@ pub(super) fn replaceable(sources: &SourceMap, node: &Node) -> Option<Span> {
             }
             TextStyle::Literal | TextStyle::Folded => false,
         },
-        NodeValue::Number(number) => written == number.as_str(),
+        NodeValue::Number(number) => written == &*number.text(),
         _ => false,
     };
     fits.then_some(node.span)

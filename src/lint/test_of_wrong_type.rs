@@ -1,13 +1,11 @@
 //! Tests that need a value of another type than the tool's schema takes.
 
-use serde_json::Value;
-
 use super::arguments::{Arguments, Place, types};
 use super::checked::Checked;
 use super::scalars::{is_literal, quoted, replaceable};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, SourceMap, TEST_OF_WRONG_TYPE};
-use crate::json::JsonType;
+use crate::json::{JsonType, Value};
 use crate::source::{Entry, Node};
 
 pub(super) static LINT: Lint = Lint { code: &TEST_OF_WRONG_TYPE, needs: Needs::Tools, check };
@@ -74,10 +72,10 @@ fn as_taken(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Option<F
     let span = replaceable(sources, literal)?;
     let text = match (literal.as_str(), literal.as_number(), taken) {
         (Some(text), _, JsonType::Number) => {
-            serde_json::from_str::<Value>(text).ok().filter(Value::is_number)?.to_string()
+            crate::json::from_str::<Value>(text).ok().filter(Value::is_number)?.to_string()
         }
         (Some(text @ ("true" | "false")), _, JsonType::Boolean) => text.to_owned(),
-        (None, Some(number), JsonType::String) => quoted(number.as_str()),
+        (None, Some(number), JsonType::String) => quoted(&number.text()),
         _ => return None,
     };
     Some(Fix::replace(format!("write `{text}`"), span, text))

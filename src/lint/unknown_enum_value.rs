@@ -1,13 +1,11 @@
 //! Literals that are none of the values which the tool's schema takes.
 
-use serde_json::Value;
-
 use super::arguments::{Arguments, Place, values};
 use super::checked::Checked;
 use super::scalars::{in_place_of, is_literal, replaceable, shown};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, nearest};
-use crate::json;
+use crate::json::Value;
 use crate::source::Node;
 
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ENUM_VALUE, needs: Needs::Tools, check };
@@ -21,7 +19,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for literal in literals(test.node) {
                 let value = literal.to_json();
-                if value.is_null() || taken.iter().any(|taken| json::equal(taken, &value)) {
+                if value.is_null() || taken.iter().any(|taken| **taken == value) {
                     continue;
                 }
                 let texts = || taken.iter().filter_map(|value| value.as_str());

@@ -1,13 +1,12 @@
 //! Example calls: what a policy matches, built from its conditions and then confirmed by the engine itself.
 
-use serde_json::{Map, Number, Value, json};
-
 use super::checked::Checked;
 use super::condition::WrittenTest;
 use super::scalars::is_literal;
 use super::written::Written;
 use crate::call::{CallView, Root, SessionState, ToolCall};
 use crate::host::SystemClock;
+use crate::json::{Map, Number, Value, json};
 use crate::kernel::{Effect, Kernel};
 use crate::matcher::{NamePattern, Truth};
 use crate::path::Step;

@@ -2,12 +2,10 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
-
 use super::operand::Compared;
 use super::truth::Truth;
 use crate::call::Node;
-use crate::json::{Decimal, JsonType};
+use crate::json::{JsonType, Value};
 
 /// The order of two values of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +50,7 @@ impl Comparison {
         }
         let operand = operand.value;
         let ordering = match (node, operand) {
-            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => {
-                Decimal::of(a).cmp(&Decimal::of(b))
-            }
+            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => a.cmp(b),
             (a, b) => match (a.as_str(), b.as_str()) {
                 (Some(a), Some(b)) => a.cmp(b),
                 _ => return mistyped(node, self.name(), operand.json_type().with_article()),
@@ -120,7 +116,7 @@ pub fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
 
 pub fn is_of_type(node: Node<'_>, word: &str) -> bool {
     match node {
-        Node::Json(Value::Number(number)) if word == "integer" => Decimal::of(number).is_integer(),
+        Node::Json(Value::Number(number)) if word == "integer" => number.is_integer(),
         _ => node.json_type().name() == word,
     }
 }

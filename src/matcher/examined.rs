@@ -2,13 +2,12 @@
 //!
 //! Values are those of the call itself, not yet redacted: who shows them hides first.
 
-use serde_json::Value;
-
 use super::compare::Comparison;
 use super::test::Each;
 use super::truth::Truth;
 use crate::call::{Node, Root};
 use crate::diagnostic::Span;
+use crate::json::Value;
 use crate::path::Nodes;
 
 /// A matcher with what each part of it says of one call.

@@ -1,12 +1,12 @@
 //! What a place is compared with: literals of the rules file, or another place in the same call document.
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::truth::Truth;
 use crate::authoring::{Polarity, Reader};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
+use crate::json::Value;
 use crate::path::Path;
 use crate::source;
 

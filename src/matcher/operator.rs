@@ -1,7 +1,6 @@
 //! The operators that a test has: how they are read, and what they say of a value.
 
 use regex::Regex;
-use serde_json::Value;
 
 use super::compare::{self, Comparison, decide_any, on_text};
 use super::domain::{DomainPattern, every_domain_matches};
@@ -12,6 +11,7 @@ use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
+use crate::json::Value;
 use crate::source;
 
 /// `{ path: … }` in an operand's place.

@@ -8,7 +8,7 @@ use super::truth::Truth;
 use crate::authoring::{Field, Polarity, Reader, Shape, head};
 use crate::call::{CallView, Node, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
-use crate::json::{Decimal, JsonType};
+use crate::json::{JsonType, Number, Value};
 use crate::path::Path;
 use crate::source;
 
@@ -293,7 +293,7 @@ impl Test {
         // `contains` looks for parts of a text and for whole items of a list. A text that an agent sends in a list must
         // not thereby slip through.
         let wrapped = truth == Truth::No && self.path.root() == Root::Input && operator.looks_into_lists();
-        let items = node.as_json().filter(|_| wrapped).and_then(serde_json::Value::as_array);
+        let items = node.as_json().filter(|_| wrapped).and_then(Value::as_array);
         let holds_of = |item| operator.eval(Node::Json(item), view) == Truth::Yes;
         match items.is_some_and(|items| items.iter().any(holds_of)) {
             true => Truth::Undecided("it is a list with an item of which the test holds".to_owned()),
@@ -325,7 +325,7 @@ pub enum ScalarKey<'a> {
     /// A string.
     String(&'a str),
     /// A number, by exact value.
-    Number(Decimal<'a>),
+    Number(&'a Number),
     /// A boolean.
     Boolean(bool),
 }
@@ -335,9 +335,9 @@ impl<'a> ScalarKey<'a> {
     pub fn of(node: Node<'a>) -> Option<Self> {
         match node {
             Node::Text(text) => Some(Self::String(text)),
-            Node::Json(serde_json::Value::String(text)) => Some(Self::String(text)),
-            Node::Json(serde_json::Value::Number(number)) => Some(Self::Number(Decimal::of(number))),
-            Node::Json(serde_json::Value::Bool(value)) => Some(Self::Boolean(*value)),
+            Node::Json(Value::String(text)) => Some(Self::String(text)),
+            Node::Json(Value::Number(number)) => Some(Self::Number(number)),
+            Node::Json(Value::Bool(value)) => Some(Self::Boolean(*value)),
             Node::Json(_) => None,
         }
     }

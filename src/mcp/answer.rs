@@ -1,10 +1,9 @@
 //! Outcomes as results of `tools/call`: what the client, and through it the model, is told.
 
-use serde_json::{Map, Value, json};
-
 use super::frame::Frame;
 use super::method;
 use crate::call::{Outcome, OutcomeKind};
+use crate::json::{Map, Value, json};
 
 /// The member of `_meta` that says, to programs, what Callgate made of the call.
 pub const OUTCOME: &str = "dev.callgate/outcome";
@@ -102,6 +101,6 @@ pub(super) fn of_quarantine(message: &str) -> Value {
     Value::Object(result)
 }
 
-fn text_result(text: &str) -> Map<String, Value> {
+fn text_result(text: &str) -> Map {
     Map::from_iter([("content".to_owned(), json!([{ "type": "text", "text": text }]))])
 }

@@ -1,9 +1,7 @@
 //! Arguments that a server could take for others: many that read them into structs do not heed case, at any depth.
 
-use serde_json::Value;
-
 use super::method;
-use crate::json;
+use crate::json::{self, Value};
 
 /// Schemas that are looked at for one value: those that are named, and the alternatives.
 const SCHEMAS: usize = 64;
@@ -61,7 +59,7 @@ fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

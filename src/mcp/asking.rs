@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64URL_NOPAD;
-use serde_json::{Map, Value, json};
 
 use super::calls::Runner;
 use super::client::Client;
@@ -15,7 +14,7 @@ use super::frame::Frame;
 use super::method;
 use crate::call::{ApprovalRequest, Approved, ToolCall};
 use crate::card::Card;
-use crate::json;
+use crate::json::{self, Map, Value, json};
 use crate::message::{RequestPart, ResponsePart, approval_response};
 
 /// The key of our question among those of a result that asks for input.
@@ -41,9 +40,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn is_of(&self, call: &ToolCall) -> bool {
-        self.call.tool == call.tool
-            && self.call.server == call.server
-            && json::equal(&self.call.input, &call.input)
+        self.call.tool == call.tool && self.call.server == call.server && self.call.input == call.input
     }
 }
 
@@ -160,7 +157,7 @@ impl Runner<'_> {
     /// Asks by the result of the call.
     pub(super) fn asking_result(&self, question: &RequestPart) -> Value {
         let mut state = Map::from_iter([("question".to_owned(), question.to_json())]);
-        let carried: Map<String, Value> = CARRIED
+        let carried: Map = CARRIED
             .into_iter()
             .filter_map(|name| Some((name.to_owned(), self.frame.param(name)?.clone())))
             .collect();

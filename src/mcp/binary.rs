@@ -2,7 +2,8 @@
 //! chance, and break them.
 
 use data_encoding::BASE64;
-use serde_json::Value;
+
+use crate::json::Value;
 
 /// Shorter content is looked into all the same: a number of a card is base64, too.
 const SHORTEST: usize = 256;

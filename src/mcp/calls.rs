@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::answer;
@@ -17,7 +16,7 @@ use super::pins::Standing;
 use super::server::Gone;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
-use crate::json;
+use crate::json::{Map, Value};
 use crate::message::RequestPart;
 use crate::text::inert;
 
@@ -276,7 +275,7 @@ impl Runner<'_> {
         if self.frame.param("name").and_then(Value::as_str) != Some(self.tool) {
             frame.set_param("name", self.tool.into());
         }
-        if !json::equal(&arguments(self.frame), &call.input) {
+        if arguments(self.frame) != call.input {
             frame.set_param("arguments", call.input.clone());
         }
         frame

@@ -2,9 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
-
 use super::frame::Frame;
+use crate::json::Value;
 
 /// What a client said of itself.
 #[derive(Debug, Default)]

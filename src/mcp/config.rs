@@ -5,8 +5,6 @@ mod prefixes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
-
 use self::prefixes::prefix_of;
 use super::child::ChildSpec;
 use super::server::Reach;
@@ -16,6 +14,7 @@ use crate::diagnostic::{
     CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, SourceMap, Span,
     UNKNOWN_VALUE, WRONG_TYPE,
 };
+use crate::json::{Map, Value};
 use crate::policy;
 use crate::source::{self, Node};
 use crate::text::{cut, inert};
@@ -104,7 +103,7 @@ pub struct Config {
     /// Rules for all of them.
     pub policies: Vec<PathBuf>,
     /// What is vouched for of every call.
-    pub context: Map<String, Value>,
+    pub context: Map,
     /// The lock file of reviewed tools.
     pub pins: Option<PathBuf>,
     /// Where state is kept, as a URL.
@@ -279,7 +278,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn mapping(&mut self, node: &Node) -> Map<String, Value> {
+    fn mapping(&mut self, node: &Node) -> Map {
         match node.to_json() {
             Value::Object(members) => members,
             _ => {

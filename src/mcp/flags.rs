@@ -1,8 +1,6 @@
 //! What people who look at a tool's description do not see, and a model reads all the same.
 
-use serde_json::Value;
-
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, Value};
 use crate::text::{inert, is_hidden, mixed_scripts};
 
 /// Characters of context around a find.
@@ -84,7 +82,7 @@ fn look_at(text: &str, place: &str, found: &mut Vec<Flag>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

@@ -5,17 +5,14 @@
 
 mod id;
 mod malformed;
-mod surrogates;
 
 use std::fmt;
-
-use serde_json::{Map, Value, json};
 
 pub use id::Id;
 pub use malformed::{Malformed, code};
 
 use super::method;
-use crate::json;
+use crate::json::{self, LoneSurrogates, Map, Value, json};
 use crate::text::inert;
 
 /// What a message is.
@@ -37,7 +34,7 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    members: Map<String, Value>,
+    members: Map,
     kind: Kind,
 }
 
@@ -52,7 +49,7 @@ impl Frame {
     /// let frame = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).expect("a request");
     /// assert_eq!(frame.kind(), &Kind::Request(Id::of(&7.into()).expect("an id")));
     /// let refused = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#);
-    /// assert!(refused.is_err_and(|why| why.message.contains("twice")));
+    /// assert!(refused.is_err_and(|why| why.message.contains("duplicate key")));
     /// ```
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         // Some readers of lines end one at a bare carriage return.
@@ -62,11 +59,11 @@ impl Frame {
         Self::read(text)
     }
 
-    /// The same of a text that may have line breaks between its members. Half a character is read as U+FFFD: what is judged and what is
+    /// The same of a text that may have line breaks between its members. A lone surrogate is read as U+FFFD: what is judged and what is
     /// passed on is what was read.
     pub(super) fn read(text: &str) -> Result<Self, Malformed> {
-        let value = json::parse(&surrogates::replaced(text));
-        Self::of(value.map_err(|error| Malformed::no_json(text, &error))?)
+        let value = json::parse_with(text, LoneSurrogates::Replace);
+        Self::of(value.map_err(|error| Malformed::invalid_json(text, &error))?)
     }
 
     /// The message that a value is. Errors: as [`parse`](Self::parse).
@@ -186,7 +183,7 @@ impl Frame {
     }
 
     /// The parameters, where there are any.
-    pub fn params(&self) -> Option<&Map<String, Value>> {
+    pub fn params(&self) -> Option<&Map> {
         self.members.get("params")?.as_object()
     }
 
@@ -227,7 +224,7 @@ impl Frame {
 
     /// Takes one of the parameters out.
     pub fn take_param(&mut self, name: &str) -> Option<Value> {
-        self.members.get_mut("params")?.as_object_mut()?.shift_remove(name)
+        self.members.get_mut("params")?.as_object_mut()?.remove(name)
     }
 
     /// The result of an answer.
@@ -301,7 +298,7 @@ impl Frame {
 /// One line, without its end.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(&self.members).map_err(|_| fmt::Error)?)
+        fmt::Display::fmt(&self.members, f)
     }
 }
 
@@ -322,7 +319,7 @@ mod tests {
         let read = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"hello \u{fffd}\",\"\u{fffd}\":\"\\\\ud83d \u{1f600}\"}}";
         assert_eq!(Frame::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(read));
         let doubled = r#"{"jsonrpc":"2.0","id":1,"result":{"\ud800":1,"\udc00":2}}"#;
-        assert!(Frame::parse(doubled).is_err_and(|why| why.message.contains("stands twice")));
+        assert!(Frame::parse(doubled).is_err_and(|why| why.message.contains("duplicate key")));
     }
 
     #[test]

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use serde_json::Value;
-
 use super::link::Link;
 use super::pins::{LockError, Pins, Standing};
 use super::server::ServerSpec;
 use crate::engine::Engine;
+use crate::json::Value;
 use crate::text::inert;
 
 /// The longest message that is taken, in bytes, unless another bound is set.

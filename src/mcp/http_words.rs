@@ -1,11 +1,10 @@
 //! What both ends of an HTTP connection write into headers, and read from them.
 
 use data_encoding::BASE64;
-use serde_json::Value;
 
 use super::frame::{Frame, Malformed};
 use super::method;
-use crate::json;
+use crate::json::{self, Value};
 
 /// The version of the protocol that a request is in.
 pub(super) const VERSION: &str = "mcp-protocol-version";
@@ -122,7 +121,7 @@ impl RepeatedArguments {
             let value = place.iter().try_fold(arguments, |value, name| value.get(name));
             let text = value.and_then(|value| match value {
                 Value::String(text) => Some(text.clone()),
-                Value::Number(number) => Some(number.as_str().to_owned()),
+                Value::Number(number) => Some(number.to_string()),
                 Value::Bool(is) => Some(is.to_string()),
                 _ => None,
             });
@@ -139,7 +138,7 @@ fn is_token(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

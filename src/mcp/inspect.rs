@@ -4,8 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
 use super::link::{Link, Who};
@@ -13,6 +11,7 @@ use super::listing;
 use super::method;
 use super::outlet::Outlet;
 use super::server::Gone;
+use crate::json::{Value, json};
 
 /// The protocol that is spoken with servers that do not know the one since 2026-07-28.
 const LEGACY_VERSION: &str = "2025-11-25";

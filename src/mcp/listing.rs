@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use super::arguments;
 use super::frame::Frame;
 use super::http_words::RepeatedArguments;
 use super::link::Link;
 use super::method;
 use super::pins::Standing;
+use crate::json::{Map, Value, json};
 use crate::tools::ToolDescriptor;
 
 /// How long a server has to list its tools before calls go on without.
@@ -192,7 +191,7 @@ fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
     let mut params = Map::new();
     if let Some(Value::Object(meta)) = call.param("_meta") {
         let of_protocol = meta.iter().filter(|(key, _)| key.starts_with("io.modelcontextprotocol/"));
-        let meta: Map<String, Value> = of_protocol.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let meta: Map = of_protocol.map(|(key, value)| (key.clone(), value.clone())).collect();
         if !meta.is_empty() {
             params.insert("_meta".to_owned(), Value::Object(meta));
         }

@@ -6,14 +6,13 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use super::frame::{Frame, Id, code};
 use super::link::Link;
 use super::listing;
 use super::method;
 use super::server::Gone;
 use crate::host::BoxFuture;
+use crate::json::{Map, Value, json};
 
 /// How long a server has to answer what all are asked. Then the others answer without it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -262,7 +261,7 @@ async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
     }
     let mut merged = parts.first().map(|(_, result)| result.clone()).unwrap_or_else(|| json!({}));
     if let Some(members) = merged.as_object_mut() {
-        members.shift_remove("nextCursor");
+        members.remove("nextCursor");
     }
     set(&mut merged, member, Value::Array(items));
     bound_caching(&mut merged, &parts);

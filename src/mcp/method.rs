@@ -1,6 +1,6 @@
 //! The methods that the gateway knows by name. All others pass as they are.
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// A client calls a tool.
 pub(super) const TOOLS_CALL: &str = "tools/call";

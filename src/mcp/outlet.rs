@@ -71,7 +71,7 @@ impl Outlet {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 
@@ -83,7 +83,7 @@ mod tests {
         }
         let mut kept = Vec::new();
         while let Ok(frame) = messages.try_recv() {
-            kept.push(frame.param("data").and_then(serde_json::Value::as_u64));
+            kept.push(frame.param("data").and_then(crate::json::Value::as_u64));
         }
         assert_eq!((kept.len(), kept.first(), kept.last()), (QUEUE, Some(&Some(0)), Some(&Some(255))));
     }

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::json;
+use crate::json::{self, Value};
 
 /// The version of the file's form.
 const VERSION: u64 = 1;
@@ -79,7 +78,7 @@ pub enum LockError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        error: serde_json::Error,
+        error: json::Error,
     },
     /// A later version of Callgate wrote it.
     #[error("`{}` is of version {version}; this Callgate knows {VERSION}", path.display())]
@@ -102,7 +101,7 @@ impl LockFile {
             Err(error) => return Err(LockError::File { path: path.to_owned(), error }),
         };
         let form = |error| LockError::Form { path: path.to_owned(), error };
-        let file: Self = serde_json::from_value(json::parse(&text).map_err(form)?).map_err(form)?;
+        let file: Self = json::from_str(&text).map_err(form)?;
         match file.callgate {
             VERSION => Ok(file),
             version => Err(LockError::Version { path: path.to_owned(), version }),
@@ -112,8 +111,8 @@ impl LockFile {
     /// Writes it whole, or not at all.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         let failed = |error| LockError::File { path: path.to_owned(), error };
-        let mut text = serde_json::to_string_pretty(self)
-            .map_err(|error| LockError::Form { path: path.to_owned(), error })?;
+        let mut text =
+            json::to_string_pretty(self).map_err(|error| LockError::Form { path: path.to_owned(), error })?;
         text.push('\n');
         let draft = path.with_extension(format!("{:08x}.new", fastrand::u32(..)));
         let written = fs::File::create(&draft).and_then(|mut file| {
@@ -169,7 +168,7 @@ impl Pins {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

@@ -6,12 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
-
 use super::frame::{Frame, code};
 use super::link::Link;
 use super::method;
 use crate::call::ToolCall;
+use crate::json::Value;
 use crate::text::inert;
 
 /// Tasks that are remembered. Of more the oldest is forgotten.

@@ -3,10 +3,9 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-use serde_json::Value;
-
 use super::frame::Id;
 use super::method;
+use crate::json::Value;
 
 /// The requests that a text was meant to answer, of whatever is no message: text that is cut off, with what JSON has no place for, a batch.
 ///
@@ -117,7 +116,7 @@ impl Message {
 /// The name of a member, however it is spelled.
 fn name(string: &str) -> Option<String> {
     let plain = || Some(string.strip_prefix('"')?.strip_suffix('"')?.to_owned());
-    serde_json::from_str(string).ok().or_else(plain)
+    crate::json::from_str(string).ok().or_else(plain)
 }
 
 /// Reads to the end of a string; where the next character is.
@@ -133,7 +132,7 @@ fn end_of_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize 
 }
 
 fn id(text: &str) -> Option<Id> {
-    Id::of(&serde_json::from_str::<Value>(text).ok()?)
+    Id::of(&crate::json::from_str::<Value>(text).ok()?)
 }
 
 #[cfg(test)]

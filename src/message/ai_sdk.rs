@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use super::approval::{self, object};
 use super::blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
 use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::AiSdk;
 
@@ -33,7 +32,7 @@ pub(super) fn read(json: &Value) -> Message {
 }
 
 /// The calls that the provider itself runs: they are no one else's to run or answer, and stay as they stand.
-fn executed_by_provider(map: &Map<String, Value>) -> BTreeSet<&str> {
+fn executed_by_provider(map: &Map) -> BTreeSet<&str> {
     let blocks = map.get("content").and_then(Value::as_array).into_iter().flatten();
     let theirs = blocks.filter(|block| block.get("providerExecuted") == Some(&Value::Bool(true)));
     theirs.filter_map(|block| block.get("toolCallId")?.as_str()).collect()

@@ -1,13 +1,12 @@
 //! Anthropic Messages: results in a user's message right after the calls, before any text.
 
-use serde_json::{Map, Value};
-
 use super::approval::{self, object};
 use super::blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
 use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Part, ResultPart, Settled};
+use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Anthropic;
 
@@ -47,7 +46,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
     }
 }
 
-fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+fn read_result(map: &Map) -> Option<ResultPart> {
     let failed = map.get("is_error").and_then(Value::as_bool).unwrap_or_default();
     Some(ResultPart {
         call_id: blocks::text_or_empty(map, "tool_use_id")?,

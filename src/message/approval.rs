@@ -7,11 +7,11 @@
 //! takes it out.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::history::Role;
 use super::part::{Content, Part};
 use crate::call::{ApprovalRequest, CardWords};
+use crate::json::{self, Map, Value};
 
 const REQUEST: &str = "tool-approval-request";
 const RESPONSE: &str = "tool-approval-response";
@@ -213,7 +213,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
     Some(read.cloned().unwrap_or(fresh))
 }
 
-fn read_request(map: &Map<String, Value>) -> Option<RequestPart> {
+fn read_request(map: &Map) -> Option<RequestPart> {
     let policies = match map.get("policies") {
         None => Vec::new(),
         Some(Value::Array(ids)) => {
@@ -237,13 +237,13 @@ fn read_request(map: &Map<String, Value>) -> Option<RequestPart> {
         },
         card: match map.get("card") {
             None | Some(Value::Null) => CardWords::default(),
-            Some(words) => CardWords::deserialize(words).ok()?,
+            Some(words) => json::from_value(words.clone()).ok()?,
         },
         approval_token: text(map, "approvalToken")?,
     })
 }
 
-fn read_response(map: &Map<String, Value>) -> Option<ResponsePart> {
+fn read_response(map: &Map) -> Option<ResponsePart> {
     Some(ResponsePart {
         approval_id: text(map, "approvalId")??,
         approved: map.get("approved")?.as_bool()?,
@@ -257,14 +257,14 @@ fn read_response(map: &Map<String, Value>) -> Option<ResponsePart> {
         },
         answered_by: match map.get("answeredBy") {
             None | Some(Value::Null) => None,
-            Some(by) => Some(Approver::deserialize(by).ok()?),
+            Some(by) => Some(json::from_value(by.clone()).ok()?),
         },
         answered_at: text(map, "answeredAt")?,
         answer_seal: text(map, "answerSeal")?,
     })
 }
 
-fn read_state(map: &Map<String, Value>) -> Option<StatePart> {
+fn read_state(map: &Map) -> Option<StatePart> {
     Some(StatePart { state: map.get("state")?.clone(), seal: text(map, "seal")?? })
 }
 
@@ -277,7 +277,7 @@ fn write_state(state: &StatePart) -> Value {
 }
 
 /// A text member that may be missing or null; of another type, the whole is not understood.
-fn text(map: &Map<String, Value>, key: &str) -> Option<Option<String>> {
+fn text(map: &Map, key: &str) -> Option<Option<String>> {
     match map.get(key) {
         None | Some(Value::Null) => Some(None),
         Some(Value::String(text)) => Some(Some(text.clone())),
@@ -302,7 +302,7 @@ fn write_request(request: &RequestPart) -> Value {
         ("inputDigest", request.input_digest.clone().map(Value::from)),
         ("server", request.server.clone().map(Value::from)),
         ("repeats", request.repeats.map(Value::from)),
-        ("card", (!request.card.is_empty()).then(|| serde_json::to_value(&request.card).ok()).flatten()),
+        ("card", (!request.card.is_empty()).then(|| json::to_value(&request.card).ok()).flatten()),
         ("approvalToken", request.approval_token.clone().map(Value::from)),
     ])
 }
@@ -317,7 +317,7 @@ fn write_response(response: &ResponsePart) -> Value {
         ("editedInput", response.edited_input.clone()),
         ("output", response.output.clone()),
         ("cancel", response.cancel.then(|| true.into())),
-        ("answeredBy", response.answered_by.as_ref().and_then(|by| serde_json::to_value(by).ok())),
+        ("answeredBy", response.answered_by.as_ref().and_then(|by| json::to_value(by).ok())),
         ("answeredAt", response.answered_at.clone().map(Value::from)),
         ("answerSeal", response.answer_seal.clone().map(Value::from)),
     ])
@@ -325,17 +325,13 @@ fn write_response(response: &ResponsePart) -> Value {
 
 /// An object of the members that have a value.
 pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
-    members
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect::<Map<_, _>>()
-        .into()
+    members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect::<Map>().into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn an_approval_part_counts_only_where_its_speaker_may_say_it() {

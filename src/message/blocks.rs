@@ -1,10 +1,9 @@
 //! Members of a message's contents that several dialects share, and the envelope for those that only one understands.
 
-use serde_json::{Map, Value};
-
 use super::approval::object;
 use super::dialect::Dialect;
 use super::part::{Content, Output, Part, Slot};
+use crate::json::{Map, Value};
 
 /// The `type` of the envelope: `{type, dialect, slot?, part}`.
 const ENVELOPE: &str = "callgate-part";
@@ -131,7 +130,7 @@ pub(super) fn unboxed(input: Option<&Value>) -> Value {
 }
 
 /// A text member that may be missing, empty where it is; of another type, the whole is not understood.
-pub(super) fn text_or_empty(map: &Map<String, Value>, key: &str) -> Option<String> {
+pub(super) fn text_or_empty(map: &Map, key: &str) -> Option<String> {
     match map.get(key) {
         None | Some(Value::Null) => Some(String::new()),
         Some(Value::String(text)) => Some(text.clone()),
@@ -170,7 +169,7 @@ pub(super) fn write_output(output: &Output, block: impl Fn(&Part) -> Value) -> V
 }
 
 /// Puts beside a written output what it can't hold: all parts but the texts.
-pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut Map<String, Value>) {
+pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut Map) {
     let Output::Parts(parts) = output else { return };
     let silent: Vec<Value> = parts
         .iter()
@@ -183,7 +182,7 @@ pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut 
 }
 
 /// Takes such parts up again.
-pub(super) fn with_silent_parts(dialect: Dialect, output: Output, written: &Map<String, Value>) -> Output {
+pub(super) fn with_silent_parts(dialect: Dialect, output: Output, written: &Map) -> Output {
     let Some(Value::Array(silent)) = written.get(PARTS) else { return output };
     let silent = silent.iter().map(|block| read_block(dialect, block, |_| Content::Other));
     Output::Parts([Part::text(output.text())].into_iter().chain(silent).collect())

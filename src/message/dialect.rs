@@ -1,11 +1,9 @@
 //! The dialects, and the documents that they put a history in.
 
-use serde_json::{Map, Value};
-
 use super::history::{Frame, History, Message, Role, Root};
 use super::part::{Content, Part, Slot};
 use super::{ai_sdk, anthropic, gemini, identity, layout, openai_chat, openai_responses};
-use crate::json::{MAX_DEPTH, deeper_than};
+use crate::json::{MAX_DEPTH, Map, Value, deeper_than};
 
 /// A provider's, or a library's, form of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,7 +207,7 @@ impl History {
             (Some(member), Some(system)) => _ = request.insert(member.to_owned(), system),
             // The system prompt that was read is no longer in the history.
             (Some(member), None) if root.is_some_and(|root| root.system.is_some()) => {
-                _ = request.shift_remove(member);
+                _ = request.remove(member);
             }
             _ => {}
         }
@@ -222,7 +220,7 @@ impl History {
 }
 
 /// A request, with its list and the system prompt taken out. `None` where it has no list of messages.
-fn read_request(dialect: Dialect, request: &Map<String, Value>) -> Option<History> {
+fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
     let mut frame = request.clone();
     let mut messages = Vec::new();
     let mut taken = None;

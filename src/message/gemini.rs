@@ -1,13 +1,12 @@
 //! Gemini's contents: a model and a user, calls and results as parts, often without ids.
 
-use serde_json::{Map, Value};
-
 use super::approval::{self, object};
 use super::blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
 use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Gemini;
 
@@ -37,7 +36,7 @@ pub(super) fn read(json: &Value) -> Message {
     Message::framed(DIALECT, role, frame, parts)
 }
 
-fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map<String, Value>> {
+fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
     names.iter().find_map(|name| block.get(name)?.as_object())
 }
 
@@ -71,7 +70,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
     }
 }
 
-fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+fn read_result(map: &Map) -> Option<ResultPart> {
     let response = map.get("response");
     let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
         Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),

@@ -1,15 +1,14 @@
 //! A history and its messages.
 
-use serde_json::{Map, Value};
-
 use super::dialect::Dialect;
 use super::part::{Content, Part};
+use crate::json::Map;
 
 /// What an agent and the people around it said and did, in order.
 ///
 /// ```
 /// use callgate::message::{Dialect, History};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let messages = json!([
 ///     {"role": "user", "content": "refund order 7"},
@@ -33,7 +32,7 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Root {
     pub(super) dialect: Dialect,
-    pub(super) request: Map<String, Value>,
+    pub(super) request: Map,
     /// The member whose system prompt became a message.
     pub(super) system: Option<&'static str>,
 }
@@ -67,7 +66,7 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Frame {
     pub(super) dialect: Dialect,
-    pub(super) json: Map<String, Value>,
+    pub(super) json: Map,
     /// The message is the system prompt that stands beside the list of messages.
     pub(super) at_root: bool,
 }
@@ -93,7 +92,7 @@ impl Message {
         self.parts.push(part);
     }
 
-    pub(super) fn framed(dialect: Dialect, role: Role, json: Map<String, Value>, parts: Vec<Part>) -> Self {
+    pub(super) fn framed(dialect: Dialect, role: Role, json: Map, parts: Vec<Part>) -> Self {
         Self { role, parts, frame: Some(Frame { dialect, json, at_root: false }) }
     }
 

@@ -1,10 +1,9 @@
 //! How parts are laid out into messages: shared by the dialects, which differ in what may stand together.
 
-use serde_json::{Map, Value};
-
 use super::dialect::Dialect;
 use super::history::{Frame, Message, Role};
 use super::part::{Content, Part, Slot};
+use crate::json::{Map, Value};
 
 /// What becomes one message of a dialect, or a few.
 pub(super) struct Segment<'a> {

@@ -8,13 +8,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use serde_json::Value;
-
 use super::approval::{RequestPart, ResponsePart};
 use super::history::{Message, Role};
 use super::occurrence::Place;
 use super::part::{CallPart, Content, ResultPart};
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value};
 
 /// A call's place, and the places of what belongs to it.
 #[derive(Clone, Debug)]

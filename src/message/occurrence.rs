@@ -41,7 +41,7 @@ impl History {
     ///
     /// ```
     /// use callgate::message::{Content, Message, History, Output, Part, ResultPart, Role, Settled};
-    /// use serde_json::json;
+    /// use callgate::json::json;
     ///
     /// let call = |n: u64| Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({"n": n}))]);
     /// let result = Part::result(ResultPart {

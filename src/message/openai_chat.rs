@@ -1,13 +1,12 @@
 //! OpenAI Chat Completions: calls beside the content, one `tool` message a result, arguments and results as text.
 
-use serde_json::{Map, Value};
-
 use super::approval::{self, object};
 use super::blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
 use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::OpenaiChat;
 
@@ -35,7 +34,7 @@ pub(super) fn read(json: &Value) -> Message {
 }
 
 /// Answers of approvers, which belong to no single call. What a tool gave is never searched for them.
-fn holds_answers(map: &Map<String, Value>) -> bool {
+fn holds_answers(map: &Map) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
     !map.contains_key("tool_call_id")
         && !map.contains_key("name")
@@ -43,7 +42,7 @@ fn holds_answers(map: &Map<String, Value>) -> bool {
 }
 
 /// What a model's message says beside its content.
-fn read_spoken(map: &Map<String, Value>, frame: &mut Map<String, Value>, parts: &mut Vec<Part>) {
+fn read_spoken(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
     if let Some(Value::String(refusal)) = map.get("refusal").filter(|refusal| **refusal != "") {
         parts.push(Part::read(DIALECT, Slot::Refusal, refusal.clone().into(), Content::Other));
         frame.insert("refusal".to_owned(), String::new().into());
@@ -77,7 +76,7 @@ fn read_call(call: &Value) -> Option<CallPart> {
     }
 }
 
-fn read_function(id: String, function: &Map<String, Value>) -> Option<CallPart> {
+fn read_function(id: String, function: &Map) -> Option<CallPart> {
     let name = function.get("name")?.as_str()?.to_owned();
     let input = match function.get("arguments") {
         Some(Value::String(text)) => blocks::arguments_of(text),
@@ -87,7 +86,7 @@ fn read_function(id: String, function: &Map<String, Value>) -> Option<CallPart> 
     Some(CallPart { id, name, input })
 }
 
-fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+fn read_result(map: &Map) -> Option<ResultPart> {
     Some(ResultPart {
         call_id: blocks::text_or_empty(map, "tool_call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
@@ -117,7 +116,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 /// A message on its way.
 struct Draft<'a> {
     role: &'a str,
-    frame: Option<Map<String, Value>>,
+    frame: Option<Map>,
     said: Vec<&'a Part>,
     calls: Vec<Value>,
     function_call: Option<Value>,

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use super::approval::{self, RequestPart, ResponsePart, object};
 use super::blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
 use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::OpenaiResponses;
 const TEXTS: [&str; 3] = ["input_text", "output_text", "text"];
@@ -58,7 +57,7 @@ fn role_of_unknown(kind: &str) -> Role {
     }
 }
 
-fn read_message(map: &Map<String, Value>, role: Role) -> Message {
+fn read_message(map: &Map, role: Role) -> Message {
     let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
         approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &TEXTS))
     });
@@ -69,7 +68,7 @@ fn read_message(map: &Map<String, Value>, role: Role) -> Message {
     Message::framed(DIALECT, role, frame, parts)
 }
 
-fn read_call(map: &Map<String, Value>) -> Option<CallPart> {
+fn read_call(map: &Map) -> Option<CallPart> {
     Some(CallPart {
         id: blocks::text_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
@@ -80,7 +79,7 @@ fn read_call(map: &Map<String, Value>) -> Option<CallPart> {
     })
 }
 
-fn read_custom_call(map: &Map<String, Value>) -> Option<CallPart> {
+fn read_custom_call(map: &Map) -> Option<CallPart> {
     Some(CallPart {
         id: blocks::text_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
@@ -89,7 +88,7 @@ fn read_custom_call(map: &Map<String, Value>) -> Option<CallPart> {
     })
 }
 
-fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
+fn read_result(map: &Map) -> Option<ResultPart> {
     Some(ResultPart {
         call_id: blocks::text_or_empty(map, "call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
@@ -98,7 +97,7 @@ fn read_result(map: &Map<String, Value>) -> Option<ResultPart> {
     })
 }
 
-fn read_hosted_request(map: &Map<String, Value>) -> Option<RequestPart> {
+fn read_hosted_request(map: &Map) -> Option<RequestPart> {
     let id = map.get("id")?.as_str()?;
     Some(RequestPart {
         approval_id: id.to_owned(),
@@ -109,7 +108,7 @@ fn read_hosted_request(map: &Map<String, Value>) -> Option<RequestPart> {
     })
 }
 
-fn read_hosted_response(map: &Map<String, Value>) -> Option<ResponsePart> {
+fn read_hosted_response(map: &Map) -> Option<ResponsePart> {
     Some(ResponsePart {
         approval_id: map.get("approval_request_id")?.as_str()?.to_owned(),
         approved: map.get("approve")?.as_bool()?,

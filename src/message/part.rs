@@ -1,10 +1,9 @@
 //! The parts of a message, each with what its dialect said beyond the canonical fields.
 
-use serde_json::Value;
-
 use super::approval::{RequestPart, ResponsePart, StatePart};
 use super::dialect::Dialect;
 use crate::call::ToolCall;
+use crate::json::Value;
 
 /// One part of a message: what it says, and the JSON it was read from.
 ///

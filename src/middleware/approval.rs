@@ -247,7 +247,7 @@ impl Approval {
         let remember = node.get("remember").and_then(|node| Remember::read(node, reader));
         let names = node.get("approvers").and_then(Node::items).unwrap_or_default();
         let approvers = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        let quorum = node.get("quorum").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         (reader.reported() == reported).then_some(Self {
             message,
             expires,

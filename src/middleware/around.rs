@@ -1,13 +1,11 @@
 //! `around`: a script that wraps the execution.
 
-use serde_json::{Value, json};
-
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
-use crate::json;
+use crate::json::{self, Value, json};
 use crate::script::{self, ScriptFailure};
 use crate::source::Node;
 

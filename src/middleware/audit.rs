@@ -1,10 +1,9 @@
 //! `audit`: records chosen fields of a call with its outcome.
 
-use serde_json::Value;
-
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::CallView;
+use crate::json::Value;
 use crate::path::Path;
 
 pub(super) static KIND: KindEntry = KindEntry {

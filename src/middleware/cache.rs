@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::CallView;
 use crate::diagnostic::INVALID_SCRIPT;
-use crate::json;
+use crate::json::{self, Value, json};
 use crate::matcher::NamePattern;
 use crate::path::Path;
 use crate::script::Expression;
@@ -101,8 +99,7 @@ impl Cache {
             Some("forever") => Some(None),
             _ => reader.duration(node).map(Some),
         });
-        let max_entries =
-            node.get("max_entries").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let max_entries = node.get("max_entries").and_then(Node::as_number).and_then(json::Number::as_u64);
         let key = node.get("key").map_or(Some(Key::Arguments), |node| Key::read(node, reader));
         let scope = Scope::read(node);
         let invalidate_on =

@@ -15,7 +15,7 @@ pub(super) static KIND: KindEntry = KindEntry {
     needs_matcher: false,
     of_run: false,
     read: |node, reader| {
-        let max = node.get("max").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let max = node.get("max").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let max = max.and_then(|max| u32::try_from(max).ok());
         let common = Common::read(node, reader)?;
         let (rule, cost) = (Rule::Store(Allowance::Slots { max: max? }), Cost::Fixed(Amount::whole(1)));

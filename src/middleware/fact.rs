@@ -1,12 +1,10 @@
 //! `fact`: keeps a value out of a settled call for later calls to test.
 
-use serde_json::Value;
-
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::{CallView, Node, SessionState};
 use crate::diagnostic::{Diagnostic, INVALID_PATH};
-use crate::json::Decimal;
+use crate::json::Value;
 use crate::path::Path;
 
 pub(super) static KIND: KindEntry = KindEntry {
@@ -122,7 +120,7 @@ fn key_text(node: Node<'_>) -> Option<String> {
         Node::Json(Value::String(text)) => Some(text.clone()),
         Node::Json(Value::Number(number)) => match number.as_i64() {
             Some(whole) => Some(whole.to_string()),
-            None => Some(Decimal::of(number).canonical()),
+            None => Some(number.canonical()),
         },
         Node::Json(Value::Bool(value)) => Some(value.to_string()),
         Node::Json(_) => None,

@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::authoring::{Field, Reader, Shape};
 use crate::call::{CallView, Node as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
-use crate::json;
+use crate::json::{self, Value};
 use crate::path::Path;
 use crate::source::Node;
 use crate::template::Template;
@@ -172,7 +170,7 @@ impl Common {
     ) -> Limit {
         let Self { key, on_exceed, message, passes_without_store } = self;
         let places: Vec<&str> = key.iter().map(Path::text).collect();
-        let identity = json::digest(&serde_json::json!([identity, places])).short();
+        let identity = json::digest(&crate::json::json!([identity, places])).short();
         Limit { rule, cost, counted, on_exceed, message, words, passes_without_store, key, identity }
     }
 }

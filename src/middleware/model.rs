@@ -126,8 +126,8 @@ pub struct Model {
     max_tokens: Bound,
     show: Vec<NamePattern>,
     hide: Vec<NamePattern>,
-    metadata: serde_json::Map<String, serde_json::Value>,
-    provider_options: serde_json::Map<String, serde_json::Value>,
+    metadata: crate::json::Map,
+    provider_options: crate::json::Map,
 }
 
 /// A value and its bounds.
@@ -143,7 +143,7 @@ impl Bound {
         let Some(node) = node else { return Self::default() };
         let mut number = |name: &str| {
             let node = node.get(name)?;
-            let number = node.as_number().and_then(serde_json::Number::as_f64)?;
+            let number = node.as_number().and_then(crate::json::Number::as_f64)?;
             if !(0.0..=most).contains(&number) {
                 let message = match most.is_finite() {
                     true => format!("`{name}` is a number from 0 to {most}"),
@@ -216,16 +216,16 @@ impl Model {
         };
         let (show, hide) = (patterns("show", reader), patterns("hide", reader));
         let mut members = |name: &str| {
-            let Some(node) = node.get(name) else { return serde_json::Map::new() };
+            let Some(node) = node.get(name) else { return crate::json::Map::new() };
             match node.to_json() {
-                serde_json::Value::Object(members) => members,
+                crate::json::Value::Object(members) => members,
                 _ => {
                     let message = format!("`{name}` is a mapping: its members are added");
                     reader.report(
                         Diagnostic::new(&WRONG_TYPE, node.span, message)
                             .help(format!("write for example `{name}: {{ team: red }}`")),
                     );
-                    serde_json::Map::new()
+                    crate::json::Map::new()
                 }
             }
         };

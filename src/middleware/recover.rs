@@ -21,7 +21,7 @@ pub(super) static KIND: KindEntry = KindEntry {
             Some(message) => Some(reader.template(message, &["suggestion"])?),
             None => None,
         };
-        let attempts = node.get("attempts").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let attempts = node.get("attempts").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         Some(Kind::Recover(Recover { on, message, attempts: attempts.unwrap_or(3) }))
     },
 };

@@ -1,9 +1,8 @@
 //! `respond`: answers in the tool's place.
 
-use serde_json::Value;
-
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
+use crate::json::Value;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "respond",

@@ -96,7 +96,7 @@ impl Default for Backoff {
 impl Retry {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
-        let attempts = node.get("attempts").and_then(Node::as_number).and_then(serde_json::Number::as_u64);
+        let attempts = node.get("attempts").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let on = ErrorPatterns::read(node, reader);
         let backoff = node.get("backoff").map_or_else(Backoff::default, |node| Backoff::read(node, reader));
         let idempotent = node.get("idempotent").and_then(Node::as_bool);

@@ -1,9 +1,8 @@
 //! Who shares what is cached.
 
-use serde_json::{Value, json};
-
 use crate::authoring::{Field, Shape};
 use crate::call::CallView;
+use crate::json::{Value, json};
 use crate::source::Node;
 
 pub(super) const SCOPE: Field = Field::optional(

@@ -5,13 +5,12 @@ mod operands;
 pub(super) use operands::replacement;
 
 use regex::Regex;
-use serde_json::{Number, Value};
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, head};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
-use crate::json::{Decimal, JsonType};
+use crate::json::{JsonType, Number, Value};
 use crate::path::{self, Mismatch, Path};
 use crate::source::Node;
 use crate::template::Template;
@@ -327,8 +326,8 @@ impl Change {
 
 fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number>) -> &'a Number {
     match (min, max) {
-        (Some(min), _) if Decimal::of(number) < Decimal::of(min) => min,
-        (_, Some(max)) if Decimal::of(number) > Decimal::of(max) => max,
+        (Some(min), _) if number < min => min,
+        (_, Some(max)) if number > max => max,
         _ => number,
     }
 }

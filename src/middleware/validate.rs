@@ -83,7 +83,7 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     }
 }
 
-fn compile(node: &Node, value: &serde_json::Value, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
+fn compile(node: &Node, value: &json::Value, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {
@@ -122,7 +122,7 @@ fn at_pointer(node: &Node, pointer: &str) -> Span {
 impl Validate {
     /// Checks arguments; `policy` names the policy in the reason. Without a schema nothing can be vouched for, so that is
     /// a failure too.
-    pub fn check(&self, policy: &str, input: &serde_json::Value, tool: Option<&Tool>) -> Result<(), Reason> {
+    pub fn check(&self, policy: &str, input: &json::Value, tool: Option<&Tool>) -> Result<(), Reason> {
         let fail = |code: &str, message: String| {
             Err(Reason { policy: Some(policy.to_owned()), code: code.to_owned(), message })
         };

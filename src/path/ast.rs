@@ -1,10 +1,9 @@
 //! What a query says, lowered for evaluation: segments, selectors and filters.
 
-use serde_json::Value;
-
 use super::mismatch::Expected;
 use super::pattern::Pattern;
 use crate::call::Root;
+use crate::json::Value;
 
 /// One step of a path that leads to at most one place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,10 +1,9 @@
 //! Edits of a root's value at places that a path found.
 
-use serde_json::{Map, Value};
-
 use super::ast::Step;
 use super::evaluate::Place;
 use super::singular::position;
+use crate::json::{Map, Value};
 
 /// The place of one node below its root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +54,7 @@ pub fn get_mut<'v>(root: &'v mut Value, location: &Location) -> Option<&'v mut V
 pub fn remove(root: &mut Value, location: &Location) -> Option<Value> {
     let (last, parents) = location.steps.split_last()?;
     match (last, descend(root, parents)?) {
-        (Step::Name(name), Value::Object(members)) => members.shift_remove(name),
+        (Step::Name(name), Value::Object(members)) => members.remove(name),
         (Step::Index(index), Value::Array(items)) => {
             position(*index, items.len()).map(|index| items.remove(index))
         }
@@ -144,7 +143,7 @@ fn descend<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

@@ -1,13 +1,12 @@
 //! The general evaluator: all segments and selectors, in the order of RFC 9535, with a budget.
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::ast::{Base, Nested, Segment, Selector, Selectors};
 use super::mismatch::Mismatch;
 use super::singular::position;
 use crate::call::{CallView, Node};
-use crate::json;
+use crate::json::{self, Value};
 
 /// Nodes and comparisons that one evaluation may cost.
 pub(super) const BUDGET: usize = 100_000;

@@ -4,15 +4,13 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
-
 use super::ast::{Comparison, Filter, Nested, Operand};
 use super::evaluate::{Evaluator, Misfits, Stop, Walked};
 use super::mismatch::Mismatch;
 use super::pattern::{Pattern, compile};
 use super::singular::{walk, walk_leniently};
 use crate::call::Node;
-use crate::json::{self, Decimal};
+use crate::json::{self, Value};
 
 /// Bytes of text that are compared or searched for the cost of one node.
 const TEXT_PER_NODE: usize = 256;
@@ -190,7 +188,7 @@ impl<'a> Evaluator<'a> {
             Node::Json(Value::Object(members)) => {
                 members.values().try_for_each(|member| self.weigh(Node::Json(member), depth + 1))
             }
-            Node::Json(Value::Number(number)) => self.spend(number.as_str().len() / TEXT_PER_NODE),
+            Node::Json(Value::Number(number)) => self.spend(number.text().len() / TEXT_PER_NODE),
             node => self.spend(node.as_str().map_or(0, str::len) / TEXT_PER_NODE),
         }
     }
@@ -239,9 +237,7 @@ fn in_filter(mismatch: Mismatch) -> Mismatch {
 /// The order of two numbers or two strings; other values have none.
 fn order(left: Node<'_>, right: Node<'_>) -> Option<Ordering> {
     match (left, right) {
-        (Node::Json(Value::Number(left)), Node::Json(Value::Number(right))) => {
-            Some(Decimal::of(left).cmp(&Decimal::of(right)))
-        }
+        (Node::Json(Value::Number(left)), Node::Json(Value::Number(right))) => Some(left.cmp(right)),
         (left, right) => Some(left.as_str()?.cmp(right.as_str()?)),
     }
 }

@@ -9,7 +9,6 @@ use jsonpath_rust::parser::model::{
     TestFunction,
 };
 use jsonpath_rust::parser::parse_json_path;
-use serde_json::{Number, Value};
 
 use super::PathError;
 use super::ast::{Base, Comparison, Filter, Nested, Operand, Segment, Selector, Selectors, Slice, Step};
@@ -17,6 +16,7 @@ use super::pattern::{Pattern, Reach, compile};
 use super::scan::{Words, scan};
 use crate::call::Root;
 use crate::diagnostic::nearest;
+use crate::json::{Number, Value};
 
 /// Segments of one query.
 const MAX_SEGMENTS: usize = 64;

@@ -23,7 +23,6 @@ pub use singular::walk;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use self::ast::{Base, Nested, Segment};
@@ -31,7 +30,7 @@ use self::evaluate::{Document, Evaluator, Misfits, Place};
 use self::lower::{Over, lower};
 use self::reads::Reads;
 use crate::call::{CallView, Node, Root};
-use crate::json::JsonType;
+use crate::json::{JsonType, Value};
 
 /// The nodes that a path yields, in the order of RFC 9535; none where what it names is absent.
 pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
@@ -94,7 +93,7 @@ impl Query {
 /// use callgate::call::{CallView, SessionState, ToolCall};
 /// use callgate::path::{Mismatch, Path};
 ///
-/// let call = ToolCall::new("c1", "createRefund", serde_json::json!({ "customer": "abc" }));
+/// let call = ToolCall::new("c1", "createRefund", callgate::json::json!({ "customer": "abc" }));
 /// let session = SessionState::default();
 /// let view = CallView::new(&call, &session);
 /// assert!(Path::parse("$.input.amount").unwrap().nodes(&view).unwrap().is_empty());

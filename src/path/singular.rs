@@ -1,10 +1,9 @@
 //! The walk of paths made of names and indices only, which most paths are: no allocation, no filters, no budget.
 
-use serde_json::Value;
-
 use super::ast::Step;
 use super::mismatch::{Expected, Mismatch};
 use crate::call::Node;
+use crate::json::Value;
 
 /// Where `steps` lead from `from`, if anywhere. The first step is segment 2 of its path (segment 1 names the root).
 ///

@@ -1,9 +1,8 @@
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 use crate::call::{SessionState, ToolCall};
-use crate::json::equal;
+use crate::json::json;
 
 /// The nodes of a path over a call with this input and a fixed context and session.
 fn nodes(path: &str, input: Value) -> Result<Value, Mismatch> {
@@ -42,7 +41,7 @@ fn a_path_reads_the_call_document() {
         ("$.input..id", json!({"a": {"id": 1}, "b": [{"id": 2}, 3]}), json!([1, 2])),
     ] {
         let found = nodes(path, input.clone()).unwrap();
-        assert!(equal(&found, &expected), "{path} over {input}: {found}");
+        assert!(found == expected, "{path} over {input}: {found}");
     }
 }
 
@@ -297,7 +296,7 @@ fn locations_lead_to_what_the_path_yields() {
         let call = ToolCall::new("c1", "t", input.clone());
         let locations = Path::parse(path).unwrap().locations(&CallView::new(&call, &session)).unwrap();
         let found: Vec<Value> = locations.iter().map(|at| get_mut(&mut input, at).unwrap().clone()).collect();
-        assert!(equal(&Value::from(found), &values), "{path}");
+        assert!(Value::from(found) == values, "{path}");
     }
 }
 

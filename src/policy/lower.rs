@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
-
 use super::defaults::{self, Defaults};
 use super::reload;
 use super::{Mode, Policy, ReloadSettings};
@@ -15,7 +13,7 @@ use crate::diagnostic::{
     DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
     Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
-use crate::json::{self, Digest};
+use crate::json::{self, Digest, Value, json};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, Kind, KindEntry};
 use crate::source::{Entry, LoadedFile, Node};
@@ -257,11 +255,7 @@ fn read_parts(
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(Node::as_str).map(str::to_owned),
         mode,
-        priority: node
-            .get("priority")
-            .and_then(Node::as_number)
-            .and_then(serde_json::Number::as_i64)
-            .unwrap_or(0),
+        priority: node.get("priority").and_then(Node::as_number).and_then(json::Number::as_i64).unwrap_or(0),
         matcher,
         kind,
         span: node.span,
@@ -302,7 +296,7 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
 fn behaviour(node: &Node, drawn_texts: &[String]) -> Digest {
     let mut value = node.to_json();
     if let Value::Object(members) = &mut value {
-        members.shift_remove("description");
+        members.remove("description");
     }
     json::digest(&json!([value, drawn_texts]))
 }

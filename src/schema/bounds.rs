@@ -1,10 +1,8 @@
 //! How much work a schema can ask for, known before it is compiled: how many of its parts can meet on one value, and how
 //! deep they call each other. A few lines of `allOf` and `$ref` can otherwise keep a validator busy for years.
 
-use serde_json::{Number, Value};
-
 use super::SchemaError;
-use crate::json::{MAX_DEPTH, deeper_than};
+use crate::json::{MAX_DEPTH, Number, Value, deeper_than};
 use crate::text::{cut, inert};
 
 mod graph;
@@ -124,7 +122,7 @@ impl Size {
 }
 
 fn too_long(number: &Number) -> bool {
-    let text = number.as_str();
+    let text = number.text();
     let exponent = text.split_once(['e', 'E']).map_or("0", |(_, exponent)| exponent);
     let written_out =
         exponent.parse::<i32>().is_ok_and(|exponent| exponent.unsigned_abs() as usize <= MAX_DIGITS);

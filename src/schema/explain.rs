@@ -2,7 +2,7 @@
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
-use serde_json::Value;
+use serde_json::Value as LibraryValue;
 
 use super::words::{
     about, format_words, instead, listed, name, properties, property, shown, shown_with_type, type_hint,
@@ -10,6 +10,7 @@ use super::words::{
 };
 use super::{SchemaError, Violation};
 use crate::diagnostic::nearest;
+use crate::json::{Map, Value};
 use crate::text::{cut, inert};
 
 /// Why a schema does not compile.
@@ -28,6 +29,17 @@ pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
         }
     };
     SchemaError::at(pointer, message)
+}
+
+/// A number that can't be compared exactly.
+pub(super) fn inexact(number: &str) -> SchemaError {
+    let number = name(number);
+    SchemaError::at(
+        "",
+        format!(
+            "the number {number} in `const` or `enum` can't be compared exactly; write it with fewer digits"
+        ),
+    )
 }
 
 /// Adds what one error of the library says.
@@ -53,22 +65,25 @@ impl Explainer<'_> {
                 unexpected.iter().map(|given| self.unexpected(given)).collect()
             }
             Kind::Required { property } => vec![self.missing(property.as_str().unwrap_or_default())],
-            Kind::Enum { options } => {
-                vec![self.not_among(options.as_array().into_iter().flatten().collect())]
-            }
-            Kind::Constant { expected_value } => vec![self.not_among(vec![expected_value])],
+            kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => vec![self.not_among(&allowed(kind))],
             Kind::Type { kind } => vec![self.wrong_type(&types(kind))],
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_branch(context),
             Kind::PropertyNames { error } => {
-                let (given, reason) = (shown(error.instance()), reason(error.kind(), error.instance()));
+                let name = Value::from(error.instance().clone().into_owned());
+                let (given, reason) = (shown(&name), reason(error.kind(), &name));
                 vec![self.violation(format!("{} has the name {given}, which {reason}", self.place()), None)]
             }
             Kind::FalseSchema => vec![self.violation(format!("{} is not allowed", self.place()), None)],
             kind => {
-                let reason = reason(kind, self.error.instance());
+                let reason = reason(kind, self.given());
                 vec![self.violation(format!("{} {reason}", self.place()), None)]
             }
         }
+    }
+
+    /// The value that failed.
+    fn given(&self) -> &Value {
+        self.whole.pointer(self.error.instance_path().as_str()).unwrap_or(&Value::Null)
     }
 
     fn violation(&self, message: String, suggestion: Option<String>) -> Violation {
@@ -114,7 +129,7 @@ impl Explainer<'_> {
             "" => "an argument of this tool".to_owned(),
             _ => format!("a field of {}", self.place()),
         };
-        let present = |known: &str| self.error.instance().get(known).is_some();
+        let present = |known: &str| self.given().get(known).is_some();
         let known = properties(self.subschema()).into_iter().flatten().map(|(known, _)| known.as_str());
         let meant =
             nearest(given, known.filter(|known| !present(known))).map(|meant| name(&self.path(Some(meant))));
@@ -126,8 +141,7 @@ impl Explainer<'_> {
     fn missing(&self, wanted: &str) -> Violation {
         let about = about(property(self.schema, self.subschema(), wanted));
         let declared = properties(self.subschema());
-        let unknown =
-            self.error.instance().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
+        let unknown = self.given().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
         let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
         let wanted_name = name(&self.path(Some(wanted)));
         let meant = nearest(wanted, unknown).map(|given| name(&self.path(Some(given))));
@@ -136,8 +150,8 @@ impl Explainer<'_> {
         self.violation(format!("{wanted_name} is missing{about}{hint}"), suggestion)
     }
 
-    fn not_among(&self, options: Vec<&Value>) -> Violation {
-        let given = self.error.instance();
+    fn not_among(&self, options: &[Value]) -> Violation {
+        let given = self.given();
         let place = self.place();
         let texts = options.iter().filter_map(|option| option.as_str());
         let meant =
@@ -145,12 +159,12 @@ impl Explainer<'_> {
         let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
         let one_of = if options.len() == 1 { "" } else { "one of " };
         let message =
-            format!("{place} must be {one_of}{}; it is {}{hint}", listed(options.into_iter()), shown(given));
+            format!("{place} must be {one_of}{}; it is {}{hint}", listed(options.iter()), shown(given));
         self.violation(message, meant.map(|meant| format!("{} for {place}", instead(&meant, &shown(given)))))
     }
 
     fn wrong_type(&self, types: &[&str]) -> Violation {
-        let given = self.error.instance();
+        let given = self.given();
         let hint = type_hint(types, given).map(|hint| format!(": {hint}")).unwrap_or_default();
         let message =
             format!("{} must be {}, it is {}{hint}", self.place(), type_words(types), shown_with_type(given));
@@ -160,7 +174,7 @@ impl Explainer<'_> {
     /// `anyOf` and `oneOf`: all types or all values together, or else what is wrong with the branch that nearly fits.
     fn no_branch(&self, branches: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
         let here = self.error.instance_path().as_str();
-        let kinds: Option<Vec<Branch<'_>>> = branches
+        let kinds: Option<Vec<Branch>> = branches
             .iter()
             .map(|branch| match branch.as_slice() {
                 [one] if one.instance_path().as_str() == here => Some(branch_kind(one.kind())),
@@ -171,12 +185,12 @@ impl Explainer<'_> {
             let mut named: Vec<&str> = kinds.iter().flat_map(|kind| kind.types.iter().copied()).collect();
             named.sort_by_key(|name| (*name == "null", *name));
             named.dedup();
-            let values: Vec<&Value> = kinds.iter().flat_map(|kind| kind.values.iter().copied()).collect();
+            let values: Vec<Value> = kinds.iter().flat_map(|kind| kind.values.iter().cloned()).collect();
             if kinds.iter().all(|kind| !kind.types.is_empty()) {
                 return vec![self.wrong_type(&named)];
             }
             if kinds.iter().all(|kind| !kind.values.is_empty()) {
-                return vec![self.not_among(values)];
+                return vec![self.not_among(&values)];
             }
         }
         let nearest =
@@ -193,19 +207,24 @@ impl Explainer<'_> {
 }
 
 /// What a branch asks for, where it asks for one thing only.
-struct Branch<'a> {
+struct Branch {
     types: Vec<&'static str>,
-    values: Vec<&'a Value>,
+    values: Vec<Value>,
 }
 
-fn branch_kind(kind: &Kind) -> Branch<'_> {
+fn branch_kind(kind: &Kind) -> Branch {
+    let types = if let Kind::Type { kind } = kind { types(kind) } else { Vec::new() };
+    Branch { types, values: allowed(kind) }
+}
+
+/// The values that `enum` or `const` allows.
+fn allowed(kind: &Kind) -> Vec<Value> {
     match kind {
-        Kind::Type { kind } => Branch { types: types(kind), values: Vec::new() },
         Kind::Enum { options } => {
-            Branch { types: Vec::new(), values: options.as_array().into_iter().flatten().collect() }
+            options.as_array().into_iter().flatten().cloned().map(Value::from).collect()
         }
-        Kind::Constant { expected_value } => Branch { types: Vec::new(), values: vec![expected_value] },
-        _ => Branch { types: Vec::new(), values: Vec::new() },
+        Kind::Constant { expected_value } => vec![Value::from(LibraryValue::clone(expected_value))],
+        _ => Vec::new(),
     }
 }
 
@@ -225,16 +244,10 @@ fn distance(branch: &[ValidationError<'static>], here: &str) -> usize {
 fn reason(kind: &Kind, value: &Value) -> String {
     let given = || shown(value);
     let items = || value.as_array().map_or(0, Vec::len);
-    let entries = || value.as_object().map_or(0, serde_json::Map::len);
+    let entries = || value.as_object().map_or(0, Map::len);
     let characters = || value.as_str().map_or(0, |text| text.chars().count());
     match kind {
-        Kind::Maximum { limit } => format!("must be at most {}, it is {}", shown(limit), given()),
-        Kind::Minimum { limit } => format!("must be at least {}, it is {}", shown(limit), given()),
-        Kind::ExclusiveMaximum { limit } => format!("must be less than {}, it is {}", shown(limit), given()),
-        Kind::ExclusiveMinimum { limit } => format!("must be more than {}, it is {}", shown(limit), given()),
-        Kind::MultipleOf { multiple_of } => {
-            format!("must be a multiple of {}, it is {}", shown(multiple_of), given())
-        }
+        Kind::Custom { message, .. } => message.clone(),
         Kind::MaxLength { limit } => format!("must have at most {limit} characters, it has {}", characters()),
         Kind::MinLength { limit } => {
             format!("must have at least {limit} characters, it has {}", characters())

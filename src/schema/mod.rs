@@ -5,13 +5,19 @@
 
 mod bounds;
 mod explain;
+mod numeric;
+mod representation;
 mod words;
 
+use std::sync::Arc;
+
 use jsonschema::{PatternOptions, Validator};
-use serde_json::Value;
 
 use crate::diagnostic::nearest;
+use crate::json::{InexactNumber, Value};
 use bounds::{Bounds, Size};
+use numeric::Numbers;
+use representation::Exact;
 use words::name;
 
 /// Problems beyond this many are not listed: the next attempt will show them.
@@ -55,9 +61,9 @@ pub fn summary(violations: &[Violation]) -> String {
 /// A compiled schema.
 #[derive(Clone, Debug)]
 pub struct ArgumentSchema {
-    validator: Validator,
+    validator: Validator<Exact>,
     bounds: Bounds,
-    schema: Value,
+    schema: Arc<Value>,
 }
 
 impl ArgumentSchema {
@@ -68,16 +74,28 @@ impl ArgumentSchema {
     /// - `pattern` runs in linear time: look-around and back-references are errors.
     /// - `format` is asserted in every draft, as those who write `format: date` expect, for the names that the dialect
     ///   defines (date, date-time, time, email, uri, uuid, ipv4, ipv6, hostname and so on); other names are ignored.
+    /// - Numbers are compared by their exact decimal values. A number in `const` or `enum` that is neither a 64-bit integer nor
+    ///   the value of a float is refused.
     /// - A schema that is too large, nested too deeply, or that refers to itself without going into a part is refused.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let bounds = Bounds::of(schema)?;
-        let validator = jsonschema::options()
+        let own = Arc::new(schema.clone());
+        let (library, numbers) = match schema.clone().try_into() {
+            Ok(library) => (library, Numbers::Library),
+            Err(_) => {
+                let library = representation::schema_for_library(schema)
+                    .map_err(|InexactNumber(number)| explain::inexact(&number))?;
+                (library, Numbers::Schema(Arc::clone(&own)))
+            }
+        };
+        let options = jsonschema::options_for::<Exact>()
             .offline()
             .should_validate_formats(true)
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE))
-            .build(schema)
+            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE));
+        let validator = numeric::with_exact_numbers(options, &numbers)
+            .build(&library)
             .map_err(|error| explain::schema_error(&error))?;
-        Ok(Self { validator, bounds, schema: schema.clone() })
+        Ok(Self { validator, bounds, schema: own })
     }
 
     /// Checks an instance. Says at most eight problems.

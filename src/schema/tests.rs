@@ -1,8 +1,8 @@
 //! What a model reads, and what a hostile schema can't do.
 
 use super::*;
+use crate::json::json;
 use proptest::prelude::*;
-use serde_json::json;
 
 fn order_schema() -> Value {
     json!({

@@ -1,9 +1,8 @@
 //! The words of a violation: values made harmless and short, types, and what a schema says about a property.
 
 use jsonschema::error::TypeKind;
-use serde_json::{Map, Value};
 
-use crate::json::{self, JsonType};
+use crate::json::{self, JsonType, Map, Value};
 use crate::text::{cut, inert};
 
 /// Values of a list that are shown.
@@ -88,7 +87,7 @@ pub(super) fn type_hint(types: &[&str], value: &Value) -> Option<&'static str> {
 }
 
 /// The properties that a subschema declares.
-pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+pub(super) fn properties(schema: &Value) -> Option<&Map> {
     schema.get("properties")?.as_object()
 }
 

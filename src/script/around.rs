@@ -4,8 +4,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::ScriptError;
 use super::effect::Effect;
 use super::evaluate::{Evaluation, Stop};
@@ -19,7 +17,7 @@ use super::reads::Reads;
 use super::value::Val;
 use super::work::Limits;
 use crate::call::{Root, SessionState, ToolCall};
-use crate::json::{Digest, canonical};
+use crate::json::{Digest, Value, canonical, json};
 
 /// A script longer than this, in bytes, is refused.
 pub const MAX_SCRIPT: usize = 64 << 10;
@@ -126,7 +124,7 @@ impl Around {
     /// use std::sync::Arc;
     /// use callgate::call::{SessionState, ToolCall};
     /// use callgate::script::{Answer, Around, Effect, Journal, Replay};
-    /// use serde_json::json;
+    /// use callgate::json::json;
     ///
     /// let around = Around::compile("let out = next(input); out.seen = true; out").unwrap();
     /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "x"})), SessionState::default());

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use super::passed::Passed;
-use crate::json::{Digest, canonical, equal};
+use crate::json::{Digest, Map, Value, canonical, json};
 use crate::spans;
 
 /// What a script asks. Whoever runs it performs this, and notes the answer in the journal.
@@ -45,7 +43,7 @@ pub enum Effect<'c> {
     /// Add fields to the audit record; answered by null.
     Audit {
         /// The fields.
-        fields: Map<String, Value>,
+        fields: Map,
     },
 }
 
@@ -115,9 +113,7 @@ impl Effect<'_> {
             ) => key.same(other_key) && value.same(other_value) && ttl == other_ttl,
             (Self::Audit { fields }, Self::Audit { fields: others }) => {
                 fields.len() == others.len()
-                    && fields
-                        .iter()
-                        .all(|(key, field)| others.get(key).is_some_and(|other| equal(field, other)))
+                    && fields.iter().all(|(key, field)| others.get(key).is_some_and(|other| field == other))
             }
             _ => false,
         }

@@ -255,7 +255,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         let value = self.node(node)?;
         match value {
             Val::Boolean(value) => Ok(value),
-            Val::Json(serde_json::Value::Bool(value)) => Ok(*value),
+            Val::Json(crate::json::Value::Bool(value)) => Ok(*value),
             other => {
                 let found = other.json_type();
                 let message = format!("a value of type {found} stands where a boolean is needed");

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use super::around::ScriptCall;
 use super::effect::{Answer, Effect};
 use super::work::VALUE_BYTES;
+use crate::json::{self, Value};
 
 /// Effects that one call of a script may ask for.
 pub const MAX_EFFECTS: usize = 64;
@@ -89,7 +89,7 @@ impl<'c> Journal<'c> {
             return Err(JournalError::TooLarge);
         }
         let stored: Stored =
-            Stored::deserialize(stored).map_err(|error| JournalError::Malformed(error.to_string()))?;
+            json::from_value(stored.clone()).map_err(|error| JournalError::Malformed(error.to_string()))?;
         if stored.journal != VERSION {
             return Err(JournalError::Malformed(format!("version {} is unknown", stored.journal)));
         }
@@ -227,7 +227,7 @@ fn size(value: &Value) -> usize {
     VALUE_BYTES
         + match value {
             Value::String(text) => text.len(),
-            Value::Number(number) => number.as_str().len(),
+            Value::Number(number) => number.text().len(),
             Value::Array(items) => items.iter().map(size).sum(),
             Value::Object(members) => members.iter().map(|(key, member)| key.len() + size(member)).sum(),
             Value::Null | Value::Bool(_) => 0,

@@ -284,7 +284,7 @@ pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
 
 pub(super) fn to_number<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
     let text = text("to_number", value)?;
-    let number: serde_json::Number = text.parse().map_err(|_| {
+    let number: crate::json::Number = text.parse().map_err(|_| {
         Fault::from(format!("`{}` is no number", crate::text::inert(&crate::text::cut(text))))
     })?;
     Ok(Val::Number(Number::of_json(&number)?))

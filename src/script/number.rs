@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
-
-use crate::json::Decimal;
+use crate::json::{self, Value};
 
 /// A number: whole where its value is a whole number that fits, however it was spelled.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +17,14 @@ pub(super) const EXACT_FLOATS: f64 = 9_007_199_254_740_992.0;
 impl Number {
     /// A JSON number: whole numbers exactly or not at all, decimals as the nearest float. Errors: a whole number that
     /// neither an i64 nor a float is equal to, and what is too large or too small for a float.
-    pub(super) fn of_json(number: &serde_json::Number) -> Result<Self, String> {
+    pub(super) fn of_json(number: &json::Number) -> Result<Self, String> {
         if let Some(whole) = number.as_i64() {
             return Ok(Self::Whole(whole));
         }
         let lost = || {
-            format!("the number {} is too large or too fine to be read exactly", shortened(number.as_str()))
+            format!("the number {} is too large or too fine to be read exactly", shortened(&number.text()))
         };
-        let float: f64 = number.as_str().parse().map_err(|_| lost())?;
+        let float: f64 = number.text().parse().map_err(|_| lost())?;
         let value = Self::of_float(float).map_err(|_| lost())?;
         let exact_needed = float.abs() >= EXACT_FLOATS || float == 0.0;
         if exact_needed && !equals_exactly(number, float) {
@@ -90,10 +88,10 @@ fn whole_to_decimal(whole: i64, decimal: f64) -> Option<Ordering> {
     Some(whole.cmp(&(floor as i64)).then(if decimal > floor { Ordering::Less } else { Ordering::Equal }))
 }
 
-fn equals_exactly(number: &serde_json::Number, float: f64) -> bool {
+fn equals_exactly(number: &json::Number, float: f64) -> bool {
     // `{:.0}` writes every digit of a float that is a whole number.
     let text = format!("{float:.0}");
-    text.parse::<serde_json::Number>().is_ok_and(|float| Decimal::of(&float) == Decimal::of(number))
+    text.parse::<json::Number>().is_ok_and(|float| float == *number)
 }
 
 fn shortened(text: &str) -> String {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::around::{Replay, ScriptFailure, Seen, Thrown};
 use super::effect::{Answer, Effect, span_of_time};
 use super::evaluate::{Halt, World};
@@ -16,6 +14,7 @@ use super::thrown::error_object;
 use super::value::{Kind, Val};
 use super::work::{Fault, Work};
 use crate::call::Root;
+use crate::json::Value;
 
 /// The world around a replay: the call, and the journal.
 pub(super) struct Outside<'r, 'c> {

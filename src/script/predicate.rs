@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::ScriptError;
 use super::evaluate::{Evaluation, Halt, Stop, World};
 use super::functions::EffectKind;
@@ -16,6 +14,7 @@ use super::reads::Reads;
 use super::value::Val;
 use super::work::{Fault, Limits, Work};
 use crate::call::{CallView, Node, Root};
+use crate::json::{Map, Value};
 
 /// An expression longer than this, in bytes, is refused.
 const MAX_LENGTH: usize = 16 << 10;
@@ -78,7 +77,7 @@ impl Expression {
     /// ```
     /// use callgate::call::{CallView, SessionState, ToolCall};
     /// use callgate::script::Expression;
-    /// use serde_json::json;
+    /// use callgate::json::json;
     ///
     /// let expression = Expression::compile("[to_lower(input.q), input.page]").unwrap();
     /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "Rust", "page": 2})), SessionState::default());
@@ -132,10 +131,10 @@ impl Predicate {
     /// use callgate::script::Predicate;
     ///
     /// let predicate = Predicate::compile(r#"input.amount > 100 && !("cc" in input)"#).unwrap();
-    /// let (call, session) = (ToolCall::new("c1", "refund", serde_json::json!({"amount": 250})), SessionState::default());
+    /// let (call, session) = (ToolCall::new("c1", "refund", callgate::json::json!({"amount": 250})), SessionState::default());
     /// assert_eq!(predicate.eval(&CallView::new(&call, &session)), Ok(true));
     ///
-    /// let call = ToolCall::new("c2", "refund", serde_json::json!({"amount": "250"}));
+    /// let call = ToolCall::new("c2", "refund", callgate::json::json!({"amount": "250"}));
     /// assert!(predicate.eval(&CallView::new(&call, &session)).is_err());
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptError> {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use crate::call::{Root, SessionState};
+use crate::json::{Map, Value};
 
 /// Everything that a program reads.
 #[derive(Debug, Default)]
@@ -69,7 +68,7 @@ fn overlap(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn copies_of_the_session_what_is_read() {

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
-use serde_json::Value;
 
 use super::number::Number;
 use super::work::{Fault, VALUE_BYTES, Work};
-use crate::json::{JsonType, MAX_DEPTH};
+use crate::json::{JsonType, MAX_DEPTH, Value};
 
 /// A value made by an expression or script nests no deeper than this, not counting what it holds of the call.
 pub(super) const MAX_NESTING: usize = 64;
@@ -58,7 +57,7 @@ pub(super) enum List<'v, 'r> {
 /// An object, wherever it lies.
 #[derive(Clone, Copy)]
 pub(super) enum Object<'v, 'r> {
-    Json(&'r serde_json::Map<String, Value>),
+    Json(&'r crate::json::Map),
     Made(&'v MemberMap<'r>),
 }
 
@@ -192,7 +191,7 @@ impl<'r> Val<'r> {
                     .collect::<Result<_, _>>()?,
             ),
             Self::Json(Value::Object(members)) => {
-                let mut object = serde_json::Map::with_capacity(members.len());
+                let mut object = crate::json::Map::with_capacity(members.len());
                 for (key, member) in members {
                     work.handed_out(key.len())?;
                     object.insert(key.clone(), Val::Json(member).json_below(work, depth + 1)?);
@@ -204,7 +203,7 @@ impl<'r> Val<'r> {
                 list.inside.iter().map(|item| item.json_below(work, depth + 1)).collect::<Result<_, _>>()?,
             ),
             Self::Object(object) => {
-                let mut members = serde_json::Map::with_capacity(object.inside.len());
+                let mut members = crate::json::Map::with_capacity(object.inside.len());
                 for (key, member) in &object.inside {
                     work.handed_out(key.len())?;
                     members.insert(key.clone().into_owned(), member.json_below(work, depth + 1)?);

@@ -1,10 +1,8 @@
 //! Whether a value is what was written out before, found without writing it out again.
 
-use serde_json::Value;
-
 use super::value::{Val, too_deep};
 use super::work::{Fault, VALUE_BYTES, Work};
-use crate::json::{MAX_DEPTH, equal};
+use crate::json::{MAX_DEPTH, Value};
 
 impl Val<'_> {
     /// Whether a copy as JSON would equal `json`. Nothing is copied, but where it would, that counts and errs as the copy does:
@@ -26,7 +24,7 @@ impl Val<'_> {
         match self {
             Self::Null => Ok(json.is_null()),
             Self::Boolean(value) => Ok(json.as_bool() == Some(*value)),
-            Self::Number(number) => Ok(equal(&number.to_json(), json)),
+            Self::Number(number) => Ok(number.to_json() == *json),
             Self::Borrowed(value) => text(value),
             Self::Text(value) => text(value),
             Self::Json(Value::String(value)) => text(value),
@@ -35,7 +33,7 @@ impl Val<'_> {
                 let members = members.iter().map(|(key, member)| (key.as_str(), Val::Json(member)));
                 all_of(members, json, work, depth)
             }
-            Self::Json(other) => Ok(equal(other, json)),
+            Self::Json(other) => Ok(*other == json),
             Self::List(list) => all_in(list.inside.iter().cloned(), json, work, depth),
             Self::Object(object) => {
                 let members = object.inside.iter().map(|(key, member)| (key.as_ref(), member.clone()));
@@ -82,9 +80,9 @@ fn all_of<'v, 'r>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use crate::script::SCRIPT_LIMITS;
     use crate::script::value::MemberMap;
-    use serde_json::json;
 
     fn spent(work: &Work) -> String {
         format!("{work:?}").split("steps").last().unwrap_or_default().to_owned()

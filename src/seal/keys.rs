@@ -5,11 +5,10 @@ use std::sync::Arc;
 use chacha20poly1305::aead::Payload;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use hmac::Mac;
-use serde_json::{Value, json};
 
 use super::key::{Key, NONCE_BYTES};
 use super::purpose::Purpose;
-use crate::json::{Digest, canonical};
+use crate::json::{Digest, Value, canonical, json};
 
 /// Why a seal or a ciphertext is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +51,7 @@ const VERSION: &str = "cg2";
 ///
 /// ```
 /// use callgate::seal::{Keys, Purpose, SealError};
-/// use serde_json::json;
+/// use callgate::json::json;
 ///
 /// let keys = Keys::parse(&"5a".repeat(32)).unwrap();
 /// let seal = keys.seal(Purpose::Approval, &json!(["approval_c1", { "amount": 250 }]));

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::Session;
@@ -15,6 +14,7 @@ use super::resume::{ResumeError, Round, of_history};
 use super::rounds::decided;
 use crate::call::{Outcome, ToolCall};
 use crate::host::ToolExecutor;
+use crate::json::Value;
 use crate::kernel::{Decision, Effect, Layers};
 use crate::lifecycle::{Config, RunContext};
 use crate::message::{CallPart, History, ResultPart};

@@ -1,12 +1,10 @@
 //! Whether arguments fit when a call is taken up: those that a person changed, and those that a tool took when it was asked about.
 
-use serde_json::Value;
-
 use super::desk::Desk;
 use crate::approval::{Question, edited};
 use crate::call::{Reason, ToolCall, reason_code};
 use crate::host::ToolExecutor;
-use crate::json;
+use crate::json::{self, Value};
 
 impl<E: ToolExecutor> Desk<'_, E> {
     /// The arguments as a person changed them. Errors: they can't be taken.
@@ -29,7 +27,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let call = call.with_input(input);
         kernel.fits_edits(&call, &question.askers).map_err(fail)?;
         let formed = kernel.decide(&call, self.state);
-        if !json::equal(formed.input(), &call.input) {
+        if *formed.input() != call.input {
             return Err(fail("a policy gives them another form than the person has seen".to_owned()));
         }
         Ok(call.input)

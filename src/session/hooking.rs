@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::call::{Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{ToolError, guarded};
+use crate::json::{Map, Value};
 use crate::kernel::{Decision, Effect};
 use crate::lifecycle::{Before, Middleware, OnError, RunContext, ToolEnd};
 
@@ -164,7 +163,7 @@ impl Hooks<'_> {
 }
 
 /// Adds members to the `metadata` of a context.
-fn annotate(context: &mut Value, members: Map<String, Value>) {
+fn annotate(context: &mut Value, members: Map) {
     if !context.is_object() {
         *context = Value::Object(Map::new());
     }

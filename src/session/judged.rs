@@ -8,7 +8,6 @@ use super::Shared;
 use crate::approval::{Entry, Ignored, Ledger, LedgerError, Name, Question, Standing, tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Reason, ToolCall, reason_code};
 use crate::execution::tenant;
-use crate::json;
 use crate::message::{RequestPart, ResponsePart};
 
 /// Clocks differ by as much.
@@ -98,7 +97,7 @@ impl Shared {
         if asked_in != conversation {
             return Err("it was asked in another conversation".to_owned());
         }
-        if !json::equal(of, &tenant(call)) {
+        if *of != tenant(call) {
             return Err("it was asked for another tenant".to_owned());
         }
         if request.tool_call_id != call.id || *asked != is {

@@ -3,13 +3,11 @@
 //! A history is held by clients. What is sealed is believed only together with the calls that it is of: one whose calls were
 //! cut or changed since leaves the policies that read the session undecided, which is stricter than any answer.
 
-use serde_json::{Value, json};
-
 use super::{Session, Shared};
 use crate::approval::LedgerError;
 use crate::call::SessionState;
 use crate::host::{RecordKey, StoreError, Write, in_time, space};
-use crate::json;
+use crate::json::{self, Value, json};
 use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
 

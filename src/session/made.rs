@@ -2,7 +2,6 @@
 //! its future was dropped, is taken up where it stopped: nothing of it runs twice.
 
 use crate::call::{Outcome, OutcomeKind, ToolCall};
-use crate::json;
 
 /// What came of the calls of a round so far.
 #[derive(Debug, Default)]
@@ -50,5 +49,5 @@ impl Made {
 
 /// Whether two calls are the same, as models ask for them.
 pub(super) fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
-    one.id == other.id && one.tool == other.tool && json::equal(&one.input, &other.input)
+    one.id == other.id && one.tool == other.tool && one.input == other.input
 }

@@ -29,13 +29,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use serde_json::Value;
 
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
 use crate::execution::{Execute, Services};
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, ToolExecutor};
+use crate::json::Value;
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, Output, ResultPart};

@@ -29,7 +29,7 @@ pub(super) struct Progress {
     /// What the last call of the model took of budgets.
     pub(super) last_turn: Option<Taken>,
     /// The skills that were loaded in this run.
-    pub(super) loaded: Vec<serde_json::Value>,
+    pub(super) loaded: Vec<crate::json::Value>,
     /// How many calls of the model were given back for that.
     pub(super) free_turns: usize,
 }

@@ -1,13 +1,11 @@
 //! Skills that the model loads on its way: its prompt is resolved anew, the tools that come with them are armed, and the turn that did
 //! nothing else is free, so many times.
 
-use serde_json::Value;
-
 use super::Session;
 use super::spending::Spending;
 use crate::call::Outcome;
 use crate::host::guarded;
-use crate::json;
+use crate::json::Value;
 use crate::lifecycle::Config;
 
 /// How many turns of one run are free because they loaded skills.
@@ -51,7 +49,7 @@ impl Session {
         let config = self.configured(config, true);
         self.add_tools(config.tools.clone());
         let known = &self.progress.loaded;
-        let new = |skill: &Value| !known.iter().any(|known| json::equal(known, skill));
+        let new = |skill: &Value| !known.iter().any(|known| known == skill);
         let refunded =
             loaded.len() == outcomes.len() && loaded.iter().all(new) && self.progress.free_turns < FREE_TURNS;
         self.progress.loaded.extend(loaded.iter().cloned());

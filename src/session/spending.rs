@@ -1,11 +1,9 @@
 //! What runs, conversations and principals have used of their budgets: of a run in its session, of others in the store.
 
-use serde_json::{Value, json};
-
 use super::Shared;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{RecordKey, StoreError, Write, in_time, space};
-use crate::json;
+use crate::json::{self, Value, json};
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
 use crate::middleware::{AtBound, Budget, Per, Used};
@@ -275,7 +273,7 @@ fn unknown(policy: &Policy, error: &StoreError) -> Reason {
 
 /// What a call of a model used.
 pub(super) fn of_model(usage: &Usage) -> Used {
-    let number = |number: f64| serde_json::Number::from_f64(number);
+    let number = |number: f64| json::Number::from_f64(number);
     Used {
         tokens: Some(Amount::whole(usage.tokens())),
         cost: usage.cost.and_then(number).as_ref().and_then(Amount::of),

@@ -79,7 +79,7 @@ fn measure(node: &Node) -> Size {
     let leaf = |bytes| Size { nodes: 1, bytes, height: 0 };
     match &node.value {
         NodeValue::Null | NodeValue::Bool(_) => leaf(0),
-        NodeValue::Number(number) => leaf(number.as_str().len()),
+        NodeValue::Number(number) => leaf(number.text().len()),
         NodeValue::String(text) => leaf(text.text.len()),
         NodeValue::Sequence(items) => measure_all(items.iter().map(|item| (0, item))),
         NodeValue::Mapping(entries) => {

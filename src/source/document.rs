@@ -1,8 +1,7 @@
 //! The tree that a rules file is read into: plain YAML values, each with the place where it stands.
 
-use serde_json::{Map, Number, Value};
-
 use crate::diagnostic::Span;
+use crate::json::{Map, Number, Value};
 
 /// A value with its place.
 #[derive(Clone, Debug)]
@@ -130,7 +129,7 @@ impl Node {
             NodeValue::String(text) => Value::String(text.text.clone()),
             NodeValue::Sequence(items) => items.iter().map(Node::to_json).collect(),
             NodeValue::Mapping(entries) => Value::Object(
-                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect::<Map<_, _>>(),
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect::<Map>(),
             ),
         }
     }

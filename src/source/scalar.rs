@@ -1,6 +1,6 @@
 //! What a plain scalar means: the core schema of YAML 1.2, with numbers kept digit by digit.
 
-use serde_json::Number;
+use crate::json::Number;
 
 /// What an unquoted scalar stands for.
 #[derive(Debug, PartialEq)]

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lru::LruCache;
-use serde_json::Value;
 
 use crate::host::{CacheEntry, CacheSpace};
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, Value};
 
 /// How many spaces are kept; there is one for each policy that caches.
 pub const SPACES: usize = 1024;
@@ -113,7 +112,7 @@ pub fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
     let room = room.checked_sub(1)?;
     match value {
         Value::Null | Value::Bool(_) => room.checked_sub(5),
-        Value::Number(number) => room.checked_sub(number.as_str().len()),
+        Value::Number(number) => room.checked_sub(number.text().len()),
         Value::String(text) => room.checked_sub(text.len() + 2),
         Value::Array(items) => {
             let (room, depth) = (room.checked_sub(1)?, depth.checked_sub(1)?);
@@ -130,7 +129,7 @@ pub fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 
@@ -158,7 +157,7 @@ mod tests {
             json!(null),
             json!([true, false, 1, -2.5e10, "text", {"key": {"other": []}}]),
             json!(vec!["0123456789"; 500]),
-            json!((0..500).map(|key| (key.to_string(), json!(key))).collect::<serde_json::Map<_, _>>()),
+            json!((0..500).map(|key| (key.to_string(), json!(key))).collect::<crate::json::Map>()),
         ] {
             let text = value.to_string().len();
             let size = LARGEST_ENTRY - room_beside(&value, LARGEST_ENTRY, MAX_DEPTH).unwrap();

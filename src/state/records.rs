@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::cache::room_beside;
 use crate::host::{LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, Value};
 
 /// How many there are at most.
 const CAPACITY: usize = 100_000;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::expect::Expectation;
 use super::stub::{Answers, Stub};
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::Location;
+use crate::json::Value;
 use crate::message::Approver;
 use crate::tools::ToolDescriptor;
 

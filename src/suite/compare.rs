@@ -1,9 +1,7 @@
 //! Where two JSON values differ.
 
-use serde_json::Value;
-
 use super::report::Difference;
-use crate::json;
+use crate::json::{self, Value};
 
 /// More differences of one value are not listed.
 const MAX_LISTED: usize = 20;
@@ -21,7 +19,7 @@ pub(super) fn differences(root: &str, expected: &Value, actual: &Value) -> Vec<D
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

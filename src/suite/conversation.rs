@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::case::{Case, Reply, Said};
 use crate::approval::{Question, seal_answer};
 use crate::call::{Outcome, ToolCall};
 use crate::engine::EngineBuilder;
 use crate::host::{Clock, ManualClock, ToolExecutor};
+use crate::json::Value;
 use crate::message::{
     History, Message, Part, RequestPart, ResponsePart, Role, approval_response, approval_response_message,
 };

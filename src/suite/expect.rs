@@ -1,7 +1,6 @@
 //! `expect`: what a call is to come to, read and compared.
 
 use regex::Regex;
-use serde_json::{Value, json};
 
 use super::compare::differences;
 use super::read::FileReader;
@@ -9,6 +8,7 @@ use super::report::Failure;
 use super::shapes::{EXPECT, TEXT_TEST};
 use crate::call::{CallView, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::diagnostic::{Diagnostic, Location, NOTHING_EXPECTED};
+use crate::json::{Value, json};
 use crate::matcher::{Condition, Truth};
 use crate::path::Path;
 use crate::source::{Entry, Node};
@@ -111,7 +111,7 @@ fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check
         "output" => Some(Wanted::Output(node.to_json())),
         "runs" => node
             .as_number()
-            .and_then(serde_json::Number::as_u64)
+            .and_then(crate::json::Number::as_u64)
             .and_then(|number| usize::try_from(number).ok())
             .map(Wanted::Runs),
         _ => {

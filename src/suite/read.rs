@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use regex::Regex;
-use serde_json::{Map, Value};
 
 use super::case::TestFile;
 use super::read_case;
@@ -17,6 +16,7 @@ use crate::diagnostic::{
     DUPLICATE_CASE, Diagnostic, Diagnostics, EMPTY_VALUE, INVALID_TIME, INVALID_TOOLS, Location,
     MISSING_QUANTIFIER, PATH_NOT_HERE, SourceMap, Span, WRONG_TYPE,
 };
+use crate::json::{Map, Value};
 use crate::matcher::{Condition, Matcher};
 use crate::policy;
 use crate::source::{LoadedFile, Node};
@@ -31,7 +31,7 @@ pub(super) struct FileReader<'a> {
     reader: Reader<'a>,
     /// The policies that are named, with their places.
     named: Vec<(Span, String)>,
-    pub(super) context: Map<String, Value>,
+    pub(super) context: Map,
     pub(super) clock: Timestamp,
     pub(super) stubs: Vec<Arc<Stub>>,
 }
@@ -154,7 +154,7 @@ impl FileReader<'_> {
     }
 
     /// A mapping whose keys are free.
-    pub(super) fn mapping(&mut self, node: &Node, name: &str) -> Map<String, Value> {
+    pub(super) fn mapping(&mut self, node: &Node, name: &str) -> Map {
         if let Value::Object(members) = node.to_json() {
             return members;
         }

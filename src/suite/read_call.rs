@@ -1,7 +1,5 @@
 //! One call of a test file, and what its tool answers.
 
-use serde_json::{Map, Value};
-
 use super::case::CallStep;
 use super::expect::Expectation;
 use super::read::FileReader;
@@ -9,6 +7,7 @@ use super::stub::{Answer, Answers};
 use crate::call::ToolCall;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
 use crate::host::ToolError;
+use crate::json::{Map, Value};
 use crate::source::{Entry, Node, NodeValue};
 
 /// A call, with what a row of a table lays over it.
@@ -59,7 +58,7 @@ fn is_answer_key(entry: &Entry) -> bool {
 pub(super) fn read(
     laid: &Laid<'_>,
     expect: Option<&Node>,
-    context: &Map<String, Value>,
+    context: &Map,
     number: usize,
     reader: &mut FileReader<'_>,
 ) -> Option<CallStep> {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::case::{Case, Row, Step};
 use super::read::FileReader;
 use super::read_call::{self, Laid};
@@ -13,6 +11,7 @@ use super::stub::Stub;
 use crate::authoring::head;
 use crate::call::SessionState;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE};
+use crate::json::Map;
 use crate::source::Node;
 
 /// More calls of one tool before a case are not counted.
@@ -21,7 +20,7 @@ const MAX_COUNTED: u64 = 10_000;
 /// What all runs of a case share.
 struct Setting<'n> {
     case: &'n Node,
-    context: &'n Map<String, Value>,
+    context: &'n Map,
     steps: Arc<Vec<Step>>,
     read: &'n Steps<'n>,
     /// Whether something is wrong with the steps or with the case itself, which was told.

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
-
 use super::case::{CallStep, Reply, Said, Step};
 use super::expect::Expectation;
 use super::read::FileReader;
@@ -11,6 +9,7 @@ use super::read_call::{self, Laid};
 use super::shapes::STEP;
 use crate::authoring::{head, meant};
 use crate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
+use crate::json::Map;
 use crate::message::Approver;
 use crate::source::{Entry, Node};
 use crate::text::{cut, inert};
@@ -50,7 +49,7 @@ struct Known {
 
 /// The reading of the steps of a case.
 pub(super) struct Steps<'n> {
-    context: &'n Map<String, Value>,
+    context: &'n Map,
     /// How many calls there were.
     pub(super) calls: usize,
     known: Vec<Known>,
@@ -59,7 +58,7 @@ pub(super) struct Steps<'n> {
 }
 
 impl<'n> Steps<'n> {
-    pub(super) fn new(context: &'n Map<String, Value>) -> Self {
+    pub(super) fn new(context: &'n Map) -> Self {
         Self { context, calls: 0, known: Vec::new(), replies: false }
     }
 

@@ -1,10 +1,10 @@
 //! What came of a suite, as data. The serialized form is a contract: members are added, never changed.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::call::OutcomeKind;
 use crate::diagnostic::Location;
+use crate::json::Value;
 
 /// What came of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]

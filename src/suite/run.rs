@@ -6,8 +6,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::case::{CallStep, Case, Reply, Step, TestFile};
 use super::conversation::{Conversation, NotReplied};
 use super::coverage::Coverage;
@@ -17,6 +15,7 @@ use super::stub::StubbedTools;
 use crate::call::Outcome;
 use crate::engine::{Engine, EngineBuilder};
 use crate::host::ManualClock;
+use crate::json::Value;
 use crate::kernel::Listener;
 use crate::policy::Chains;
 use crate::session::Session;

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::case::CallStep;
 use crate::call::{CallView, SessionState, ToolCall};
 use crate::host::{Clock, ManualClock, ToolAnswer, ToolError, ToolExecutor};
+use crate::json::Value;
 use crate::matcher::{Matcher, Truth};
 
 /// What a tool does when it is run once.
@@ -100,7 +99,7 @@ impl ToolExecutor for StubbedTools<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

@@ -57,7 +57,7 @@ impl Template {
     /// use callgate::template::Template;
     ///
     /// let template = Template::parse("Refund {{ input.amount }}?").unwrap();
-    /// let (call, session) = (ToolCall::new("c1", "refund", serde_json::json!({"amount": 250})), SessionState::default());
+    /// let (call, session) = (ToolCall::new("c1", "refund", callgate::json::json!({"amount": 250})), SessionState::default());
     /// assert_eq!(template.render(&CallView::new(&call, &session), &[]).text, "Refund 250?");
     /// ```
     pub fn parse(text: &str) -> Result<Self, TemplateError> {

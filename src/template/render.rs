@@ -2,11 +2,9 @@
 
 use std::io;
 
-use serde_json::Value;
-
 use super::{Piece, Place, Step, Subject, Template};
 use crate::call::{CallView, Node};
-use crate::json::{MAX_DEPTH, deeper_than};
+use crate::json::{MAX_DEPTH, Value, deeper_than};
 
 /// A value in a message is cut after so many characters.
 const MAX_VALUE: usize = 500;
@@ -126,7 +124,7 @@ fn compact(value: &Value, limit: usize) -> String {
     }
     let mut text = Bounded { bytes: Vec::new(), limit };
     // The only error is the limit: what was written by then is what is wanted.
-    let _ = serde_json::to_writer(&mut text, value);
+    let _ = crate::json::to_writer(&mut text, value);
     let valid = match std::str::from_utf8(&text.bytes) {
         Ok(_) => text.bytes.len(),
         Err(error) => error.valid_up_to(),
@@ -188,7 +186,7 @@ fn inert(c: char) -> Option<String> {
 mod tests {
     use super::*;
     use crate::call::{Root, SessionState, ToolCall};
-    use serde_json::json;
+    use crate::json::json;
 
     fn call() -> ToolCall {
         ToolCall::new(

@@ -9,10 +9,8 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
-
 use super::is_hidden;
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, Value};
 
 /// Combining marks on one character that are shown as such; more pile up over the lines above.
 const MAX_MARKS: usize = 2;
@@ -50,7 +48,7 @@ pub fn unmarked_up_to(text: &str, limit: usize) -> Unmarked {
 ///
 /// ```
 /// use callgate::text::unmarked_json;
-/// use serde_json::json;
+/// use callgate::json::json;
 /// let shown = unmarked_json(&json!({"to": "ana@example.com", "body": "*now*\n"}), 100);
 /// assert_eq!(shown.text, r#"{"to": "ana@example.com", "body": "\u002anow\u002a\n"}"#);
 /// ```
@@ -280,7 +278,7 @@ fn is_undefined(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn ordinary_values_stay_as_they_are() {

@@ -4,11 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-
 use super::ToolDescriptor;
 use super::sanitised::{at_top, complete, definitions, in_openapi};
-use crate::json;
+use crate::json::{self, Map, Value, json};
 use crate::message::Dialect;
 
 /// The longest name of a tool that every provider takes.
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, schema: Value) -> ToolDescriptor {
-        serde_json::from_value(json!({ "name": name, "description": "Does it.", "input_schema": schema }))
+        crate::json::from_value(json!({ "name": name, "description": "Does it.", "input_schema": schema }))
             .unwrap()
     }
 

@@ -5,9 +5,7 @@
 //! Where the limits are from: Gemini's keywords from its `Schema` object; that Anthropic and OpenAI refuse `oneOf`, `anyOf` and `allOf` at
 //! the top from their error messages, as in anthropics/claude-code#5319.
 
-use serde_json::{Map, Value, json};
-
-use crate::json::{self, MAX_DEPTH};
+use crate::json::{MAX_DEPTH, Map, Value, json};
 
 /// A schema whose top is a plain object: properties of alternatives stand side by side, and only what all alternatives require is
 /// required.
@@ -16,24 +14,22 @@ pub(super) fn at_top(schema: &Value) -> Value {
     let mut alternatives = Vec::new();
     for key in ["oneOf", "anyOf", "allOf"] {
         let all = key == "allOf";
-        for branch in top.shift_remove(key).as_ref().and_then(Value::as_array).into_iter().flatten() {
+        for branch in top.remove(key).as_ref().and_then(Value::as_array).into_iter().flatten() {
             alternatives.push((all, at_top(branch)));
         }
     }
     for key in ["enum", "not", "const", "if", "then", "else"] {
-        top.shift_remove(key);
+        top.remove(key);
     }
     top.insert("type".to_owned(), "object".into());
-    let mut properties = top.shift_remove("properties").and_then(owned_object).unwrap_or_default();
-    let mut required = names_in(top.shift_remove("required").as_ref());
+    let mut properties = top.remove("properties").and_then(owned_object).unwrap_or_default();
+    let mut required = names_in(top.remove("required").as_ref());
     let mut in_each: Option<Vec<String>> = None;
     for (all, branch) in &alternatives {
         for (name, property) in branch.get("properties").and_then(Value::as_object).into_iter().flatten() {
             // Two alternatives may mean different things by one name: then anything is shown.
             match properties.get(name) {
-                Some(known) if !json::equal(known, property) => {
-                    drop(properties.insert(name.clone(), json!({})))
-                }
+                Some(known) if known != property => drop(properties.insert(name.clone(), json!({}))),
                 _ => drop(properties.insert(name.clone(), property.clone())),
             }
         }
@@ -53,12 +49,12 @@ pub(super) fn at_top(schema: &Value) -> Value {
     }
     // What one alternative forbids another may have.
     if !alternatives.is_empty() {
-        top.shift_remove("additionalProperties");
+        top.remove("additionalProperties");
     }
     top.into()
 }
 
-fn owned_object(value: Value) -> Option<Map<String, Value>> {
+fn owned_object(value: Value) -> Option<Map> {
     match value {
         Value::Object(members) => Some(members),
         _ => None,
@@ -92,7 +88,7 @@ pub(super) fn complete(schema: Value, depth: usize) -> Value {
 }
 
 /// The schemas that `$ref` names.
-pub(super) fn definitions(schema: &Value) -> Map<String, Value> {
+pub(super) fn definitions(schema: &Value) -> Map {
     let of = |key: &str| schema.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut all = of("definitions");
     all.extend(of("$defs"));
@@ -100,7 +96,7 @@ pub(super) fn definitions(schema: &Value) -> Map<String, Value> {
 }
 
 /// The part of a schema that Gemini's `Schema` can say.
-pub(super) fn in_openapi(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
+pub(super) fn in_openapi(schema: &Value, definitions: &Map, depth: usize) -> Value {
     // What nests deeper, or refers to itself, is shown as anything.
     const DEEPEST: usize = 12;
     let Some(members) = schema.as_object().filter(|_| depth < DEEPEST) else {
@@ -178,7 +174,7 @@ pub(super) fn in_openapi(schema: &Value, definitions: &Map<String, Value>, depth
     match name {
         "object" => {
             let properties = members.get("properties").and_then(Value::as_object).into_iter().flatten();
-            let properties: Map<String, Value> =
+            let properties: Map =
                 properties.map(|(name, property)| (name.clone(), inner(property))).collect();
             let required: Vec<String> = names_in(members.get("required"))
                 .into_iter()

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::host::{RecordKey, StateStore, SystemClock, Write};
+use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
 use callgate::state::{FileStore, IntegrityError, SealedStore};
 use callgate::{Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use proptest::prelude::*;
 use rusqlite::Connection;
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::scene::{KEY, REFUNDS};
@@ -180,8 +180,10 @@ fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
                 let told = attacked.resume();
                 assert_eq!(attacked.runs(), 1, "{name}: {told:?}");
                 let (kind, code) = &told[0];
+                // Until a record is gone that is to be forgotten, what came of the call is known.
+                let is_known = (kind.as_str(), code.as_str()) == ("executed", "approved");
                 assert!(
-                    kind == "refused" || (kind == "indeterminate" && code == "state_altered"),
+                    kind == "refused" || (kind == "indeterminate" && code == "state_altered") || is_known,
                     "{name}: {told:?}"
                 );
             }

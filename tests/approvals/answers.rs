@@ -1,7 +1,7 @@
 //! Answers beside a plain yes or no: results of a person's own, ends of the run, several answers, late and unknown ones.
 
+use callgate::json::{Value, json};
 use callgate::message::{Approver, Message, ResponsePart, Role, Settled, approval_response};
-use serde_json::{Value, json};
 
 use super::scene::{REFUNDS, Scene};
 use crate::workshop::ended;

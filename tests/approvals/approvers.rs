@@ -1,7 +1,7 @@
 //! Who may answer, how many must, and several policies that ask about one call.
 
+use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, approval_response};
-use serde_json::{Value, json};
 
 use super::scene::{NEXT_KEY, Scene, pending};
 use crate::workshop::ended;

@@ -1,7 +1,7 @@
 //! How people are asked: one at a time, not too often, and who watches is told once.
 
+use callgate::json::{Value, json};
 use callgate::message::{Message, Output, ResponsePart, Role, Settled, Settlement, approval_response};
-use serde_json::{Value, json};
 
 use super::scene::{REFUNDS, Scene};
 use crate::workshop::ended;

@@ -1,8 +1,8 @@
 //! What changed between the question and the answer: whose it is, the arguments, the policies, the tool.
 
 use callgate::ToolDescriptor;
+use callgate::json::{Value, json};
 use callgate::message::Content;
-use serde_json::{Value, json};
 
 use super::scene::{REFUNDS, Scene, with_parts, with_request};
 use crate::workshop::ended;
@@ -212,7 +212,7 @@ fn i6_an_answered_call_takes_of_limits_like_any_other() {
 }
 
 fn tool(name: &str, schema: Value) -> ToolDescriptor {
-    serde_json::from_value(json!({ "name": name, "input_schema": schema })).unwrap()
+    callgate::json::from_value(json!({ "name": name, "input_schema": schema })).unwrap()
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A history is held by clients: whatever they make of it, it never makes a call's outcome more permissive.
 
 use callgate::Outcome;
+use callgate::json::json;
 use callgate::message::{Content, History, Message, Occurrence, Output, Part, ResultPart, Role};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use serde_json::json;
 
 use super::scene::{Scene, with_parts};
 

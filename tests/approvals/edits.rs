@@ -1,8 +1,8 @@
 //! Arguments that a person changes: what may be changed, what then runs, and what the model is told of it.
 
 use callgate::ToolDescriptor;
+use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, Settled};
-use serde_json::{Value, json};
 
 use super::scene::{Scene, pending};
 use crate::workshop::ended;
@@ -108,7 +108,7 @@ fn arguments_that_do_not_fit_their_schema_are_not_run() {
     );
     let tool = ToolDescriptor {
         input_schema: Some(own),
-        ..serde_json::from_value(json!({ "name": "refund" })).unwrap()
+        ..callgate::json::from_value(json!({ "name": "refund" })).unwrap()
     };
     for (rules, tools) in [(EDITABLE, vec![tool]), (policys.as_str(), Vec::new())] {
         let mut scene = Scene::new(rules);

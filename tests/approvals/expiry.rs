@@ -1,9 +1,9 @@
 //! Questions that lapse, on clocks that jump.
 
 use callgate::host::Clock;
+use callgate::json::json;
 use callgate::message::ResponsePart;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
 
 use super::scene::{REFUNDS, Scene};
 use crate::workshop::ended;

@@ -1,9 +1,9 @@
 //! Questions and answers that were forged, changed, exchanged or moved.
 
+use callgate::json::{Value, json};
 use callgate::message::{
     Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
-use serde_json::{Value, json};
 
 use super::scene::{KEY, NEXT_KEY, REFUNDS, Scene, with_parts, with_request};
 use crate::workshop::ended;

@@ -1,7 +1,7 @@
 //! Ids that repeat: questions, answers and results belong to one occurrence of a call.
 
+use callgate::json::{Value, json};
 use callgate::message::{Dialect, approval_response};
-use serde_json::{Value, json};
 
 use super::scene::{REFUNDS, Scene};
 use crate::workshop::ended;

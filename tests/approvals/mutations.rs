@@ -1,9 +1,9 @@
 //! No change of a sealed question or answer is accepted, whatever is changed.
 
 use callgate::approval::{Question, Standing, tally};
+use callgate::json::{Map, Value, json};
 use callgate::message::{Approver, History, RequestPart, ResponsePart, approval_response};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use super::scene::Scene;
 
@@ -67,9 +67,9 @@ fn changes() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    fn of(&self, members: &[&str], json: &mut Map<String, Value>) {
+    fn of(&self, members: &[&str], json: &mut callgate::json::Map) {
         let name = |member: &usize| members[member % members.len()].to_owned();
-        let text = |json: &Map<String, Value>, member: &usize| -> Vec<char> {
+        let text = |json: &callgate::json::Map, member: &usize| -> Vec<char> {
             json.get(&name(member)).and_then(Value::as_str).unwrap_or_default().chars().collect()
         };
         match self {

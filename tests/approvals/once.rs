@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use callgate::call::UsedOnceBy;
 use callgate::host::{StateStore, StoreError, StoreFuture};
+use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, ResponsePart, Role, approval_response};
 use callgate::state::FileStore;
 use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
-use serde_json::{Value, json};
 
 use super::scene::{REFUNDS, Scene, Shared};
 use crate::altered_stores::{Alteration, Altered};
@@ -26,7 +26,7 @@ fn refund() -> Value {
 fn descriptor(more: Value) -> ToolDescriptor {
     let mut tool = json!({ "name": "refund" });
     tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    serde_json::from_value(tool).unwrap()
+    callgate::json::from_value(tool).unwrap()
 }
 
 /// A tool that takes its time.

@@ -1,7 +1,7 @@
 //! A yes that stands for later calls: for which, for how long, and how it ends.
 
+use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart};
-use serde_json::{Value, json};
 
 use super::scene::Scene;
 use crate::workshop::{Tool, ended};

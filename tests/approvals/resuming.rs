@@ -1,7 +1,7 @@
 //! What becomes of a call by each answer.
 
+use callgate::json::json;
 use callgate::message::{Dialect, ResponsePart, Settled, approval_response};
-use serde_json::json;
 
 use super::scene::Scene;
 use crate::workshop::ended;

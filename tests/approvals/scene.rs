@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use callgate::approval::{Ledger, Name, Question, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest};
 use callgate::host::{Clock, ManualClock, Observer, StateStore};
+use callgate::json::{Value, json};
 use callgate::message::{
     Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
     approval_response,
@@ -14,7 +15,6 @@ use callgate::session::Round;
 use callgate::state::{MemoryStore, sealed};
 use callgate::tools::ToolDescriptor;
 use callgate::{Engine, Outcome, Session, engine};
-use serde_json::{Value, json};
 
 use crate::altered_stores::Altered;
 pub use crate::altered_stores::Shared;

@@ -1,7 +1,7 @@
 //! Approvals inside of `around` scripts: a script's own questions, and calls that it makes of the model's.
 
+use callgate::json::{Value, json};
 use callgate::message::ResponsePart;
-use serde_json::{Value, json};
 
 use super::scene::Scene;
 use crate::workshop::ended;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use callgate::json::{Value, json};
 use callgate::message::{Content, Dialect, History, ResponsePart, approval_response};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use serde_json::{Value, json};
 
 use super::scene::{Scene, with_parts};
 

@@ -1,9 +1,9 @@
 //! From the id of a clicked button back to the question.
 
 use callgate::card::{ActionId, Choice, MAX_ACTION_BYTES, Payload, RouteError, route, route_payload};
+use callgate::json::json;
 use callgate::message::{Dialect, History, Message, Output, Part, RequestPart, ResultPart, Role, Settled};
 use proptest::prelude::*;
-use serde_json::json;
 
 fn request(approval_id: &str, call: &str) -> RequestPart {
     RequestPart {

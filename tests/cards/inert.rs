@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use callgate::card::{Card, CardWords, Resolution, Resolved};
+use callgate::json::{Value, json};
 use callgate::message::RequestPart;
 use callgate::text::{is_hidden, spelled_out, unmarked, unmarked_json, unmarked_message};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::{Regex, RegexSet};
-use serde_json::{Value, json};
 
 /// Pieces that renderers look out for, so that they meet in generated texts.
 const PIECES: [&str; 60] = [
@@ -89,7 +89,7 @@ fn hostile_value() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((hostile(), inner), 0..4)
-                .prop_map(|entries| entries.into_iter().collect::<serde_json::Map<_, _>>().into()),
+                .prop_map(|entries| entries.into_iter().collect::<callgate::json::Map>().into()),
         ]
     })
 }
@@ -153,7 +153,7 @@ fn html_text(html: &str) -> String {
 
 /// The text that an unmarked one stands for.
 fn original(unmarked: &str) -> String {
-    serde_json::from_str(&format!("\"{}\"", unmarked.replace('"', "\\\""))).unwrap()
+    callgate::json::from_str(&format!("\"{}\"", unmarked.replace('"', "\\\""))).unwrap()
 }
 
 proptest! {
@@ -175,7 +175,7 @@ proptest! {
     #[test]
     fn an_unmarked_value_is_json_of_the_same_value(value in hostile_value()) {
         let shown = unmarked_json(&value, usize::MAX).text;
-        prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+        prop_assert_eq!(callgate::json::from_str::<Value>(&shown).unwrap(), value);
         prop_assert_eq!(markdown_text(&format!("value: {shown} end")), format!("value: {shown} end"));
     }
 
@@ -216,9 +216,9 @@ proptest! {
             card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) },
             ..RequestPart::default()
         };
-        let resolution = Resolution { resolved: Resolved::Edited(json!({ by.clone(): reason })), by: Some(by), at: None, reason: Some(policy) };
+        let resolution = Resolution { resolved: Resolved::Edited(json!({ (by.clone()): reason })), by: Some(by), at: None, reason: Some(policy) };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
-            let all = serde_json::to_value(&card).unwrap();
+            let all = callgate::json::to_value(&card).unwrap();
             assert_texts(&all);
             assert_own_markdown(&card);
             assert_own_html(&card);

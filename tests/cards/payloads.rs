@@ -1,9 +1,9 @@
 //! The record that travels with a card.
 
 use callgate::card::{CardWords, MAX_PAYLOAD_BYTES, PAYLOAD_KEY, Payload, PayloadError};
+use callgate::json::{Value, json};
 use callgate::message::RequestPart;
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 fn valid() -> Value {
     json!({"toolApproval": {"version": 1, "approvalId": "approval_c1", "toolCallId": "c1"}})
@@ -72,7 +72,7 @@ fn maybe() -> impl Strategy<Value = Option<String>> {
 fn input() -> impl Strategy<Value = Option<Value>> {
     prop::option::of(prop_oneof![
         Just(Value::Null),
-        Just(serde_json::from_str("{\"n\": 1.50, \"big\": 9007199254740993}").unwrap()),
+        Just(callgate::json::from_str("{\"n\": 1.50, \"big\": 9007199254740993}").unwrap()),
         "\\PC{0,12}".prop_map(Value::from),
     ])
 }

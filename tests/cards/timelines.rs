@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use callgate::card::{Entry, Status, Subject, timeline};
+use callgate::json::{Value, json};
 use callgate::message::{Dialect, History, Place};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use crate::dialects::{corpus, generated};
 
 fn shown(entry: &Entry<'_>) -> String {
-    let status = |status: &Status| serde_json::to_value(status).unwrap().as_str().unwrap().to_owned();
+    let status = |status: &Status| callgate::json::to_value(status).unwrap().as_str().unwrap().to_owned();
     match &entry.subject {
         Subject::Said { role, parts } => format!("{} said {} parts", role.name(), parts.len()),
         Subject::Call { call, status: of, .. } => format!("{} {}", call.id, status(of)),

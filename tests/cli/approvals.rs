@@ -1,6 +1,6 @@
 //! `callgate approvals`: questions of a state, and answers to them that count.
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::state::{CALLS, RULES, desk, masked};
 use super::{Desk, Ended, settings};
@@ -33,7 +33,7 @@ impl Desk {
     fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.approvals(&[arguments, &["--format", "json"]].concat());
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-        let value: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let value: Value = callgate::json::from_str(&ended.stdout).unwrap();
         assert_eq!(value["version"].to_string(), "1");
         value
     }
@@ -41,7 +41,7 @@ impl Desk {
     fn outcome(&self, calls: &str, id: &str) -> Value {
         let (ended, _) = self.with_state(&["--resume"], calls);
         let outcomes: Vec<Value> =
-            ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            ended.stdout.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
         outcomes.into_iter().find(|outcome| outcome["id"] == id).unwrap()
     }
 }
@@ -76,7 +76,7 @@ fn programs_get_the_same_in_json() {
     let desk = board();
     let token = regex::Regex::new(r#"[0-9a-f]{64}"#).unwrap();
     let text = |value: &Value| {
-        let text = masked(&serde_json::to_string_pretty(value).unwrap());
+        let text = masked(&callgate::json::to_string_pretty(value).unwrap());
         token.replace_all(&text, "[digest]").into_owned()
     };
     settings().bind(|| {
@@ -251,7 +251,8 @@ fn the_command_that_is_shown_works_in_a_shell_whatever_the_id_is() {
         ["a b", "it's", "$(touch owned)", "-x", "`x`", "a\"b\\c", "a\u{1b}[2Jb", "*", "ü\u{202e}x", "a/b"]
     {
         let desk = Desk::new(&[("rules.yaml", RULES)]);
-        let line = serde_json::json!({ "id": id, "tool": "pay", "input": { "amount": 1 }, "session": "s" });
+        let line =
+            callgate::json::json!({ "id": id, "tool": "pay", "input": { "amount": 1 }, "session": "s" });
         let arguments = ["run", "--policies", "rules.yaml", "--state", "file:s.db", "-"];
         let printed = desk.run_with_input(&arguments, line.to_string()).stdout;
         assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");

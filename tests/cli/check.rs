@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::{Desk, settings};
 
@@ -27,13 +27,13 @@ const SHADOWED: &str = "policies: [ { id: ask, match: { tool: createServer, wher
 
 fn valid_sarif(text: &str) -> Value {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sarif.schema.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
-    let log: Value = serde_json::from_str(text).unwrap();
+    let schema = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let log = serde_json::from_str(text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let problems: Vec<String> =
         validator.iter_errors(&log).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(problems.is_empty(), "{}\n{text}", problems.join("\n"));
-    log
+    log.into()
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn tools_and_tests_beside_the_rules_are_asked() {
         ("tools.json", r#"[{"name":"pay"}]"#),
     ]);
     let codes = |arguments: &[&str]| -> Vec<String> {
-        let list: Vec<Value> = serde_json::from_str(&desk.run(arguments).stdout).unwrap();
+        let list: Vec<Value> = callgate::json::from_str(&desk.run(arguments).stdout).unwrap();
         list.iter().map(|problem| problem["code"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(codes(&["check", "--format", "json"]), ["CG522"]);

@@ -1,6 +1,6 @@
 //! `callgate explain`: which call is told of, how it is told, and what is no call.
 
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 
 use super::{Desk, settings};
 
@@ -51,7 +51,7 @@ fn desk() -> Desk {
 fn explained(desk: &Desk, arguments: &[&str]) -> Value {
     let ended = desk.run(&[&["explain", "--format", "json", "--policies", "rules.yaml"], arguments].concat());
     assert_eq!(ended.code, Some(0), "{}", ended.shown());
-    serde_json::from_str(&ended.stdout).unwrap()
+    callgate::json::from_str(&ended.stdout).unwrap()
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn of_several_calls_the_last_is_told_or_the_one_that_is_named() {
     assert_eq!(told(&["--call", "c", "session.jsonl"]), (json!("c"), json!(3), json!("denied")));
     assert_eq!(told(&["--call", "other", "session.jsonl"]), (json!("other"), json!(1), json!("executed")));
     let ended = desk.run_with_input(&["explain", "--format", "json", "--policies", "rules.yaml", "-"], CALL);
-    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let told: Value = callgate::json::from_str(&ended.stdout).unwrap();
     assert_eq!(told["outcome"], "suspended");
 }
 
@@ -122,14 +122,15 @@ fn the_conclusion_is_the_outcome_that_run_gives() {
     let numbered: Vec<String> = (0..)
         .zip(SESSION.lines().filter(|line| !line.is_empty()))
         .map(|(number, line)| {
-            let mut call: Value = serde_json::from_str(line).unwrap();
+            let mut call: Value = callgate::json::from_str(line).unwrap();
             call["id"] = format!("n{number}").into();
             call.to_string()
         })
         .collect();
     std::fs::write(desk.0.path().join("numbered.jsonl"), numbered.join("\n")).unwrap();
     let run = desk.run(&["run", "--format", "json", "--policies", "rules.yaml", "numbered.jsonl"]);
-    let outcomes: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let outcomes: Vec<Value> =
+        run.stdout.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     assert_eq!(outcomes.len(), numbered.len());
     for outcome in outcomes {
         let told = explained(&desk, &["--call", outcome["id"].as_str().unwrap(), "numbered.jsonl"]);

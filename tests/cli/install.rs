@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::{Desk, Ended, GOOD, settings};
 
@@ -130,15 +130,15 @@ fn a_file_that_its_client_wrote_anew_is_taken_out_by_what_it_says() {
     let original = r#"{"mcpServers":{"a":{"command":"x","args":["1"]},"b":{"command":"y"},"c":{"type":"http","url":"https://c.example/mcp"}}}"#;
     let desk = desk("mcp.json", original.as_bytes());
     desk.install("cursor", "mcp.json", &[]);
-    let value: Value = serde_json::from_str(&desk.text("mcp.json")).unwrap();
-    let anew = serde_json::to_string_pretty(&value).unwrap();
+    let value: Value = callgate::json::from_str(&desk.text("mcp.json")).unwrap();
+    let anew = callgate::json::to_string_pretty(&value).unwrap();
     fs::write(desk.0.path().join("mcp.json"), anew).unwrap();
     fs::remove_file(desk.0.path().join(format!("mcp.json{BACKUP}"))).unwrap();
     assert_eq!(desk.uninstall("cursor", "mcp.json").code, Some(0));
-    let mut expected: Value = serde_json::from_str(original).unwrap();
+    let mut expected: Value = callgate::json::from_str(original).unwrap();
     // Nobody knows any more that there were none.
     expected["mcpServers"]["b"]["args"] = Value::Array(Vec::new());
-    assert_eq!(serde_json::from_str::<Value>(&desk.text("mcp.json")).unwrap(), expected);
+    assert_eq!(callgate::json::from_str::<Value>(&desk.text("mcp.json")).unwrap(), expected);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn greeted(desk: &Desk, server: &Value) -> Value {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     drop(stdin);
     assert!(child.wait().unwrap().success());
-    serde_json::from_str(&line).unwrap()
+    callgate::json::from_str(&line).unwrap()
 }
 
 #[cfg(unix)]
@@ -279,7 +279,7 @@ fn what_the_file_then_says_starts_the_server_behind_the_gateway() {
     let desk = desk("mcp.json", config.as_bytes());
     fs::write(desk.0.path().join("server.sh"), SERVER).unwrap();
     desk.install("cursor", "mcp.json", &["--context", "context.json", "--state", "file:state.db"]);
-    let config: Value = serde_json::from_str(&desk.text("mcp.json")).unwrap();
+    let config: Value = callgate::json::from_str(&desk.text("mcp.json")).unwrap();
     let answer = greeted(&desk, &config["mcpServers"]["small"]);
     assert_eq!(answer["result"]["serverInfo"]["name"], "hello two words", "{answer}");
 }
@@ -292,7 +292,7 @@ fn what_the_file_then_says_reaches_the_server_at_its_url() {
     let config = format!(r#"{{ "servers": {{ "small": {{ "type": "http", "url": "{url}" }} }} }}"#);
     let desk = desk("mcp.json", config.as_bytes());
     desk.install("vscode", "mcp.json", &[]);
-    let config: Value = serde_json::from_str(&desk.text("mcp.json")).unwrap();
+    let config: Value = callgate::json::from_str(&desk.text("mcp.json")).unwrap();
     assert_eq!(config["servers"]["small"]["type"], "stdio");
     let answer = greeted(&desk, &config["servers"]["small"]);
     assert_eq!(answer["result"]["serverInfo"]["name"], "far", "{answer}");

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::{Desk, Ended, settings};
 
@@ -28,7 +28,7 @@ const TEXT: [&str; 4] = ["run", "--policies", "rules.yaml", "-"];
 
 impl Ended {
     fn outcomes(&self) -> Vec<Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.stdout.lines().map(|line| callgate::json::from_str(line).unwrap()).collect()
     }
 
     /// Id and outcome of each.

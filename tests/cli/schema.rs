@@ -30,14 +30,14 @@ fn the_schemas_in_the_repository_are_not_stale() {
 }
 
 fn validator(of: &str) -> jsonschema::Validator {
-    let schema: Value = serde_json::from_str(&schema_text(of)).unwrap();
+    let schema = serde_json::from_str(&schema_text(of)).unwrap();
     assert!(jsonschema::draft202012::meta::is_valid(&schema));
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
 fn read(yaml: &str) -> Value {
     let yaml: serde_yaml::Value = serde_yaml::from_str(yaml).unwrap();
-    serde_json::from_str(&serde_json::to_string(&yaml).unwrap()).unwrap()
+    serde_json::to_value(yaml).unwrap()
 }
 
 const RULES: [&str; 9] = [

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::{Desk, Ended, settings};
 
@@ -54,7 +54,7 @@ impl Desk {
 
 fn told(stdout: &str) -> Vec<String> {
     let line = |line: &str| {
-        let outcome: Value = serde_json::from_str(line).unwrap();
+        let outcome: Value = callgate::json::from_str(line).unwrap();
         let text = |key: &str| outcome[key].as_str().unwrap().to_owned();
         let again = if outcome["replayed"] == true { " again" } else { "" };
         format!("{} {}{again}", text("id"), text("outcome"))
@@ -171,7 +171,7 @@ fn each_call_runs_once_at_most_whoever_is_killed() {
         ["run", "--policies", "rules.yaml", "--format", "json", "--state", "file:s.db", "--resume", "-"];
     let mut count = |stdout: &str| {
         for line in stdout.lines().filter(|line| line.ends_with('}')) {
-            let outcome: Value = serde_json::from_str(line).unwrap();
+            let outcome: Value = callgate::json::from_str(line).unwrap();
             if outcome["outcome"] == "executed" && outcome["replayed"] != true {
                 *seen.entry(outcome["id"].as_str().unwrap().to_owned()).or_default() += 1;
             }
@@ -200,7 +200,7 @@ fn each_call_runs_once_at_most_whoever_is_killed() {
     }
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
     let last = desk.run_with_input(&arguments, &calls).stdout;
-    let last: Vec<Value> = last.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last: Vec<Value> = last.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     assert_eq!(last.len(), COUNT);
     for outcome in last {
         let ended = outcome["outcome"].as_str().unwrap();

@@ -1,6 +1,6 @@
 //! `callgate test`: what it runs, what it says, and how it ends.
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::{Desk, settings};
 
@@ -105,7 +105,7 @@ fn programs_get_one_document_whatever_comes() {
     let read = |folder: &str| {
         let ended = desk.run(&["test", folder, "--format", "json"]);
         assert_eq!(ended.stderr, "", "{folder}");
-        serde_json::from_str::<Value>(&ended.stdout).unwrap()
+        callgate::json::from_str::<Value>(&ended.stdout).unwrap()
     };
     let count = |document: &Value, of: &str| document[of].as_array().map(Vec::len).unwrap();
     let good = read("good");
@@ -162,7 +162,7 @@ cases:
         assert!(ended.shown().contains(told), "{arguments:?}\n{}", ended.shown());
     }
     settings().bind(|| insta::assert_snapshot!("test_mutate", mutate(&["good"]).shown()));
-    let document: Value = serde_json::from_str(&mutate(&["good", "--format", "json"]).stdout).unwrap();
+    let document: Value = callgate::json::from_str(&mutate(&["good", "--format", "json"]).stdout).unwrap();
     let survivors = document["mutations"]["survivors"].as_array().unwrap();
     assert_eq!((&document["version"], survivors.len()), (&1.into(), 4));
     assert!(

@@ -1,6 +1,6 @@
 //! `callgate test --coverage`: what it shows, where, and when it fails.
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::{Desk, settings};
 
@@ -115,7 +115,7 @@ fn programs_read_it_in_the_document_of_the_results() {
     let desk = desk();
     let read = |arguments: &[&str]| {
         let ended = desk.run(&[&["test", "--format", "json"], arguments].concat());
-        serde_json::from_str::<Value>(&ended.stdout).unwrap()
+        callgate::json::from_str::<Value>(&ended.stdout).unwrap()
     };
     let document = read(&["full", "--coverage"]);
     assert_eq!((&document["passed"], &document["coverage"]["percent"]), (&2.into(), &100.0.into()));

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use serde_json::Value;
+use callgate::json::Value;
 
 use super::Desk;
 
@@ -46,7 +46,7 @@ impl Running {
     fn call(&mut self, tool: &str) -> (String, String) {
         writeln!(self.calls, "{{\"tool\":\"{tool}\",\"input\":{{}}}}").unwrap();
         let line = self.outcomes.recv_timeout(PATIENCE).expect("no outcome");
-        let outcome: Value = serde_json::from_str(&line).unwrap();
+        let outcome: Value = callgate::json::from_str(&line).unwrap();
         let member = |name: &str| outcome[name].as_str().unwrap().to_owned();
         (member("outcome"), member("revision"))
     }

@@ -1,10 +1,10 @@
 //! Whose a request, an answer and a result are, and in which shape each provider is told.
 
+use callgate::json::json;
 use callgate::message::{
     Content, Dialect, History, Message, Output, Part, Place, ResultPart, Role, Settled, Settlement,
     approval_response, denied_output,
 };
-use serde_json::json;
 
 fn called(id: &str, amount: u64) -> Part {
     Part::call(id, "refund", json!({ "amount": amount }))

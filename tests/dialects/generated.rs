@@ -1,10 +1,10 @@
 //! Generated histories, and documents that are almost ones.
 
+use callgate::json::{Value, json};
 use callgate::message::{
     Dialect, History, Message, Output, Part, RequestPart, ResponsePart, ResultPart, Role, Settled,
 };
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 /// Few ids, so that they repeat.
 fn id() -> impl Strategy<Value = String> {
@@ -194,7 +194,7 @@ fn value() -> impl Strategy<Value = Value> {
         prop_oneof![
             2 => prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             3 => prop::collection::vec((prop::sample::select(KEYS.to_vec()), inner), 0..5).prop_map(|members| {
-                members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
+                members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<callgate::json::Map>().into()
             }),
         ]
     })

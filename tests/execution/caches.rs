@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callgate::OutcomeKind;
 use callgate::host::Clock;
-use serde_json::json;
+use callgate::json::json;
 
 use super::{ends, engine_at};
 use crate::workshop::{Tool, call};

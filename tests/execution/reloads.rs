@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callgate::host::Clock;
+use callgate::json::json;
 use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
-use serde_json::json;
 
 use super::{ends, engine_at, with_script};
 use crate::workshop::{Tool, call, ended};

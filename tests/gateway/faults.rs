@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use callgate::Engine;
+use callgate::json::{Value, json};
 use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use behind::{Behind, Folder, answers};
@@ -230,7 +230,7 @@ async fn an_answer_without_end_is_cut_off_with_its_server() {
     let (served, _) = tokio::time::timeout(Duration::from_secs(50), session).await.expect("it is answered");
     served.unwrap();
     assert_eq!(heard.lines().count(), 1, "{heard}");
-    let answer: Value = serde_json::from_str(&heard).unwrap();
+    let answer: Value = callgate::json::from_str(&heard).unwrap();
     assert!(is_error(&answer) && said(&answer).contains("may have taken effect"), "{answer}");
     folder.nobody_stays();
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use callgate::json::{Value, json};
 use insta::Settings;
 use regex::Regex;
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::script;
@@ -139,7 +139,7 @@ fn expanded(mut step: Value, folder: &Path, state: &str) -> Value {
             "someone"
         ]);
     }
-    serde_json::from_str(&step.to_string().replace("<dir>", &folder.display().to_string())).unwrap()
+    callgate::json::from_str(&step.to_string().replace("<dir>", &folder.display().to_string())).unwrap()
 }
 
 /// Goes through sessions with one client.
@@ -179,7 +179,7 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
             command.extend(parts.server(session.server, &folder));
             let text =
                 fs::read_to_string(script("sessions").join(session.script).with_extension("json")).unwrap();
-            let steps: Vec<Value> = serde_json::from_str(&text).unwrap();
+            let steps: Vec<Value> = callgate::json::from_str(&text).unwrap();
             let steps: Vec<Value> = steps.into_iter().map(|step| expanded(step, &folder, &state)).collect();
             json!({ "mode": mode, "elicits": session.elicits, "command": command, "script": steps })
         })
@@ -205,7 +205,7 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
     if let Client::TypeScript(_) = client {
         fs::remove_file(parts.node.join(format!("client-{mark}.mjs"))).unwrap();
     }
-    let told = printed.lines().find_map(|line| serde_json::from_str::<Vec<Value>>(line).ok());
+    let told = printed.lines().find_map(|line| callgate::json::from_str::<Vec<Value>>(line).ok());
     let told = told.filter(|_| is_done).unwrap_or_else(|| panic!("the client failed:\n{printed}"));
     nobody_stays_behind(&mark);
     let heard = told.into_iter().enumerate().map(|(number, told)| {
@@ -219,7 +219,7 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
             )
         };
         Heard {
-            messages: log.lines().map(|line| serde_json::from_str(&masked(line)).unwrap()).collect(),
+            messages: log.lines().map(|line| callgate::json::from_str(&masked(line)).unwrap()).collect(),
             told: masked(&told.to_string()),
         }
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use callgate::json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};

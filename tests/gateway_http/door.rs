@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 use tokio::sync::Notify;
 
 use super::scene::{
@@ -125,7 +125,7 @@ async fn what_a_request_lacks_or_says_twice_is_refused() {
     let good = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } })
         .to_string();
-    let mut incapable: Value = serde_json::from_str(&good).unwrap();
+    let mut incapable: Value = callgate::json::from_str(&good).unwrap();
     incapable["params"]["_meta"]
         .as_object_mut()
         .unwrap()

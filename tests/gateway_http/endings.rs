@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use serde_json::json;
+use callgate::json::json;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use callgate::json::json;
 use callgate::mcp::Identity;
-use serde_json::json;
 
 use super::scene::{Served, Upstream};
 

@@ -1,6 +1,6 @@
 //! Results of forms that are not those of finished tool calls, and where else what a call came to is told.
 
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 
 use super::scene::{MODERN, NO_RULES, Served, Upstream, begins_stream, event, modern, result, says_json};
 

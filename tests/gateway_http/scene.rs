@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::engine;
+use callgate::json::{Value, json};
 use callgate::mcp::{Gateway, HttpDoor, HttpSpec, Reach, ServerSpec};
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
@@ -150,7 +150,7 @@ async fn read_request(socket: &mut TcpStream) -> Option<Got> {
             return None;
         }
     }
-    let body = serde_json::from_slice(&bytes[head..]).unwrap_or_default();
+    let body = callgate::json::from_slice(&bytes[head..]).unwrap_or_default();
     Some(Got { verb, headers, body })
 }
 
@@ -355,13 +355,13 @@ impl Answer {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+        callgate::json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
     /// The messages of a stream.
     pub fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-        data.map(|data| serde_json::from_str(data).unwrap()).collect()
+        data.map(|data| callgate::json::from_str(data).unwrap()).collect()
     }
 
     /// The code of the error that it is, or what policies made of the call.

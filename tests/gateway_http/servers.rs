@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use callgate::json::{Value, json};
 use callgate::mcp::{HttpSpec, Reach};
-use serde_json::{Value, json};
 
 use super::scene::{
     Act, MODERN, NO_RULES, Served, Upstream, begins_stream, event, gateway_to, modern, plainly, result, says,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use callgate::json::json;
 use callgate::mcp::SessionFrom;
-use serde_json::json;
 use tokio::sync::Notify;
 
 use super::scene::{Act, NO_RULES, Served, Upstream, begins_stream, event, result, says_json};

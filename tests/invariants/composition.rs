@@ -1,11 +1,11 @@
 //! How policies come together: the strictest wins, in whatever order; layers only tighten; shadows change nothing; and
 //! what the index leaves out would not have matched.
 
+use callgate::json::{Value, json};
 use callgate::{SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 use super::vocabulary::{EVERYTHING, Scope, call, engine, policies, restricting, rules, unmatched};
 use super::{Witness, essence, execute, strictness, strictness_of};

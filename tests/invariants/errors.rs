@@ -10,10 +10,10 @@
 //! running and answering count as equally strict. A transform that fails refuses the call; whether the run also
 //! halts is judged on the arguments as far as they came.
 
+use callgate::json::{Value, json};
 use callgate::{Effect, SessionState, ToolCall};
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 use super::strictness;
 use super::vocabulary::{EVERYTHING, Scope, call, engine, policies, rules, unmatched};
@@ -92,7 +92,7 @@ proptest! {
         which in 0usize..4,
     ) {
         let rules = rules(unmatched, "no_match", &policies);
-        let mut broken_rules: Value = serde_json::from_str(&rules).unwrap();
+        let mut broken_rules: Value = callgate::json::from_str(&rules).unwrap();
         break_expressions(&mut broken_rules, broken, &mut { which });
         let (before, after) = (effect(&rules, &call), effect(&broken_rules.to_string(), &call));
         prop_assert!(

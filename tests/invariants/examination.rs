@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use callgate::call::{CallView, Phase};
 use callgate::diagnostic::SourceMap;
 use callgate::explain::Explanation;
+use callgate::json::{Value, json};
 use callgate::kernel::{Asking, Event, Listener, Said};
 use callgate::matcher::{Examined, ExaminedForm, Found, Truth};
 use callgate::policy::Chains;
@@ -13,7 +14,6 @@ use callgate::{Outcome, OutcomeKind, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 use super::vocabulary::{EVERYTHING, call, engine as engine_of, policies, rules, unmatched};
 use super::{Witness, block_on, essence, execute};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::host::{ManualClock, StateStore, StoreError, StoreFuture};
+use callgate::json::{Value, json};
 use callgate::state::MemoryStore;
 use callgate::{Effect, Engine, OutcomeKind, SessionState, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 use super::vocabulary::{self, EVERYTHING, Scope, call, policies, rules, unmatched};
 use super::{Witness, strictness_of};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::host::Clock;
+use callgate::json::{Value, json};
 use callgate::state::MemoryStore;
 use callgate::{OutcomeKind, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 use super::Witness;
 use super::execution::{engine_at, noon};

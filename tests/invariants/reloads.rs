@@ -1,11 +1,11 @@
 //! No reload lets through what was stopped without saying so.
 
+use callgate::json::{Value, json};
 use callgate::policy::widenings;
 use callgate::{Effect, Engine, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use serde_json::{Value, json};
 
 use super::vocabulary::{EVERYTHING, call, policies, restricting, rules, unmatched};
 
@@ -163,10 +163,9 @@ fn sharp() -> impl Strategy<Value = Vec<Value>> {
     let policies: Vec<Value> = SHARP
         .iter()
         .map(|(id, path, rest)| {
-            let mut policy: Value = serde_json::from_str(rest).unwrap();
+            let mut policy: Value = callgate::json::from_str(rest).unwrap();
             let members = policy.as_object_mut().unwrap();
-            let (operator, operand) =
-                members.shift_remove_entry(&members.keys().next().unwrap().clone()).unwrap();
+            let (operator, operand) = members.remove_entry(&members.keys().next().unwrap().clone()).unwrap();
             policy["id"] = (*id).into();
             policy["match"] = json!({ "where": { "path": path, operator: operand } });
             policy

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use callgate::explain::render;
+use callgate::json::{Value, json};
 use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 use super::block_on;
 
@@ -37,7 +37,7 @@ fn secretive() -> impl Strategy<Value = Value> {
         json!(format!("{long}{SECRET}{long}")),
         json!(format!("line\n\"{SECRET}\"\ttab")),
         json!(CARD),
-        serde_json::from_str(CARD).unwrap(),
+        callgate::json::from_str(CARD).unwrap(),
         json!({ SECRET: 1 }),
         json!("harmless"),
         json!(7),
@@ -122,7 +122,7 @@ proptest! {
         // What a rules file says is no secret to who is shown its lines.
         let said = format!("\"note\":\"{SECRET}\"");
         let schema = json!({ "type": "object", "properties": { "a": { "type": "string" }, "c": {} }, "required": ["c"] });
-        let tool: ToolDescriptor = serde_json::from_value(json!({ "name": "pay", "inputSchema": schema })).unwrap();
+        let tool: ToolDescriptor = callgate::json::from_value(json!({ "name": "pay", "inputSchema": schema })).unwrap();
         let mut session = Engine::builder(chains).tools([tool]).build().session();
         for (a, b, fails) in calls {
             let call = ToolCall::new("c1", "pay", json!({ "a": a, "b": b }));
@@ -130,10 +130,10 @@ proptest! {
             let explanation = explanation.unwrap();
             let why_not: Vec<_> = policies.iter().map(|policy| explanation.why_not(policy["id"].as_str().unwrap())).collect();
             let told = [
-                serde_json::to_string(&outcome).unwrap(),
+                callgate::json::to_string(&outcome).unwrap(),
                 render::json(&explanation).unwrap(),
                 render::text(&explanation, Some(&sources), false, true).replace(&said, ""),
-                serde_json::to_string(&why_not).unwrap(),
+                callgate::json::to_string(&why_not).unwrap(),
             ];
             for told in told {
                 prop_assert!(!told.contains(SECRET) && !told.contains(CARD), "{}\n{}", rules, told);

@@ -1,10 +1,10 @@
 //! Random bundles and calls over a small vocabulary: every field has one type, and every test asks for that type.
 
+use callgate::json::{Value, json};
 use callgate::{Engine, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Value, json};
 
 /// What random policies may be.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Tools that an SDK drives, beside rounds that Callgate drives.
 
+use callgate::json::{Value, json};
 use callgate::lifecycle::Config;
 use callgate::message::{CallPart, Content, History, Output, Settled};
 use callgate::session::Armed;
-use serde_json::{Value, json};
 
 use super::{calling, session, tool, user};
 use crate::workshop::{Tool, ended, noon, rules};

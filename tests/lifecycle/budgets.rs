@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use callgate::host::{ManualClock, StateStore, StoreError, StoreFuture};
+use callgate::json::json;
 use callgate::lifecycle::{Config, Ending, Usage};
 use callgate::message::History;
 use callgate::seal::Keys;
 use callgate::state::MemoryStore;
 use callgate::{Engine, Session};
-use serde_json::json;
 
 use super::{aborted, calling, ending, user};
 use crate::altered_stores::{Alteration, Altered};

@@ -1,9 +1,9 @@
 //! What the model is called with: hooks change it in order, policies have the last word, the bundle's the very last.
 
 use callgate::engine::load_text;
+use callgate::json::{Value, json};
 use callgate::lifecycle::{Config, ConfigPatch, Middleware, Phase, RunContext};
 use callgate::{EngineBuilder, Session};
-use serde_json::{Value, json};
 
 use super::tool;
 use crate::workshop::{noon, rules};
@@ -55,7 +55,7 @@ fn sampling_is_bounded_and_set() {
     assert_eq!(added.provider_options, members(json!({ "seed": 1 })));
 }
 
-fn members(value: Value) -> serde_json::Map<String, Value> {
+fn members(value: Value) -> callgate::json::Map {
     value.as_object().unwrap().clone()
 }
 

@@ -4,9 +4,9 @@ use std::future::{Future, pending};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
+use callgate::json::json;
 use callgate::message::{CallPart, Content, History, Message, Role};
 use callgate::{EngineBuilder, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::json;
 
 use super::user;
 use crate::workshop::{Tool, call, ended, noon, rules};

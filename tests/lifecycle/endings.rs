@@ -4,11 +4,11 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use callgate::json::json;
 use callgate::lifecycle::{Chunk, Config, Ending, RunContext};
 use callgate::message::History;
 use callgate::state::MemoryStore;
 use callgate::{ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::json;
 
 use super::{Listener, Log, aborted, calling, ending, session, user};
 use crate::workshop::{Tool, call, ended, noon, rules};
@@ -107,7 +107,7 @@ fn a_tool_that_runs_is_given_up_and_its_siblings_do_not_begin() {
     for (once, kind) in [(false, "aborted"), (true, "indeterminate")] {
         let clock = noon();
         let tools: callgate::ToolDescriptor =
-            serde_json::from_value(json!({ "name": "pay", "once": once })).unwrap();
+            callgate::json::from_value(json!({ "name": "pay", "once": once })).unwrap();
         let engine = rules("policies: []").tools([tools]).clock(clock.clone()).build();
         let mut session = engine.session().named("talk");
         session.begin(Config::default()).unwrap();
@@ -126,7 +126,7 @@ fn i7_a_call_that_was_given_up_is_not_run_again() {
     let clock = noon();
     let store = Arc::new(MemoryStore::default());
     let pay: callgate::ToolDescriptor =
-        serde_json::from_value(json!({ "name": "pay", "once": true })).unwrap();
+        callgate::json::from_value(json!({ "name": "pay", "once": true })).unwrap();
     let engine =
         || rules("policies: []").tools([pay.clone()]).clock(clock.clone()).store(store.clone()).build();
     let mut history = user("pay");

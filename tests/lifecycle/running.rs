@@ -1,8 +1,8 @@
 //! A run from its beginning to its end: which hooks hear of what, in which order, and what rules read meanwhile.
 
+use callgate::json::json;
 use callgate::lifecycle::{Before, Chunk, Config, ToolHooks};
 use callgate::message::History;
-use serde_json::json;
 
 use super::{Listener, Log, calling, ending, finished, session, user};
 use crate::workshop::{Tool, call, ended, noon, rules};
@@ -93,7 +93,7 @@ fn rules_read_where_the_run_stands() {
         }
     });
     let document = session.state().document();
-    assert_eq!(document["conversationId"], serde_json::Value::Null);
+    assert_eq!(document["conversationId"], callgate::json::Value::Null);
     assert!(document["requestId"].is_string() && document["streamId"].is_string());
 }
 

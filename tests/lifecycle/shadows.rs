@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use callgate::call::{Outcome, PolicyTrace, RunShadow};
 use callgate::host::{Observer, StoreError, StoreFuture};
+use callgate::json::json;
 use callgate::lifecycle::{Chunk, Config, Usage};
 use callgate::{Engine, Session};
-use serde_json::json;
 
 use super::{finished, tool};
 use crate::altered_stores::{Alteration, Altered};

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use callgate::Outcome;
 use callgate::host::{Observer, ToolSpan, ToolStart};
+use callgate::json::json;
 use callgate::message::Output;
-use serde_json::json;
 
 use super::{calling, tool, user};
 use crate::workshop::{Tool, call, noon, rules};
@@ -76,7 +76,7 @@ fn models_are_given_shaped_results_and_a_shaping_that_panics_changes_nothing() {
 
 #[test]
 fn tools_of_the_call_shadow_those_of_the_prompt_and_those_of_the_engine() {
-    let with = |name: &str, schema: serde_json::Value| callgate::ToolDescriptor {
+    let with = |name: &str, schema: callgate::json::Value| callgate::ToolDescriptor {
         input_schema: Some(schema),
         ..tool(name)
     };

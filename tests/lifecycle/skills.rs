@@ -1,8 +1,8 @@
 //! Skills that a model loads on its way.
 
 use callgate::Session;
+use callgate::json::json;
 use callgate::lifecycle::{Config, Ending};
-use serde_json::json;
 
 use super::tool;
 use crate::workshop::{Tool, call, noon, rules};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use callgate::json::{Value, json};
 use callgate::{OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::{Value, json};
 
 use crate::workshop::{call, ended, noon, rules};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callgate::host::{StoreError, StoreFuture};
-use serde_json::json;
+use callgate::json::json;
 
 use super::EXECUTED;
 use crate::altered_stores::{Alteration, Altered};

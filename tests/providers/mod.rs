@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use callgate::json::json;
 use callgate::message::{Dialect, History};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use serde_json::json;
 
 use super::{corpus, generated};
 use crate::packages::{install, installed, run};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use callgate::engine::{self, Change, ConfirmError, Refusal};
 use callgate::host::{Clock, ManualClock};
+use callgate::json::json;
 use callgate::policy::ReloadSettings;
 use callgate::reload::{Looked, Reloader};
 use callgate::{Engine, SessionState, ToolCall};
-use serde_json::json;
 
 use super::{Desk, denies, denying, revision_of};
 

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use callgate::json::json;
 use callgate::reload::{Looked, Reloader};
 use callgate::{Engine, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
-use serde_json::json;
 
 use super::Desk;
 

@@ -1,8 +1,8 @@
 //! Caches against a list in the order of use.
 
+use callgate::json::json;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use serde_json::json;
 
 use super::caches::{get, put, space};
 use super::limit_model::config;

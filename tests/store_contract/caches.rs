@@ -1,7 +1,7 @@
 //! What caches keep, and for how long.
 
 use callgate::host::{CacheEntry, CacheSpace, Lookup};
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! What the store in memory does at its own bounds.
 
-use serde_json::json;
+use callgate::json::json;
 
 use super::caches::{get, put, space};
 use super::*;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use callgate::host::{LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 
 use super::*;
 

@@ -1,5 +1,6 @@
 //! Callgate around Rig: Rig's `AgentRun` says what comes next in a run, Callgate what may come. This file is to be copied.
 
+use callgate::json::{Value, json};
 use callgate::lifecycle::{Chunk, Config, Ending, Usage};
 use callgate::message::{Dialect, History, Message, Output, Part, Role, Settled};
 use callgate::session::Round;
@@ -14,7 +15,6 @@ use rig_core::completion::{CompletionRequest, CompletionResponse};
 use rig_core::message::{AssistantContent, ToolResultContent, UserContent};
 use rig_core::operation::Completion;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 /// An agent of Rig. Of an `Agent` that is built already: `run_spec()`, and the tools that it was built with.
 pub struct Agent {
@@ -38,8 +38,8 @@ impl Talk {
     }
 
     /// As it is stored.
-    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        Ok(json!({ "run": serde_json::to_value(&self.run)?, "calls": self.calls.write(Dialect::AiSdk) }))
+    pub fn to_json(&self) -> Result<Value, callgate::json::Error> {
+        Ok(json!({ "run": callgate::json::to_value(&self.run)?, "calls": self.calls.write(Dialect::AiSdk) }))
     }
 
     /// As it was stored.

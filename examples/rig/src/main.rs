@@ -7,6 +7,7 @@ use std::error::Error;
 use std::path::Path;
 
 use adapter::{Agent, Ended, Talk};
+use callgate::json::json;
 use callgate::message::approval_response;
 use callgate::seal::Keys;
 use callgate::{Engine, engine};
@@ -14,7 +15,6 @@ use rig_agent::run::RunSpec;
 use rig_core::completion::CompletionRequest;
 use rig_core::message::{Message, UserContent};
 use rig_core::test_utils::MockCompletionModel;
-use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -48,7 +48,7 @@ async fn requests() -> Result<(), Box<dyn Error>> {
     let stored = talk.to_json()?.to_string();
 
     println!("\nsomebody else's request: what is to be decided?");
-    let mut talk = Talk::of_json(&serde_json::from_str(&stored)?)?;
+    let mut talk = Talk::of_json(&callgate::json::from_str(&stored)?)?;
     let questions: Vec<(String, Option<String>)> = talk
         .calls
         .find_approval_requests()
@@ -62,7 +62,7 @@ async fn requests() -> Result<(), Box<dyn Error>> {
     let stored = talk.to_json()?.to_string();
 
     println!("\nsecond request, perhaps in another process");
-    let mut talk = Talk::of_json(&serde_json::from_str(&stored)?)?;
+    let mut talk = Talk::of_json(&callgate::json::from_str(&stored)?)?;
     let ended = agent.run(&mut session(), &mut talk).await;
     println!("{ended:?}");
     assert!(matches!(ended, Ended::Answered(_)));

@@ -1,8 +1,7 @@
 //! What calls that ran side by side have changed, put together.
 
-use serde_json::{Map, Value};
-
 use super::SessionState;
+use crate::json::{Map, Value};
 
 impl SessionState {
     /// Takes in what one call has changed: it began with `before` and left `after`, while other calls may have changed this state.
@@ -54,8 +53,7 @@ impl SessionState {
                     let had = had.and_then(Value::as_object);
                     let new =
                         keyed.iter().filter(|(key, fact)| had.and_then(|had| had.get(*key)) != Some(fact));
-                    let new: Map<String, Value> =
-                        new.map(|(key, fact)| (key.clone(), fact.clone())).collect();
+                    let new: Map = new.map(|(key, fact)| (key.clone(), fact.clone())).collect();
                     if let Some(Value::Object(keyed)) = known.get_mut(name) {
                         keyed.extend(new);
                     }
@@ -67,8 +65,7 @@ impl SessionState {
 
     fn absorb_calls(&mut self, before: &Self, after: &Self) {
         let Some(Value::Object(known)) = self.document.get_mut("calls") else { return };
-        let count =
-            |calls: &Map<String, Value>, tool: &str| calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
+        let count = |calls: &Map, tool: &str| calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
         let had = before.document.get("calls").and_then(Value::as_object);
         for (tool, calls) in members(&after.document, "calls") {
             let had = had.map_or(0, |had| count(had, tool));
@@ -90,7 +87,7 @@ fn texts<'v>(document: &'v Value, part: &str) -> impl Iterator<Item = &'v str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
     use crate::call::Amount;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 use super::SessionState;
 use crate::call::Amount;
+use crate::json::{self, Map, Value, json};
 
 impl SessionState {
     /// What the session has seen, to be kept. What the host says of the run is not in it.
@@ -56,7 +56,7 @@ impl SessionState {
             questions,
             suspended,
             run,
-        } = Kept::deserialize(kept).ok()?;
+        } = json::from_value(kept).ok()?;
         let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
         (version == VERSION).then(|| Self {
             document: json!({ "labels": labels, "facts": facts, "calls": calls }),
@@ -154,7 +154,7 @@ const VERSION: u64 = 1;
 struct Kept {
     version: u64,
     labels: Vec<String>,
-    facts: Map<String, Value>,
+    facts: Map,
     calls: BTreeMap<String, u64>,
     unsettled: Vec<String>,
     halted: Option<String>,

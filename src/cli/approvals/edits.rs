@@ -1,10 +1,8 @@
 //! `--set PATH=JSON`: changes to the arguments that are shown.
 
-use serde_json::{Map, Value};
-
 use crate::call::Root;
 use crate::cli::exit::Stop;
-use crate::json;
+use crate::json::{self, Map, Value};
 use crate::path::{Path, Step};
 use crate::text::inert;
 
@@ -66,7 +64,7 @@ fn place<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
     }
 }
 
-fn member<'v>(members: &'v mut Map<String, Value>, name: &str) -> &'v mut Value {
+fn member<'v>(members: &'v mut Map, name: &str) -> &'v mut Value {
     members.entry(name).or_insert(Value::Null)
 }
 
@@ -82,7 +80,7 @@ fn item(value: &mut Value, index: i64) -> Option<&mut Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn changes_are_made_where_they_say() {

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::json as forms;
 use super::{Desk, Refusal};
@@ -11,6 +10,7 @@ use crate::approval::Grant;
 use crate::cli::Format;
 use crate::cli::output::{DIM, Output, YELLOW, one_line, to_the_minute};
 use crate::host::{Clock, SystemClock};
+use crate::json::json;
 
 /// Of a grant's name so much is shown; it is a digest, and its beginning names it.
 const SHOWN: usize = 12;

@@ -2,12 +2,11 @@
 
 use std::io::Write;
 
-use serde_json::{Value, json};
-
 use super::{Refusal, show};
 use crate::approval::{Grant, Item, Progress, Standing};
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
+use crate::json::{Value, json};
 use crate::message::ResponsePart;
 
 /// The version of these forms.
@@ -18,7 +17,7 @@ pub(super) fn write(content: &Value, output: &mut Output) -> Result<(), Refusal>
     if let (Value::Object(document), Value::Object(content)) = (&mut document, content) {
         document.extend(content.clone());
     }
-    let text = serde_json::to_string_pretty(&document).map_err(|error| Stop::trouble(error.to_string()))?;
+    let text = crate::json::to_string_pretty(&document).map_err(|error| Stop::trouble(error.to_string()))?;
     Ok(writeln!(output, "{text}")?)
 }
 

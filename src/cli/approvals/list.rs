@@ -2,14 +2,12 @@
 
 use std::io::Write;
 
-use serde_json::{Value, json};
-
 use super::json as forms;
 use super::{Desk, Refusal, show};
 use crate::approval::Item;
 use crate::cli::Format;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, grouped, one_line, to_the_minute};
-use crate::json;
+use crate::json::{self, Value, json};
 
 /// Questions that ask the same of people.
 struct Group<'i> {

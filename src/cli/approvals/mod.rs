@@ -12,17 +12,16 @@ use std::path::Path;
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
-use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::Format;
 use super::exit::{Exit, Stop};
-use super::files::json_problem;
 use super::output::{Output, complain, one_line};
 use super::state::{State, runtime};
 use crate::approval::{Inbox, InboxError, Item, Progress};
 use crate::host::SystemClock;
 use crate::json as values;
+use crate::json::Value;
 use crate::message::{Approver, ResponsePart};
 
 /// List the questions that wait for people in the state of a run or a gateway, and answer them.
@@ -297,7 +296,6 @@ fn read(path: &Path) -> Result<Value, Stop> {
 fn parse(name: &str, text: &str) -> Result<Value, Stop> {
     values::parse(text).map_err(|error| {
         let help = if name == "--output" { "; texts stand in quotes, as in '\"done\"'" } else { "" };
-        let (line, column) = (error.line(), error.column());
-        Stop::trouble(format!("{name}:{line}:{column}: {}{help}", json_problem(&error)))
+        Stop::trouble(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))
     })
 }

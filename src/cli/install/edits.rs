@@ -140,7 +140,7 @@ fn slice(text: &str, span: Range<usize>) -> &str {
 
 /// A text as JSON writes it, which TOML reads the same way but for one character.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+    crate::json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 fn member(facts: &Facts, key: &str, value: &str) -> String {

@@ -51,7 +51,7 @@ fn server() -> impl Strategy<Value = Server> {
 impl Server {
     /// Its members, written as both formats write values.
     fn members(&self, style: &Style, syntax: Syntax) -> Vec<(&'static str, String)> {
-        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let text = |text: &str| crate::json::Value::from(text).to_string();
         let mut members = Vec::new();
         if self.kind {
             members.push(("type", text(if self.url.is_some() { "http" } else { "stdio" })));

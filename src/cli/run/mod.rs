@@ -10,17 +10,17 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde_json::{Map, Value};
 
 use super::Format;
 use super::exit::{Exit, Stop};
-use super::files::{json_problem, read_context, read_tools};
+use super::files::{read_context, read_tools};
 use super::output::{Output, complain, warn};
 use super::progress::Progress;
 use super::rules;
 use super::state::{State, runtime};
 use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
 use crate::engine::{Engine, EngineBuilder};
+use crate::json::{Map, Value};
 use crate::schema::ArgumentSchema;
 use crate::tools::ToolDescriptor;
 pub(super) use lines::Lines;
@@ -194,9 +194,9 @@ impl Seen<'_> {
 }
 
 /// The call of a line, in its context.
-pub(super) fn record(text: &str, number: u64, context: &Map<String, Value>) -> Result<CallRecord, String> {
+pub(super) fn record(text: &str, number: u64, context: &Map) -> Result<CallRecord, String> {
     let mut record = CallRecord::parse(text).map_err(|error| match error {
-        RecordError::Json(error) => format!("not JSON: {} (column {})", json_problem(&error), error.column()),
+        RecordError::Json(error) => format!("not JSON: {} (column {})", error.kind, error.column),
         error => error.to_string(),
     })?;
     if record.call.id.is_empty() {

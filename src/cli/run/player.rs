@@ -2,11 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
-
 use crate::call::{CallRecord, Recorded, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
-use crate::json;
+use crate::json::Value;
 
 /// What was recorded of the calls of one round.
 pub(super) struct Player {
@@ -40,8 +38,8 @@ impl Player {
             let other = &recording.call;
             other.id == call.id && other.tool == call.tool && other.server == call.server
         });
-        let recording = meant
-            .min_by_key(|recording| (recording.played, !json::equal(&recording.call.input, &call.input)))?;
+        let recording =
+            meant.min_by_key(|recording| (recording.played, recording.call.input != call.input))?;
         recording.played = true;
         recording.recorded.clone()
     }

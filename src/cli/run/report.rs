@@ -49,7 +49,7 @@ impl Report {
         match self {
             Self::Json => {
                 let line =
-                    serde_json::to_string(outcome).map_err(|error| Stop::trouble(error.to_string()))?;
+                    crate::json::to_string(outcome).map_err(|error| Stop::trouble(error.to_string()))?;
                 Ok(writeln!(output, "{line}")?)
             }
             Self::Text(table) => table.show(outcome, output),

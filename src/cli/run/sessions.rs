@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::player::Player;
@@ -10,7 +9,7 @@ use crate::call::{CallRecord, Outcome};
 use crate::cli::exit::Stop;
 use crate::cli::output::{grouped, warn};
 use crate::engine::Engine;
-use crate::json;
+use crate::json::Value;
 use crate::session::Session;
 use crate::text::inert;
 
@@ -217,6 +216,6 @@ impl Open {
     /// Whether a call of this round belongs to those that are waiting.
     fn waits_for(&self, round: Option<&Value>) -> bool {
         let waiting = self.round.first().and_then(|record| record.round.as_ref());
-        matches!((waiting, round), (Some(waiting), Some(round)) if json::equal(waiting, round))
+        matches!((waiting, round), (Some(waiting), Some(round)) if waiting == round)
     }
 }

@@ -44,9 +44,9 @@ struct EditRecord<'a> {
 ///
 /// # Errors
 /// Where `serde_json` can't write, which text and numbers give no cause for.
-pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> serde_json::Result<String> {
+pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> crate::json::Result<String> {
     let records: Vec<_> = diagnostics.iter().map(|diagnostic| record(diagnostic, sources)).collect();
-    serde_json::to_string_pretty(&records)
+    crate::json::to_string_pretty(&records)
 }
 
 fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Record<'a> {
@@ -94,7 +94,7 @@ mod tests {
         diagnostics.push(at_key);
         let expected = r#"[{"code":"CG002","name":"missing-path","severity":"error","message":"`gone` does not exist","help":null,"file":"gone","line":null,"column":null,"end_line":null,"end_column":null,"policy":null,"fix":null},{"code":"CG201","name":"unknown-key","severity":"error","message":"unknown key `tol`","help":"`tool`?","file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"policy":"p","fix":{"title":"write `tool`","edits":[{"file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"text":"tool"}]}}]"#;
         let written = json(&diagnostics, &sources).unwrap();
-        let compact: serde_json::Value = serde_json::from_str(&written).unwrap();
+        let compact: crate::json::Value = crate::json::from_str(&written).unwrap();
         assert_eq!(compact.to_string(), expected);
     }
 }

@@ -1,8 +1,7 @@
 //! SARIF 2.1.0, which code scanning services read.
 
-use serde_json::{Map, Value, json};
-
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Edit, Location, Severity, SourceMap};
+use crate::json::{Map, Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
@@ -10,7 +9,7 @@ const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/
 ///
 /// # Errors
 /// Where `serde_json` can't write, which text and numbers give no cause for.
-pub fn sarif(diagnostics: &Diagnostics, sources: &SourceMap) -> serde_json::Result<String> {
+pub fn sarif(diagnostics: &Diagnostics, sources: &SourceMap) -> crate::json::Result<String> {
     let mut codes: Vec<&'static Code> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
     codes.sort_by_key(|code| code.id);
     codes.dedup();
@@ -29,7 +28,7 @@ pub fn sarif(diagnostics: &Diagnostics, sources: &SourceMap) -> serde_json::Resu
             "results": results,
         }],
     });
-    serde_json::to_string_pretty(&log)
+    crate::json::to_string_pretty(&log)
 }
 
 fn level(severity: Severity) -> &'static str {

@@ -12,6 +12,6 @@ use serde::Serialize;
 ///
 /// # Errors
 /// None that is known of.
-pub fn json(told: &impl Serialize) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(told)
+pub fn json(told: &impl Serialize) -> crate::json::Result<String> {
+    crate::json::to_string_pretty(told)
 }

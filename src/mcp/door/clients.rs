@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use axum::http::HeaderMap;
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
-use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::headers::said;
-use crate::json;
+use crate::json::{self, Map, Value, json};
 use crate::mcp::frame::Frame;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;

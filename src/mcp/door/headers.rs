@@ -1,8 +1,8 @@
 //! What a request says in its headers, and whether its body says the same.
 
 use axum::http::{HeaderMap, header};
-use serde_json::Value;
 
+use crate::json::Value;
 use crate::mcp::frame::{Frame, code};
 use crate::mcp::http_words::{self, EVENT_STREAM, JSON, RepeatedArguments};
 use crate::mcp::method;
@@ -116,5 +116,5 @@ pub(super) fn mistake_in_arguments(
 /// `42.0` and `42` are one number.
 fn are_one_number(header: &str, body: &str) -> bool {
     let number = |text: &str| crate::json::parse(text).ok().filter(Value::is_number);
-    matches!((number(header), number(body)), (Some(header), Some(body)) if crate::json::equal(&header, &body))
+    matches!((number(header), number(body)), (Some(header), Some(body)) if header == body)
 }

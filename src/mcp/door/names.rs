@@ -1,8 +1,7 @@
 //! Names that several clients of one caller may choose alike: on the way in a request gets names of our own, on the way out the client
 //! its own again.
 
-use serde_json::{Value, json};
-
+use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind};
 use crate::mcp::http_words::META_SUBSCRIPTION;
 use crate::mcp::method;

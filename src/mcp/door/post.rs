@@ -8,7 +8,6 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::Entrance;
@@ -18,6 +17,7 @@ use super::headers;
 use super::names::Names;
 use super::reply::{empty, message, status, status_of};
 use super::stream::{Messages, stream};
+use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{self, SESSION};
 use crate::mcp::identity::Caller;

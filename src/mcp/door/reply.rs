@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde_json::Value;
 
+use crate::json::Value;
 use crate::mcp::frame::{Frame, code};
 use crate::mcp::http_words::JSON;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// The id of a request: a string or a whole number, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,10 +20,11 @@ impl Id {
             Value::String(_) => Some(Self(value.to_string())),
             // An exponent or a fraction may be another number to another reader, and `-0` comes back as `0`.
             Value::Number(number) => {
-                let digits = number.as_str().strip_prefix('-').unwrap_or(number.as_str());
+                let text = number.text();
+                let digits = text.strip_prefix('-').unwrap_or(&text);
                 let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 18;
-                let is_whole = is_whole && number.as_str() != "-0";
-                is_whole.then(|| Self(number.as_str().to_owned()))
+                let is_whole = is_whole && *text != *"-0";
+                is_whole.then(|| Self(text.to_string()))
             }
             _ => None,
         }
@@ -32,7 +33,7 @@ impl Id {
     /// The id as a member.
     pub fn to_json(&self) -> Value {
         // It was made from JSON.
-        serde_json::from_str(&self.0).unwrap_or_default()
+        self.0.parse().unwrap_or_default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Messages that can't be taken.
 
 use super::{Frame, Id};
+use crate::json::{ParseError, ParseErrorKind};
 use crate::mcp::unreadable;
 use crate::text::{cut, inert};
 
@@ -45,9 +46,9 @@ impl Malformed {
         Self::new(unreadable::asked_by(text), code::PARSE_ERROR, message)
     }
 
-    /// A text that is no JSON.
-    pub(super) fn no_json(text: &str, error: &serde_json::Error) -> Self {
-        Self::unreadable(text, format!("it can't be read: {}", told(error)))
+    /// A text that is not valid JSON.
+    pub(super) fn invalid_json(text: &str, error: &ParseError) -> Self {
+        Self::unreadable(text, format!("invalid JSON: {}", problem(error)))
     }
 
     /// The answer that says so.
@@ -56,13 +57,14 @@ impl Malformed {
     }
 }
 
-/// What is wrong with JSON. All words are ours but for a key that stands twice, the one error that is not about syntax.
-fn told(error: &serde_json::Error) -> String {
-    let words = error.to_string();
-    let key = words.split_once('`').and_then(|(before, rest)| Some((before, rest.rsplit_once('`')?)));
-    match key {
-        Some((before, (key, after))) if error.is_data() => format!("{before}`{}`{after}", inert(&cut(key))),
-        _ => words,
+/// What is wrong with a JSON text, and where. A key of the text is cut and can't break out of its backticks.
+fn problem(error: &ParseError) -> String {
+    match &error.kind {
+        ParseErrorKind::DuplicateKey(key) => {
+            let kind = ParseErrorKind::DuplicateKey(inert(&cut(key)));
+            ParseError { kind, ..error.clone() }.to_string()
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -75,14 +77,11 @@ mod tests {
         let said = |text: &str| Frame::parse(text).expect_err("it is none").message;
         let cases = [
             (r#"{"id":1.5}"#, "an `id` is a string or a whole number of up to 18 digits"),
-            (r#"{"id" 1}"#, "it can't be read: expected `:` at line 1 column 7"),
-            (
-                r#"{"a":1,"a":2}"#,
-                "it can't be read: the key `a` stands twice in one object at line 1 column 10",
-            ),
+            (r#"{"id" 1}"#, "invalid JSON: expected `:` at line 1 column 7"),
+            (r#"{"a":1,"a":2}"#, "invalid JSON: duplicate key `a` at line 1 column 8"),
             (
                 r#"{"`\u001b[2J\n":1,"`\u001b[2J\n":2}"#,
-                r"it can't be read: the key `\u{60}\u{1b}[2J\u{a}` stands twice in one object at line 1 column 32",
+                r"invalid JSON: duplicate key `\u{60}\u{1b}[2J\u{a}` at line 1 column 19",
             ),
             (r#"{"`Method":1,"method":2}"#, r"some take the member `\u{60}Method` for another one"),
         ];
@@ -90,6 +89,9 @@ mod tests {
             assert_eq!(said(text), expected, "{text}");
         }
         let long = said(&format!(r#"{{"{0}":1,"{0}":2}}"#, "k".repeat(1_000)));
-        assert!(long.len() < 200 && long.contains("kkk…` stands twice"), "{long}");
+        assert!(
+            long.len() < 200 && long.contains("duplicate key `kkk") && long.contains("kkk…` at"),
+            "{long}"
+        );
     }
 }

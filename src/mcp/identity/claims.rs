@@ -1,6 +1,6 @@
 //! What the claims of a token come to in the context of calls.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 /// Which claim says what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,12 +11,12 @@ pub(super) struct Mapping {
     /// Claims that are shown as they are.
     pub(super) shown: Vec<String>,
     /// What is said of everyone.
-    pub(super) context: Map<String, Value>,
+    pub(super) context: Map,
 }
 
 impl Mapping {
     /// The context that claims come to. Error: there is no principal, or what is mapped is of another kind.
-    pub(super) fn context(&self, claims: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    pub(super) fn context(&self, claims: &Map) -> Result<Map, String> {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
             .ok_or_else(|| format!("its token has no claim `{}`, which says who it is", self.principal))?;
@@ -37,7 +37,7 @@ impl Mapping {
                 .ok_or_else(|| format!("its token has no claim `{name}`, which says its tenant"))?;
             context.insert("tenant".to_owned(), tenant.into());
         }
-        let shown: Map<String, Value> =
+        let shown: Map =
             self.shown.iter().filter_map(|name| Some((name.clone(), claim(claims, name)?.clone()))).collect();
         if !self.shown.is_empty() {
             context.insert("claims".to_owned(), Value::Object(shown));
@@ -47,7 +47,7 @@ impl Mapping {
 }
 
 /// A claim by its name; where there is none of the whole name, by the names on the way to it, as in `realm_access.roles`.
-fn claim<'c>(claims: &'c Map<String, Value>, name: &str) -> Option<&'c Value> {
+fn claim<'c>(claims: &'c Map, name: &str) -> Option<&'c Value> {
     claims.get(name).or_else(|| {
         let mut way = name.split('.');
         let first = claims.get(way.next()?)?;
@@ -55,7 +55,7 @@ fn claim<'c>(claims: &'c Map<String, Value>, name: &str) -> Option<&'c Value> {
     })
 }
 
-fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+fn text(claims: &Map, name: &str) -> Result<Option<String>, String> {
     match claim(claims, name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
@@ -65,7 +65,7 @@ fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

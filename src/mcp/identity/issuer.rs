@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
-use serde_json::{Map, Value};
 
 use super::Caller;
 use super::claims::Mapping;
 use super::signatures;
+use crate::json::{Map, Value};
 
 /// One whose tokens are believed.
 pub(super) struct Issuer {
@@ -50,7 +50,7 @@ impl Key {
 
     /// The public keys of a JSON Web Key Set that tokens can be signed with. What is of no use here is passed over.
     pub(super) fn of_set(text: &str) -> Result<Vec<Self>, String> {
-        let set: JwkSet = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let set: JwkSet = crate::json::from_str(text).map_err(|error| error.to_string())?;
         Ok(set.keys.iter().filter_map(Self::of_jwk).collect())
     }
 
@@ -105,7 +105,7 @@ impl Issuer {
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         let mut why = None;
         for key in self.keys.iter().filter(|key| key.may_have_signed(header)) {
-            match decode::<Map<String, Value>>(token, &key.key, &validation) {
+            match decode::<Map>(token, &key.key, &validation) {
                 Ok(token) => {
                     let context = self.mapping.context(&token.claims).map_err(Some)?;
                     let mut caller = Caller::of(&self.name, context);

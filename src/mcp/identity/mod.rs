@@ -10,14 +10,13 @@ mod signatures;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::{digest, hmac as keyed, rand};
-use serde_json::{Map, Value, json};
-
-use crate::json;
 
 use self::issuer::Issuer;
 
 pub use read::IdentityError;
 pub use shapes::identity_record;
+
+use crate::json::{self, Map, json};
 
 /// The longest token that is looked at, in bytes.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -48,7 +47,7 @@ pub(super) struct Caller {
     /// What tells it from every other: all that it was found to be. Somebody with other roles is another one.
     pub(super) key: String,
     /// What is vouched for of its calls.
-    pub(super) context: Map<String, Value>,
+    pub(super) context: Map,
     /// When what it said is no longer true, since 1970.
     expires: Option<Duration>,
 }
@@ -59,7 +58,7 @@ impl Caller {
         Self::of("", Map::new())
     }
 
-    fn of(vouched_by: &str, context: Map<String, Value>) -> Self {
+    fn of(vouched_by: &str, context: Map) -> Self {
         let key = json::digest(&json!([vouched_by, context])).to_string();
         Self { key, context, expires: None }
     }
@@ -87,7 +86,7 @@ impl Identity {
         Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparing })
     }
 
-    fn add_token(&mut self, digest: &[u8], context: Map<String, Value>) {
+    fn add_token(&mut self, digest: &[u8], context: Map) {
         let tag = keyed::sign(&self.comparing, digest);
         self.tokens.push(KnownToken { tag, caller: Caller::of("token", context) });
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use ring::digest;
-use serde_json::{Map, Value};
 
 use super::Identity;
 use super::claims::Mapping;
@@ -16,6 +15,7 @@ use crate::authoring::{Reader, Shape};
 use crate::diagnostic::{
     CONFLICTING_KEYS, Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, WRONG_TYPE, render,
 };
+use crate::json::{Map, Value};
 use crate::policy;
 use crate::source::{self, Node};
 
@@ -115,7 +115,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn token_context(&mut self, node: &Node) -> Map<String, Value> {
+    fn token_context(&mut self, node: &Node) -> Map {
         let mut context = self.context(node);
         for name in ["principal", "roles", "tenant"] {
             if let Some(value) = node.get(name) {
@@ -232,7 +232,7 @@ impl FileReader<'_> {
     }
 
     /// What is said in `context`.
-    fn context(&mut self, node: &Node) -> Map<String, Value> {
+    fn context(&mut self, node: &Node) -> Map {
         let Some(said) = node.get("context") else { return Map::new() };
         let Some(entries) = said.entries() else {
             let message = format!("`context` must be a mapping, this is {}", said.type_name());

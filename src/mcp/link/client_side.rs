@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{Asked, Asking, Awaiting, LATE_ANSWERS, Link, Then, locked};
+use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::outlet::Outlet;
 use crate::mcp::server::Gone;

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::asking::{GoingOn, Waiting};
@@ -27,6 +26,7 @@ use super::server::{Connection, Gone, ServerSpec};
 use super::tasks::Tasks;
 use crate::call::ToolCall;
 use crate::engine::Engine;
+use crate::json::{Value, json};
 use crate::message::RequestPart;
 use crate::policy::Chains;
 use crate::session::ConcurrentSession;

@@ -3,12 +3,12 @@
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
 use super::server_side::listen;
 use super::{Asking, Awaiting, Connected, Link, Server, locked};
 use crate::host::BoxFuture;
+use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, code};
 use crate::mcp::method;
 use crate::mcp::outlet::QUEUE;

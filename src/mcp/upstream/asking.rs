@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::incoming::{self, Cursor, Incoming, Next};
 use super::peer;
 use super::wire::{Reply, Verb};
 use super::{Talk, UnderWay};
+use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{EVENT_STREAM, LAST_EVENT, read_message};
 use crate::mcp::method;

@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::sync::{RwLock, oneshot, watch};
 
 use self::peer::Peer;
 use self::wire::{Verb, Wire};
+use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{EVENT_STREAM, JSON};
 use crate::mcp::method;

@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
-
 use super::wire::Reply;
+use crate::json::Value;
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{self, RepeatedArguments};
 use crate::mcp::method;

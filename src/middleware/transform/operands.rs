@@ -1,12 +1,11 @@
 //! What the steps that take more than a value take.
 
 use regex::Regex;
-use serde_json::Number;
 
 use super::CLAMP;
 use crate::authoring::Reader;
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND, MISSING_KEY, OUT_OF_RANGE};
-use crate::json::Decimal;
+use crate::json::Number;
 use crate::source::Node;
 
 /// Reads the new name of a member.
@@ -31,7 +30,7 @@ pub(super) fn bounds(node: &Node, reader: &mut Reader<'_>) -> Option<(Option<Num
         return None;
     }
     let empty = node.get("min").is_none() && node.get("max").is_none();
-    let crossed = matches!((&min, &max), (Some(min), Some(max)) if Decimal::of(min) > Decimal::of(max));
+    let crossed = matches!((&min, &max), (Some(min), Some(max)) if min > max);
     if empty || crossed {
         let (code, message) = match empty {
             true => (&MISSING_KEY, "`clamp` has no bound"),

@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
-
 use super::{Level, MAX_CHAIN, quoted};
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, Map, Value};
 use crate::schema::SchemaError;
 
 /// Keywords that apply one schema to the same value.

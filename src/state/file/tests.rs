@@ -1,11 +1,11 @@
 use std::future::Future;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 use crate::host::{Allowance, Amount};
+use crate::json::{Value, json};
 use crate::state::MemoryStore;
 
 const SMALL: Bounds = Bounds { is_durable: true, limits: 6, pages: 64 };

@@ -1,7 +1,7 @@
 //! Which store this is, to whom it belongs, and which anchor it has: so that another one in its place, an emptied one, or one
 //! of other keys is not believed.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::anchor::{Anchor, Bound};
 use super::envelope::{Envelope, is_current};

@@ -11,8 +11,8 @@ mod identity;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use self::anchor::Anchor;

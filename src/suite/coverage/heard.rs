@@ -134,7 +134,7 @@ impl<'c> Count<'c> {
         let output = view.output.filter(|_| redact.output);
         let error = view.error.filter(|_| redact.output);
         for (finder, place) in &places.finders {
-            let in_value = |value: &serde_json::Value| finder.redact_value(&mut value.clone()) == Ok(true);
+            let in_value = |value: &crate::json::Value| finder.redact_value(&mut value.clone()) == Ok(true);
             if input.is_some_and(in_value)
                 || output.is_some_and(in_value)
                 || error.is_some_and(|error| finder.finds_in(error))

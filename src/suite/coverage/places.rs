@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use regex::Regex;
-use serde_json::{Map, Value};
 
 use super::report::WhyNot;
 use super::side::Side;
 use crate::call::{CallView, SessionState, ToolCall};
 use crate::detect::{Detector, Redactor, Style};
 use crate::diagnostic::{SourceId, Span};
+use crate::json::{Map, Value};
 use crate::matcher::{Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern};
 use crate::middleware::{KINDS, Kind, Redact};
 use crate::policy::{Chains, Mode, Policy, Unmatched};

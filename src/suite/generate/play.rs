@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::call::{CallRecord, Outcome, Recorded, ToolCall};
 use crate::host::{ManualClock, ToolError};
+use crate::json::Value;
 use crate::policy::Chains;
 use crate::suite::case::CallStep;
 use crate::suite::read::NOON;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use serde_json::Value;
 
 use super::GenerateError;
 use crate::call::{CallRecord, Recorded};
+use crate::json::Value;
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Chains, Mode, Policy};
 

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use super::Origin;
 use super::play::{Came, Rounds};
 use super::yaml;
 use crate::call::{CallRecord, Outcome, OutcomeKind, Recorded, reason_code};
-use crate::json;
+use crate::json::{Map, Value};
 use crate::text::{cut, inert};
 
 /// Characters of a line.
@@ -63,12 +61,12 @@ pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[Stri
 }
 
 /// The members of the context that all of these calls have.
-fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map<String, Value> {
+fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
     let mut records = records.map(|record| record.call.context.as_object());
     let mut shared = records.next().flatten().cloned().unwrap_or_default();
     for context in records {
         shared.retain(|key, value| {
-            context.and_then(|context| context.get(key)).is_some_and(|other| json::equal(value, other))
+            context.and_then(|context| context.get(key)).is_some_and(|other| value == other)
         });
     }
     shared
@@ -91,7 +89,7 @@ fn name(session: &Written, sessions: usize, taken: &mut BTreeSet<String>) -> Str
     free
 }
 
-fn case(session: &Written, name: &str, above: &Map<String, Value>) -> Vec<String> {
+fn case(session: &Written, name: &str, above: &Map) -> Vec<String> {
     let mut lines = yaml::entry("name", &name.into(), usize::MAX);
     let shared = common(session.rounds.iter().flatten());
     let own = without(&shared, above);
@@ -126,7 +124,7 @@ fn case(session: &Written, name: &str, above: &Map<String, Value>) -> Vec<String
 }
 
 /// A step in one line, where that is short.
-fn step(members: Map<String, Value>, width: usize) -> Vec<String> {
+fn step(members: Map, width: usize) -> Vec<String> {
     let members = Value::Object(members);
     let flow = yaml::flow(&members);
     match members.as_object() {
@@ -142,7 +140,7 @@ struct Call<'a> {
     came: &'a Came,
     before: Option<&'a Came>,
     /// The context of all calls of the case.
-    shared: &'a Map<String, Value>,
+    shared: &'a Map,
 }
 
 impl Call<'_> {
@@ -165,7 +163,7 @@ impl Call<'_> {
     }
 
     /// The call with what its tool answers, where it was asked.
-    fn members(&self, record: &CallRecord) -> Map<String, Value> {
+    fn members(&self, record: &CallRecord) -> Map {
         let call = &record.call;
         let mut members = Map::new();
         members.insert("tool".to_owned(), call.tool.as_str().into());
@@ -196,7 +194,7 @@ impl Call<'_> {
         members
     }
 
-    fn step(&self, record: &CallRecord) -> Map<String, Value> {
+    fn step(&self, record: &CallRecord) -> Map {
         let mut members = self.members(record);
         members.insert("expect".to_owned(), self.expectation(record));
         members
@@ -213,14 +211,14 @@ impl Call<'_> {
         if !is_usual(outcome) {
             members.insert("code".to_owned(), outcome.reason.code.as_str().into());
         }
-        if !json::equal(&outcome.input, &record.call.input) {
+        if outcome.input != record.call.input {
             members.insert("input".to_owned(), outcome.input.clone());
         }
         let recorded = match &record.recorded {
             Some(Recorded::Output(output)) => output,
             _ => &Value::Null,
         };
-        if let Some(output) = outcome.output.as_ref().filter(|output| !json::equal(output, recorded)) {
+        if let Some(output) = outcome.output.as_ref().filter(|output| *output != recorded) {
             members.insert("output".to_owned(), output.clone());
         }
         match members.len() {
@@ -246,9 +244,8 @@ fn is_usual(outcome: &Outcome) -> bool {
     usual.contains(&outcome.reason.code.as_str())
 }
 
-fn without(context: &Map<String, Value>, above: &Map<String, Value>) -> Map<String, Value> {
-    let new =
-        context.iter().filter(|(key, value)| !above.get(*key).is_some_and(|other| json::equal(other, value)));
+fn without(context: &Map, above: &Map) -> Map {
+    let new = context.iter().filter(|(key, value)| !above.get(*key).is_some_and(|other| other == *value));
     new.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 

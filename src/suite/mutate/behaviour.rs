@@ -96,8 +96,8 @@ pub(super) fn of_kind(kind: &Entry, finder: &mut Finder<'_>) {
 
 fn step(entry: &Entry, finder: &mut Finder<'_>) {
     let Some(number) = entry.value.as_number() else { return };
-    let Some((less, more)) = neighbours(number.as_str()) else { return };
-    let case = format!("a case that comes to `{}: {}`, and one step beyond it", entry.key, number.as_str());
+    let Some((less, more)) = neighbours(&number.text()) else { return };
+    let case = format!("a case that comes to `{}: {}`, and one step beyond it", entry.key, number);
     for other in [less, more] {
         finder.replace(LIMIT, entry.value.span, other, case.clone());
     }

@@ -119,10 +119,10 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
         for other in others.iter() {
             let case = match (key, value.as_number()) {
                 ("gt" | "gte" | "lt" | "lte", Some(bound)) if other.get(..1) == key.get(..1) => {
-                    format!("a case in which `{path}` is exactly {}", bound.as_str())
+                    format!("a case in which `{path}` is exactly {bound}")
                 }
                 ("gt" | "gte" | "lt" | "lte", Some(bound)) => {
-                    format!("a case in which `{path}` is not {}", bound.as_str())
+                    format!("a case in which `{path}` is not {bound}")
                 }
                 _ => format!("a case in which this test of `{path}` decides"),
             };
@@ -171,11 +171,11 @@ fn of_each(value: &Node, path: &str, finder: &mut Finder<'_>) {
 /// A bound that is one more or one less, with the value that shows it.
 fn of_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
     let Some(bound) = value.as_number() else { return };
-    let Some((less, more)) = neighbours(bound.as_str()) else { return };
-    let bound = bound.as_str();
+    let Some((less, more)) = neighbours(&bound.text()) else { return };
+    let bound = bound.text();
     let telling = match operator {
-        "gt" | "lte" => [(&less, bound), (&more, more.as_str())],
-        "gte" | "lt" => [(&less, less.as_str()), (&more, bound)],
+        "gt" | "lte" => [(&less, &*bound), (&more, more.as_str())],
+        "gte" | "lt" => [(&less, less.as_str()), (&more, &*bound)],
         _ => return,
     };
     for (other, shows) in telling {

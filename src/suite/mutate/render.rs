@@ -50,13 +50,13 @@ pub fn summary(mutated: &Mutated) -> String {
 ///
 /// # Errors
 /// Where `serde_json` can't write, which text and numbers give no cause for.
-pub fn json(mutated: &Mutated) -> serde_json::Result<String> {
+pub fn json(mutated: &Mutated) -> crate::json::Result<String> {
     #[derive(Serialize)]
     struct Document<'a> {
         version: u32,
         mutations: &'a Mutated,
     }
-    serde_json::to_string_pretty(&Document { version: VERSION, mutations: mutated })
+    crate::json::to_string_pretty(&Document { version: VERSION, mutations: mutated })
 }
 
 struct Page {

@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value};
-
-use crate::json;
+use crate::json::{self, Map, Value};
 
 /// Characters of one value in a line.
 const MAX_VALUE: usize = 100;
@@ -93,9 +91,7 @@ impl Page {
             return self.push(Side::Told, indent, "…".to_owned());
         }
         match (expected, came) {
-            _ if json::equal(expected, came) => {
-                self.push(Side::Both, indent, format!("{key}{}", short(came)))
-            }
+            _ if expected == came => self.push(Side::Both, indent, format!("{key}{}", short(came))),
             (Value::Object(expected), Value::Object(came)) => {
                 self.push(Side::Both, indent, format!("{key}{{"));
                 self.members(expected, came, indent + 2);
@@ -114,7 +110,7 @@ impl Page {
         }
     }
 
-    fn members(&mut self, expected: &Map<String, Value>, came: &Map<String, Value>, indent: usize) {
+    fn members(&mut self, expected: &Map, came: &Map, indent: usize) {
         let both = expected.iter().map(|(key, value)| match came.get(key) {
             Some(other) => (key, Pair::Both(value, other)),
             None => (key, Pair::Expected(value)),
@@ -129,7 +125,7 @@ impl Page {
         let mut equal: Vec<(String, &Value)> = Vec::new();
         for (key, pair) in pairs {
             match pair {
-                Pair::Both(expected, came) if json::equal(expected, came) => {
+                Pair::Both(expected, came) if expected == came => {
                     equal.push((key, came));
                     continue;
                 }
@@ -213,7 +209,7 @@ fn in_both(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json::json;
 
     use super::*;
 

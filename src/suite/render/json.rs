@@ -1,9 +1,9 @@
 //! The stable document that programs read.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::diagnostic::{Diagnostics, SourceMap, render};
+use crate::json::Value;
 use crate::suite::{CoverageReport, FileReport, Report};
 
 /// The version of the document.
@@ -34,14 +34,14 @@ pub fn json(
     report: Option<&Report>,
     coverage: Option<&CoverageReport>,
     problems: &[(&Diagnostics, &SourceMap)],
-) -> serde_json::Result<String> {
+) -> crate::json::Result<String> {
     let mut records: Vec<Value> = Vec::new();
     for (diagnostics, sources) in problems {
-        records.extend(serde_json::from_str::<Vec<Value>>(&render::json(diagnostics, sources)?)?);
+        records.extend(crate::json::from_str::<Vec<Value>>(&render::json(diagnostics, sources)?)?);
     }
     let count =
         |passed| report.map_or(0, |report| report.cases().filter(|case| case.passed == passed).count());
-    serde_json::to_string_pretty(&Document {
+    crate::json::to_string_pretty(&Document {
         version: VERSION,
         revision: report.map(|report| report.revision.as_str()),
         passed: count(true),

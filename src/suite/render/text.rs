@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::diff::{self, Line, Side};
+use crate::json::Value;
 use crate::suite::{CallReport, CaseReport, Failure, FileReport, Report};
 use crate::text::is_hidden;
 

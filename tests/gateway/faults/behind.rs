@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use callgate::json::{Value, json};
 use tempfile::TempDir;
 
 use crate::gateway::script;
@@ -53,7 +53,7 @@ impl Folder {
     /// What the server got.
     pub(super) fn log(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.path("log")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines().map(|line| callgate::json::from_str(line).unwrap()).collect()
     }
 
     /// What the server got of a method, as soon as that is so many.
@@ -138,7 +138,8 @@ impl Behind {
         // Neither is waited for: whoever stays behind holds their other ends.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                let message = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"));
+                let message =
+                    callgate::json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"));
                 if hear.send(message).is_err() {
                     return;
                 }

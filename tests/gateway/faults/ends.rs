@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::Engine;
+use callgate::json::{Value, json};
 use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
-use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::behind::{Behind, Folder, answers};

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
+use callgate::json::{Value, json};
 use data_encoding::BASE64URL_NOPAD;
-use serde_json::{Value, json};
 
 use super::behind::{Behind, Folder, answers};
 use super::{code, is_error, said};
@@ -151,12 +151,13 @@ fn a_client_that_forges_the_state_of_a_question_approves_nothing() {
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let genuine = asked["result"]["requestState"].as_str().unwrap().to_owned();
     let sealed = genuine.strip_prefix("callgate.1.").unwrap();
-    let state: Value = serde_json::from_slice(&BASE64URL_NOPAD.decode(sealed.as_bytes()).unwrap()).unwrap();
+    let state: Value =
+        callgate::json::from_slice(&BASE64URL_NOPAD.decode(sealed.as_bytes()).unwrap()).unwrap();
     let forged =
         |state: &Value| format!("callgate.1.{}", BASE64URL_NOPAD.encode(state.to_string().as_bytes()));
     // The same question about another call.
     let other =
-        |text: &str| -> Value { serde_json::from_str(&state.to_string().replace("aaa", text)).unwrap() };
+        |text: &str| -> Value { callgate::json::from_str(&state.to_string().replace("aaa", text)).unwrap() };
     let mut states = vec![
         ("aaa".to_owned(), "callgate.1.".to_owned()),
         ("aaa".to_owned(), "callgate.1.AAAA".to_owned()),

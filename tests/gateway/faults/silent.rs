@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::Engine;
+use callgate::json::{Value, json};
 use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
-use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf, split};
 
 use super::behind::{self, Folder, answers};
@@ -33,7 +33,7 @@ impl Client {
         let heard = async {
             loop {
                 let line = self.from.next_line().await.unwrap().expect("the gateway still talks");
-                let message: Value = serde_json::from_str(&line).unwrap();
+                let message: Value = callgate::json::from_str(&line).unwrap();
                 self.heard.push(message.clone());
                 if is_so(&message) {
                     return message;

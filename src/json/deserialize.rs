@@ -1,0 +1,459 @@
+//! `from_value` and `from_str`: JSON as any `Deserialize` type.
+
+use std::fmt;
+
+use serde::de::value::StringDeserializer;
+use serde::de::{
+    self, Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _,
+    IntoDeserializer as _, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::error::Step;
+use super::{Error, Map, Number, Value, exchange};
+
+/// A value as any `Deserialize` type. Values inside it keep the text of their numbers, but for those in enums without a name of
+/// their own (`untagged`, `tag`) and in flattened members: serde holds these in a form of its own, and numbers that would change
+/// in it are errors.
+///
+/// # Errors
+///
+/// A value that the type does not take, with its path.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    T::deserialize(FromValue(value))
+}
+
+/// JSON text as any `Deserialize` type, read as [`parse`](super::parse) does.
+///
+/// # Errors
+///
+/// As [`parse`](super::parse), and a value that the type does not take; with line and column.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    from_value(super::parse(text)?).map_err(|error| error.located(text))
+}
+
+/// JSON text in bytes as any `Deserialize` type.
+///
+/// # Errors
+///
+/// As [`from_str`], and bytes that are not UTF-8.
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    from_value(super::parse_bytes(bytes)?).map_err(|error| error.located(&String::from_utf8_lossy(bytes)))
+}
+
+struct FromValue(Value);
+
+impl<'de> Deserializer<'de> for FromValue {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(value) => number(&value, visitor),
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(items) => array(items, visitor),
+            Value::Object(members) => object(members, visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if name != exchange::NAME {
+            return visitor.visit_newtype_struct(self);
+        }
+        exchange::offer(self.0, || visitor.visit_newtype_struct(Self(Value::Null)))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::String(variant) => visitor.visit_enum(Variant { variant, value: None }),
+            Value::Object(members) => {
+                let mut members = members.into_iter();
+                match (members.next(), members.next()) {
+                    (Some((variant, value)), None) => {
+                        visitor.visit_enum(Variant { variant, value: Some(value) })
+                    }
+                    _ => Err(Error::invalid_value(Unexpected::Map, &"an object with one key")),
+                }
+            }
+            other => Err(Error::invalid_type(unexpected(&other), &"a string or an object")),
+        }
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_any(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string byte_buf unit seq tuple tuple_struct map struct
+        identifier
+    }
+}
+
+/// A number as the primitive that has its exact value.
+fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
+    if let Some(value) = number.as_u64().filter(|value| *value != 0 || !number.text().starts_with('-')) {
+        return visitor.visit_u64(value);
+    }
+    if let Some(value) = number.as_i64().filter(|value| *value != 0) {
+        return visitor.visit_i64(value);
+    }
+    if let Some(value) = number.as_exact_f64() {
+        return visitor.visit_f64(value);
+    }
+    if let Some(value) = number.as_i128() {
+        return visitor.visit_i128(value);
+    }
+    match number.as_u128() {
+        Some(value) => visitor.visit_u128(value),
+        None => Err(Error::custom(format_args!(
+            "the number {number} can't be read exactly: no 128-bit integer and no float has its value"
+        ))),
+    }
+}
+
+fn array<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, Error> {
+    let length = items.len();
+    let mut items = Items { items: items.into_iter(), next: 0 };
+    let read = visitor.visit_seq(&mut items)?;
+    if items.items.len() > 0 {
+        return Err(Error::invalid_length(length, &"fewer items in the array"));
+    }
+    Ok(read)
+}
+
+fn object<'de, V: Visitor<'de>>(members: Map, visitor: V) -> Result<V::Value, Error> {
+    let length = members.len();
+    let mut members = Members { members: members.into_iter(), next: None };
+    let read = visitor.visit_map(&mut members)?;
+    if members.members.len() > 0 {
+        return Err(Error::invalid_length(length, &"fewer members in the object"));
+    }
+    Ok(read)
+}
+
+fn unexpected(value: &Value) -> Unexpected<'_> {
+    match value {
+        Value::Null => Unexpected::Unit,
+        Value::Bool(value) => Unexpected::Bool(*value),
+        Value::Number(_) => Unexpected::Other("number"),
+        Value::String(text) => Unexpected::Str(text),
+        Value::Array(_) => Unexpected::Seq,
+        Value::Object(_) => Unexpected::Map,
+    }
+}
+
+struct Items {
+    items: std::vec::IntoIter<Value>,
+    next: usize,
+}
+
+impl<'de> SeqAccess<'de> for &mut Items {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
+        let Some(item) = self.items.next() else { return Ok(None) };
+        let index = self.next;
+        self.next += 1;
+        seed.deserialize(FromValue(item)).map(Some).map_err(|error| error.under(Step::Index(index)))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len())
+    }
+}
+
+struct Members {
+    members: <Map as IntoIterator>::IntoIter,
+    /// The member whose key was read.
+    next: Option<(String, Value)>,
+}
+
+impl<'de> MapAccess<'de> for &mut Members {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+        let Some((key, value)) = self.members.next() else { return Ok(None) };
+        let read = seed.deserialize(Key(key.clone()));
+        self.next = Some((key.clone(), value));
+        read.map(Some).map_err(|error| error.under(Step::Key(key)))
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
+        let (key, value) = self.next.take().ok_or_else(|| Error::custom("a value without its key"))?;
+        seed.deserialize(FromValue(value)).map_err(|error| error.under(Step::Key(key)))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.members.len())
+    }
+}
+
+/// A key of an object, which types may also read as a number or a boolean.
+struct Key(String);
+
+macro_rules! keys_as {
+    ($($method:ident => $visit:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            match self.0.parse() {
+                Ok(value) => visitor.$visit(value),
+                Err(_) => visitor.visit_string(self.0),
+            }
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Key {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_string(self.0)
+    }
+
+    keys_as! {
+        deserialize_bool => visit_bool
+        deserialize_i8 => visit_i8
+        deserialize_i16 => visit_i16
+        deserialize_i32 => visit_i32
+        deserialize_i64 => visit_i64
+        deserialize_i128 => visit_i128
+        deserialize_u8 => visit_u8
+        deserialize_u16 => visit_u16
+        deserialize_u32 => visit_u32
+        deserialize_u64 => visit_u64
+        deserialize_u128 => visit_u128
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        FromValue(Value::String(self.0)).deserialize_newtype_struct(name, visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        FromValue(Value::String(self.0)).deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct Variant {
+    variant: String,
+    value: Option<Value>,
+}
+
+impl<'de> EnumAccess<'de> for Variant {
+    type Error = Error;
+    type Variant = Content;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Content), Error> {
+        let variant: StringDeserializer<Error> = self.variant.into_deserializer();
+        Ok((seed.deserialize(variant)?, Content(self.value)))
+    }
+}
+
+/// What a variant has beside its name.
+struct Content(Option<Value>);
+
+impl<'de> VariantAccess<'de> for Content {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        match self.0 {
+            None => Ok(()),
+            Some(value) => Deserialize::deserialize(FromValue(value)),
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        match self.0 {
+            Some(value) => seed.deserialize(FromValue(value)),
+            None => Err(Error::invalid_type(Unexpected::UnitVariant, &"newtype variant")),
+        }
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Some(Value::Array(items)) => array(items, visitor),
+            Some(other) => Err(Error::invalid_type(unexpected(&other), &"tuple variant")),
+            None => Err(Error::invalid_type(Unexpected::UnitVariant, &"tuple variant")),
+        }
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.0 {
+            Some(Value::Object(members)) => object(members, visitor),
+            Some(other) => Err(Error::invalid_type(unexpected(&other), &"struct variant")),
+            None => Err(Error::invalid_type(Unexpected::UnitVariant, &"struct variant")),
+        }
+    }
+}
+
+/// From deserializers of others, which hand numbers over as integers and floats: a float is the shortest decimal that it is read from.
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(exchange::NAME, Announced)
+    }
+}
+
+/// As [`Value`].
+impl<'de> Deserialize<'de> for Map {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Object(members) => Ok(members),
+            other => Err(D::Error::invalid_type(unexpected(&other), &"an object")),
+        }
+    }
+}
+
+/// As [`Value`].
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Number(number) => Ok(number),
+            other => Err(D::Error::invalid_type(unexpected(&other), &"a number")),
+        }
+    }
+}
+
+/// What announces a value: it takes what our deserializer offers, or reads what another one has.
+struct Announced;
+
+impl<'de> Visitor<'de> for Announced {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match exchange::take() {
+            Some(value) => Ok(value),
+            None => deserializer.deserialize_any(Foreign),
+        }
+    }
+}
+
+/// Reads a value from a deserializer that is not ours.
+struct Foreign;
+
+/// The key by which `serde_json` marks a number, when it is built with `arbitrary_precision`. Such an object can't be told from a number.
+const SERDE_JSON_NUMBER: &str = "$serde_json::private::Number";
+
+macro_rules! visits {
+    ($($method:ident: $primitive:ty)*) => {$(
+        fn $method<E>(self, value: $primitive) -> Result<Value, E> {
+            Ok(value.into())
+        }
+    )*};
+}
+
+impl<'de> Visitor<'de> for Foreign {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    visits! {
+        visit_bool: bool
+        visit_i64: i64
+        visit_i128: i128
+        visit_u64: u64
+        visit_u128: u128
+        visit_str: &str
+        visit_string: String
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::invalid_value(Unexpected::Float(value), &self))
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut read = Vec::new();
+        while let Some(item) = items.next_element()? {
+            read.push(item);
+        }
+        Ok(Value::Array(read))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut read = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if key == SERDE_JSON_NUMBER {
+                return Err(A::Error::custom(
+                    "a number of `serde_json` with `arbitrary_precision` can't be told from an object with its private key; \
+                     use `callgate::json::from_str`, or convert the `serde_json::Value`",
+                ));
+            }
+            if read.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
+            }
+            read.insert(key, members.next_value()?);
+        }
+        Ok(Value::Object(read))
+    }
+}

@@ -1,0 +1,108 @@
+//! `Error`: why a text or value is not the type that was asked for, or a type can't be written as JSON.
+
+use std::fmt;
+
+use super::ParseError;
+
+/// Why JSON and a type of Rust do not go together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Error {
+    /// The text is not JSON.
+    Parse(ParseError),
+    /// A value is not what the type takes, or can't be written as JSON.
+    Data(DataError),
+}
+
+/// A value that a type does not take, with its path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataError {
+    message: String,
+    /// The way to the value, innermost step first.
+    steps: Vec<Step>,
+    position: Option<(usize, usize)>,
+}
+
+/// One step on the way to a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Error {
+    pub(super) fn under(mut self, step: Step) -> Self {
+        if let Self::Data(error) = &mut self {
+            error.steps.push(step);
+        }
+        self
+    }
+
+    /// The same error with the position in the text from which the value was read.
+    pub(super) fn located(mut self, text: &str) -> Self {
+        if let Self::Data(error) = &mut self {
+            error.position = super::reader::position_of(text, error.steps.iter().rev());
+        }
+        self
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Parse(error) => error.kind.to_string(),
+            Self::Data(error) => error.message.clone(),
+        }
+    }
+
+    /// Line and column in the text, both from one, where there is a text.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Parse(error) => Some((error.line, error.column)),
+            Self::Data(error) => error.position,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = match self {
+            Self::Parse(error) => return fmt::Display::fmt(error, f),
+            Self::Data(error) => error,
+        };
+        f.write_str(&error.message)?;
+        if let Some((line, column)) = error.position {
+            return write!(f, " at line {line} column {column}");
+        }
+        if error.steps.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" at `")?;
+        for (index, step) in error.steps.iter().rev().enumerate() {
+            match step {
+                Step::Key(key) if index == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Index(at) => write!(f, "[{at}]")?,
+            }
+        }
+        f.write_str("`")
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Self::Parse(error)
+    }
+}
+
+impl serde::de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::Data(DataError { message: message.to_string(), steps: Vec::new(), position: None })
+    }
+}
+
+impl serde::ser::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        serde::de::Error::custom(message)
+    }
+}

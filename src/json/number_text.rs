@@ -1,0 +1,204 @@
+//! The text of a number: scanned once when it is read, and written without allocating.
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::decimal::Exponent;
+
+/// The parts of a JSON number at the beginning of a text.
+pub(super) struct Scanned<'t> {
+    pub(super) negative: bool,
+    whole: &'t str,
+    fraction: &'t str,
+    exponent: Option<&'t str>,
+    /// Bytes that the number takes.
+    pub(super) length: usize,
+}
+
+/// Digits that fit a coefficient together with a scale.
+const MAX_PLAIN_DIGITS: usize = 18;
+
+impl<'t> Scanned<'t> {
+    /// Scans the number at the beginning of a text. Returns `None` if there is none, or a digit is missing or misplaced in it.
+    pub(super) fn read(text: &'t str) -> Option<Self> {
+        let negative = text.starts_with('-');
+        let mut rest = Rest { text, at: usize::from(negative) };
+        let whole = rest.digits();
+        if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) {
+            return None;
+        }
+        let mut fraction = "";
+        if rest.takes(&[b'.']) {
+            fraction = rest.digits();
+            if fraction.is_empty() {
+                return None;
+            }
+        }
+        let mut exponent = None;
+        if rest.takes(b"eE") {
+            let start = rest.at;
+            rest.takes(b"+-");
+            if rest.digits().is_empty() {
+                return None;
+            }
+            exponent = text.get(start..rest.at);
+        }
+        Some(Self { negative, whole, fraction, exponent, length: rest.at })
+    }
+
+    /// Coefficient and scale of a number that has these, and that is written as those are.
+    pub(super) fn plain(&self) -> Option<(i64, u8)> {
+        if self.exponent.is_some() {
+            return None;
+        }
+        let scale = self.fraction.len();
+        let coefficient = if scale == 0 && self.whole.len() > MAX_PLAIN_DIGITS {
+            // Negated first: the smallest integer has no positive counterpart.
+            let digit = |byte: u8| i64::from(byte.wrapping_sub(b'0'));
+            let negative = self
+                .whole
+                .bytes()
+                .try_fold(0_i64, |sum, byte| sum.checked_mul(10)?.checked_sub(digit(byte)))?;
+            if self.negative { Some(negative) } else { negative.checked_neg() }?
+        } else if self.whole.len() + scale <= MAX_PLAIN_DIGITS {
+            let digits = self.whole.bytes().chain(self.fraction.bytes());
+            let magnitude = digits.fold(0_i64, |sum, byte| sum * 10 + i64::from(byte.wrapping_sub(b'0')));
+            if self.negative { -magnitude } else { magnitude }
+        } else {
+            return None;
+        };
+        if coefficient == 0 && self.negative {
+            return None;
+        }
+        Some((coefficient, u8::try_from(scale).ok()?))
+    }
+
+    /// The significant digits, without leading and trailing zeros.
+    pub(super) fn digits(&self) -> String {
+        let mut digits = String::with_capacity(self.whole.len() + self.fraction.len());
+        digits.push_str(self.whole);
+        digits.push_str(self.fraction);
+        digits.truncate(digits.trim_end_matches('0').len());
+        let leading = digits.len() - digits.trim_start_matches('0').len();
+        digits.drain(..leading);
+        digits
+    }
+
+    /// The power of ten before whose point the significant digits stand: `0.digits × 10^magnitude`.
+    pub(super) fn magnitude(&self) -> Exponent {
+        let whole = self.whole.trim_start_matches('0');
+        let significant = self.fraction.trim_start_matches('0');
+        let shift = match (whole.is_empty(), significant.is_empty()) {
+            (true, true) => return Exponent::ZERO,
+            (true, false) => -((self.fraction.len() - significant.len()) as i64),
+            (false, _) => whole.len() as i64,
+        };
+        Exponent::read(self.exponent.unwrap_or("0"), shift)
+    }
+}
+
+struct Rest<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Rest<'t> {
+    fn digits(&mut self) -> &'t str {
+        let start = self.at;
+        let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    fn takes(&mut self, any_of: &[u8]) -> bool {
+        let takes = self.text.as_bytes().get(self.at).is_some_and(|byte| any_of.contains(byte));
+        self.at += usize::from(takes);
+        takes
+    }
+}
+
+/// The text of a [`Number`](super::Number). Dereferences to `str`.
+#[derive(Clone)]
+pub struct Text<'a>(Held<'a>);
+
+#[derive(Clone)]
+enum Held<'a> {
+    Borrowed(&'a str),
+    Written(Digits),
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn from_str(text: &'a str) -> Self {
+        Self(Held::Borrowed(text))
+    }
+
+    pub(super) fn from_plain(coefficient: i64, scale: u8) -> Self {
+        let mut digits = Digits::default();
+        let mut rest = coefficient.unsigned_abs();
+        let mut written = 0;
+        // At least one digit stands before the point.
+        while rest > 0 || written <= u32::from(scale) {
+            if written > 0 && written == u32::from(scale) {
+                digits.push_front(b'.');
+            }
+            digits.push_front(b'0' + (rest % 10) as u8);
+            rest /= 10;
+            written += 1;
+        }
+        if coefficient < 0 {
+            digits.push_front(b'-');
+        }
+        Self(Held::Written(digits))
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Held::Borrowed(text) => text,
+            Held::Written(digits) => digits.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+/// ASCII text on the stack, written from its end.
+#[derive(Clone)]
+pub(super) struct Digits {
+    /// A sign, nineteen digits and a point fit.
+    bytes: [u8; 24],
+    start: u8,
+}
+
+impl Default for Digits {
+    fn default() -> Self {
+        Self { bytes: [0; 24], start: 24 }
+    }
+}
+
+impl Digits {
+    pub(super) fn push_front(&mut self, byte: u8) {
+        self.start = self.start.saturating_sub(1);
+        if let Some(place) = self.bytes.get_mut(usize::from(self.start)) {
+            *place = byte;
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        let written = self.bytes.get(usize::from(self.start)..).unwrap_or_default();
+        std::str::from_utf8(written).unwrap_or_default()
+    }
+}

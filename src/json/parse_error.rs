@@ -1,0 +1,56 @@
+//! `ParseError`: why a text is not taken as JSON, and where.
+
+/// Why a text is not taken as JSON, with line and column. Both count from one, columns in characters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at line {line} column {column}")]
+pub struct ParseError {
+    /// What is wrong.
+    pub kind: ParseErrorKind,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+/// What is wrong with a JSON text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseErrorKind {
+    /// The text ends within a value.
+    #[error("unexpected end of the text")]
+    UnexpectedEnd,
+    /// Something else stands there.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// There is more text after the value.
+    #[error("unexpected text after the value")]
+    TrailingText,
+    /// An object has a key twice.
+    #[error("duplicate key `{0}`")]
+    DuplicateKey(String),
+    /// Arrays and objects are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
+    #[error("nested deeper than {} levels", super::MAX_DEPTH)]
+    TooDeep,
+    /// A number has a leading zero, no digits where they are needed, or goes on with something else.
+    #[error("invalid number")]
+    InvalidNumber,
+    /// A backslash in a string begins none of the escapes of JSON.
+    #[error("invalid escape in a string")]
+    InvalidEscape,
+    /// An escaped UTF-16 surrogate is not part of a pair.
+    #[error("lone surrogate in a string")]
+    LoneSurrogate,
+    /// A control character in a string is not escaped.
+    #[error("unescaped control character in a string")]
+    ControlCharacter,
+    /// The bytes are not UTF-8.
+    #[error("the text is not UTF-8")]
+    InvalidUtf8,
+}
+
+/// Line and column of a byte, both from one.
+pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    (line, before.get(start..).unwrap_or_default().chars().count() + 1)
+}

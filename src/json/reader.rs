@@ -1,0 +1,464 @@
+//! Reads JSON text (RFC 8259) into a [`Value`] that loses nothing: numbers keep their text, members their order.
+//!
+//! No key of the input has a meaning to the reader. It refuses what readers may understand differently: duplicate keys, lone
+//! surrogates, anything after the value.
+
+use std::borrow::Cow;
+
+use indexmap::map::Entry;
+
+use super::error::Step;
+use super::number_text::Scanned;
+use super::parse_error::{ParseError, ParseErrorKind as Kind, position};
+use super::{MAX_DEPTH, Map, Number, Value};
+
+/// What a reader does with an escaped UTF-16 surrogate that is not part of a pair, such as `\ud83d` alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoneSurrogates {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// It is read as U+FFFD, the replacement character.
+    Replace,
+}
+
+/// Reads one JSON value.
+///
+/// # Errors
+///
+/// Text that is not JSON, a duplicate key, a lone surrogate, nesting deeper than [`MAX_DEPTH`], anything after the value; with line
+/// and column.
+pub fn parse(text: &str) -> Result<Value, ParseError> {
+    parse_with(text, LoneSurrogates::Refuse)
+}
+
+/// Reads one JSON value from bytes.
+///
+/// # Errors
+///
+/// As [`parse`], and bytes that are not UTF-8.
+pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse(text),
+        Err(error) => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let (line, column) = position(&String::from_utf8_lossy(valid), valid.len());
+            Err(ParseError { kind: Kind::InvalidUtf8, line, column })
+        }
+    }
+}
+
+/// Reads one JSON value, lone surrogates as the option says.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_with(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
+    let mut reader = Reader { text, at: 0, surrogates };
+    reader.document().map_err(|Refused { kind, at }| {
+        let (line, column) = position(text, at);
+        ParseError { kind, line, column }
+    })
+}
+
+/// Line and column of the value that a path leads to, in a text that is JSON.
+pub(super) fn position_of<'s>(
+    text: &str,
+    mut path: impl Iterator<Item = &'s Step>,
+) -> Option<(usize, usize)> {
+    let mut reader = Reader { text, at: 0, surrogates: LoneSurrogates::Replace };
+    reader.skip_space();
+    path.try_for_each(|step| reader.go_to(step))?;
+    Some(position(text, reader.at))
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    /// Always on the boundary of a character.
+    at: usize,
+    surrogates: LoneSurrogates,
+}
+
+/// Why the text is refused, and at which byte.
+struct Refused {
+    kind: Kind,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn document(&mut self) -> Result<Value, Refused> {
+        self.skip_space();
+        let value = self.value(MAX_DEPTH)?;
+        self.skip_space();
+        if self.at < self.text.len() {
+            return Err(self.refused(Kind::TrailingText));
+        }
+        Ok(value)
+    }
+
+    fn refused(&self, kind: Kind) -> Refused {
+        let ended = self.at >= self.text.len() && !matches!(kind, Kind::DuplicateKey(_));
+        Refused { kind: if ended { Kind::UnexpectedEnd } else { kind }, at: self.at }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Value, Refused> {
+        match self.peek() {
+            Some(b'"') => Ok(Value::String(self.string()?.into_owned())),
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal("true", Value::Bool(true)),
+            Some(b'f') => self.literal("false", Value::Bool(false)),
+            Some(b'n') => self.literal("null", Value::Null),
+            _ => Err(self.refused(Kind::Expected("a value"))),
+        }
+    }
+
+    fn literal(&mut self, word: &str, value: Value) -> Result<Value, Refused> {
+        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            self.at += word.len();
+            return Ok(value);
+        }
+        Err(self.refused(Kind::Expected("a value")))
+    }
+
+    fn number(&mut self) -> Result<Value, Refused> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let scanned = Scanned::read(rest).ok_or_else(|| self.refused(Kind::InvalidNumber))?;
+        let text = rest.get(..scanned.length).unwrap_or_default();
+        // `01`, `1.5.2` and `1x` are not a number with something after it.
+        let follows = rest.as_bytes().get(scanned.length);
+        if follows.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte)) {
+            return Err(self.refused(Kind::InvalidNumber));
+        }
+        self.at += scanned.length;
+        Ok(Value::Number(Number::from_scanned(text, &scanned)))
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Value, Refused> {
+        let depth = self.enter(depth)?;
+        let mut items = Vec::new();
+        if self.takes(b']') {
+            return Ok(Value::Array(items));
+        }
+        loop {
+            items.push(self.value(depth)?);
+            self.skip_space();
+            if self.takes(b']') {
+                return Ok(Value::Array(items));
+            }
+            self.expect(b',', "`,` or `]`")?;
+            self.skip_space();
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value, Refused> {
+        let depth = self.enter(depth)?;
+        let mut members = Map::new();
+        if self.takes(b'}') {
+            return Ok(Value::Object(members));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return Err(self.refused(Kind::Expected("a key in double quotes")));
+            }
+            let at = self.at;
+            let key = self.string()?;
+            let place = match members.entry(key) {
+                Entry::Vacant(place) => place,
+                Entry::Occupied(found) => {
+                    return Err(Refused { kind: Kind::DuplicateKey(found.key().clone()), at });
+                }
+            };
+            self.skip_space();
+            self.expect(b':', "`:`")?;
+            self.skip_space();
+            place.insert(self.value(depth)?);
+            self.skip_space();
+            if self.takes(b'}') {
+                return Ok(Value::Object(members));
+            }
+            self.expect(b',', "`,` or `}`")?;
+            self.skip_space();
+        }
+    }
+
+    /// Reads the bracket that opens an array or an object, and the space after it.
+    fn enter(&mut self, depth: usize) -> Result<usize, Refused> {
+        let depth = depth.checked_sub(1).ok_or_else(|| self.refused(Kind::TooDeep))?;
+        self.at += 1;
+        self.skip_space();
+        Ok(depth)
+    }
+
+    fn takes(&mut self, byte: u8) -> bool {
+        let takes = self.peek() == Some(byte);
+        self.at += usize::from(takes);
+        takes
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Refused> {
+        if self.takes(byte) { Ok(()) } else { Err(self.refused(Kind::Expected(what))) }
+    }
+
+    /// Goes on to a part of the value that begins here.
+    fn go_to(&mut self, step: &Step) -> Option<()> {
+        let opens = if matches!(step, Step::Key(_)) { b'{' } else { b'[' };
+        if !self.takes(opens) {
+            return None;
+        }
+        for index in 0.. {
+            self.skip_space();
+            let is_found = match step {
+                Step::Index(wanted) => index == *wanted,
+                Step::Key(wanted) => {
+                    let key = self.string().ok()?;
+                    self.skip_space();
+                    self.expect(b':', "`:`").ok()?;
+                    self.skip_space();
+                    key == wanted.as_str()
+                }
+            };
+            if is_found {
+                return Some(());
+            }
+            self.value(MAX_DEPTH).ok()?;
+            self.skip_space();
+            if !self.takes(b',') {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Reads a string, from its opening to its closing quote.
+    fn string(&mut self) -> Result<Cow<'t, str>, Refused> {
+        self.at += 1;
+        let mut read = String::new();
+        loop {
+            let start = self.at;
+            self.at += plain_bytes(self.text.as_bytes().get(start..).unwrap_or_default());
+            let plain = self.text.get(start..self.at).unwrap_or_default();
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    if read.is_empty() {
+                        return Ok(Cow::Borrowed(plain));
+                    }
+                    read.push_str(plain);
+                    return Ok(Cow::Owned(read));
+                }
+                Some(b'\\') => {
+                    read.push_str(plain);
+                    read.push(self.escape()?);
+                }
+                _ => return Err(self.refused(Kind::ControlCharacter)),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, Refused> {
+        let invalid = |reader: &Self| reader.refused(Kind::InvalidEscape);
+        let escaped = match self.text.as_bytes().get(self.at + 1) {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            Some(_) => return Err(invalid(self)),
+            None => return Err(Refused { kind: Kind::UnexpectedEnd, at: self.text.len() }),
+        };
+        self.at += 2;
+        Ok(escaped)
+    }
+
+    fn unicode_escape(&mut self) -> Result<char, Refused> {
+        let unit = self.code_unit(self.at).ok_or_else(|| self.refused(Kind::InvalidEscape))?;
+        let second = self.code_unit(self.at + UNICODE_ESCAPE).filter(|_| (0xd800..0xdc00).contains(&unit));
+        if let Some(second @ 0xdc00..=0xdfff) = second {
+            self.at += 2 * UNICODE_ESCAPE;
+            let code = 0x1_0000 + ((u32::from(unit) - 0xd800) << 10) + (u32::from(second) - 0xdc00);
+            return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        let read = match (char::from_u32(u32::from(unit)), self.surrogates) {
+            (Some(read), _) => read,
+            (None, LoneSurrogates::Replace) => char::REPLACEMENT_CHARACTER,
+            (None, LoneSurrogates::Refuse) => return Err(self.refused(Kind::LoneSurrogate)),
+        };
+        self.at += UNICODE_ESCAPE;
+        Ok(read)
+    }
+
+    /// The UTF-16 code unit that is escaped at a position.
+    fn code_unit(&self, at: usize) -> Option<u16> {
+        let digits = self.text.get(at..at + UNICODE_ESCAPE)?.strip_prefix(r"\u")?;
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    }
+}
+
+/// The length of an escape with four hexadecimal digits.
+const UNICODE_ESCAPE: usize = r"\uffff".len();
+
+/// How many bytes at the beginning can stand in a string as they are: up to a quote, a backslash or a control character.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The high bit of each byte that is zero; of those after one it may be set, too.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    let mut length = 0;
+    for chunk in bytes.chunks_exact(8) {
+        let word = <[u8; 8]>::try_from(chunk).map_or(0, u64::from_le_bytes);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+        let found =
+            control | zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
+        if found != 0 {
+            return length + found.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    let rest = bytes.get(length..).unwrap_or_default();
+    length + rest.iter().take_while(|byte| **byte >= 0x20 && !b"\"\\".contains(byte)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_text_of_numbers_and_the_order_of_members() {
+        for text in [
+            r#"{"z":[1,1.0,1E400,12345678901234567890123],"a":{"b":null,"c":true}}"#,
+            r#"{"1e5":"2e5 \" 3E5","a\\":[-1e5,2E-7,[1e+5,{"b":-0.5e05}]],"c":0}"#,
+            r#"[-0,-0.0,0.10,1.50,"",[],{}]"#,
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn no_key_has_a_meaning() {
+        for text in [
+            r#"{"note":{"$serde_json::private::Number":"5"},"amount":99999,"z":1e0}"#,
+            r#"{"$serde_json::private::Number":"5"}"#,
+            r#"{"$serde_json::private::RawValue":"[1]"}"#,
+            r#"{"$callgate::json::Value":"5","$callgate::json::Number":{"$callgate::json::Value":[]}}"#,
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+        let escaped = r#"{"a":{"\u0024serde_json::private::Number":"5"},"amount":99999}"#;
+        let read = parse(escaped).unwrap();
+        assert_eq!(read["amount"].to_string(), "99999");
+        assert_eq!(read["a"]["$serde_json::private::Number"], "5");
+    }
+
+    #[test]
+    fn refuses_duplicate_keys_however_deep_and_spelled() {
+        for text in [r#"{"a":1,"a":2}"#, r#"[{"x":{"a":1,"\u0061":2}}]"#] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.kind, Kind::DuplicateKey("a".to_owned()));
+            assert!(error.to_string().contains("duplicate key `a`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(!crate::json::deeper_than(&parse(&nested(MAX_DEPTH)).unwrap(), MAX_DEPTH));
+        assert_eq!(parse(&nested(MAX_DEPTH + 1)).unwrap_err().kind, Kind::TooDeep);
+        for open in ["[", r#"{"a":"#, r#"[{"a":"#] {
+            assert_eq!(parse(&open.repeat(100_000)).unwrap_err().kind, Kind::TooDeep);
+        }
+    }
+
+    #[test]
+    fn errors_have_kind_line_and_column() {
+        for (text, expected) in [
+            ("", "unexpected end of the text at line 1 column 1"),
+            ("{", "unexpected end of the text at line 1 column 2"),
+            ("[1,\n 2", "unexpected end of the text at line 2 column 3"),
+            ("\"ab", "unexpected end of the text at line 1 column 4"),
+            (r#""\"#, "unexpected end of the text at line 1 column 3"),
+            ("nul", "expected a value at line 1 column 1"),
+            ("[1,]", "expected a value at line 1 column 4"),
+            ("{\"ä\" 1}", "expected `:` at line 1 column 6"),
+            ("{a: 1}", "expected a key in double quotes at line 1 column 2"),
+            ("{\"a\": 1,}", "expected a key in double quotes at line 1 column 9"),
+            ("[1 2]", "expected `,` or `]` at line 1 column 4"),
+            ("{\"a\": 1 \"b\": 2}", "expected `,` or `}` at line 1 column 9"),
+            ("{} {}", "unexpected text after the value at line 1 column 4"),
+            ("[\n\n  01]", "invalid number at line 3 column 3"),
+            ("[1.5.2]", "invalid number at line 1 column 2"),
+            ("[NaN]", "expected a value at line 1 column 2"),
+            (r#"["\x"]"#, "invalid escape in a string at line 1 column 3"),
+            (r#"["\u12g4"]"#, "invalid escape in a string at line 1 column 3"),
+            (r#"["\ud800"]"#, "lone surrogate in a string at line 1 column 3"),
+            ("[\"a\tb\"]", "unescaped control character in a string at line 1 column 4"),
+            ("{\"a\":1,\n\"a\":2}", "duplicate key `a` at line 2 column 1"),
+            ("\u{feff}{}", "expected a value at line 1 column 1"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");
+        }
+        assert_eq!(
+            parse_bytes(b"[\n\"a\xff\"]").unwrap_err().to_string(),
+            "the text is not UTF-8 at line 2 column 3"
+        );
+    }
+
+    #[test]
+    fn escapes_are_read() {
+        let text = r#""\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00\uD83D\uDE00""#;
+        assert_eq!(parse(text).unwrap(), "\"\\/\u{8}\u{c}\n\r\tA\u{e9}\u{1f600}\u{1f600}");
+    }
+
+    #[test]
+    fn lone_surrogates_are_replaced_on_request_and_nothing_else_is() {
+        for (text, expected) in [
+            (r#""hello \ud83d""#, "hello \u{fffd}"),
+            (r#""\uD83D\uDE00\uD800""#, "\u{1f600}\u{fffd}"),
+            (r#""\udE00\uD83d""#, "\u{fffd}\u{fffd}"),
+            (r#""\ud83d\ud83d\ude00\ude00""#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (r#""\ud83d \ude00""#, "\u{fffd} \u{fffd}"),
+            (r#""\ud83dude00""#, "\u{fffd}ude00"),
+            (r#""\ud83d\\ude00""#, "\u{fffd}\\ude00"),
+            (r#""\ud83d\n""#, "\u{fffd}\n"),
+            (r#""\\\ud83d""#, "\\\u{fffd}"),
+        ] {
+            assert_eq!(parse_with(text, LoneSurrogates::Replace).unwrap(), expected, "{text}");
+            assert_eq!(parse(text).unwrap_err().kind, Kind::LoneSurrogate, "{text}");
+        }
+        for text in [r#""\u+d80""#, r#""\ud80""#, r#""\Ud800""#, r#""\ud83d\ude00\""#, r#""\ud83d\u""#] {
+            assert!(parse_with(text, LoneSurrogates::Replace).is_err(), "{text}");
+        }
+        let doubled = r#"{"\ud800":1,"\udc00":2}"#;
+        let error = parse_with(doubled, LoneSurrogates::Replace).unwrap_err();
+        assert_eq!(error.kind, Kind::DuplicateKey("\u{fffd}".to_owned()));
+    }
+
+    #[test]
+    fn plain_bytes_end_at_the_first_that_is_not() {
+        for length in 0..20 {
+            for byte in 0..=255_u8 {
+                let mut bytes = vec![b'a'; length];
+                bytes.push(byte);
+                bytes.extend([0x80, b'\\', 0xff, b'"', 0x1f, b'!', b'\\', 0, b'"', 0x80]);
+                let expected = bytes.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\');
+                assert_eq!(plain_bytes(&bytes), expected.unwrap(), "{bytes:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! `to_value`: any `Serialize` type as a [`Value`].
+
+use std::fmt::Display;
+
+use serde::ser::{self, Error as _, Serialize};
+
+use super::{Error, Map, Number, Value, exchange};
+
+/// Any `Serialize` type as a value. Values inside it keep the text of their numbers.
+///
+/// # Errors
+///
+/// The type's own errors, and keys that are not strings, numbers or booleans. Floats that are infinite or NaN become `null`.
+pub fn to_value<T: Serialize>(value: T) -> Result<Value, Error> {
+    value.serialize(ToValue)
+}
+
+/// Any `Serialize` type as compact JSON text.
+///
+/// # Errors
+///
+/// As [`to_value`].
+pub fn to_string<T: ?Sized + Serialize>(value: &T) -> Result<String, Error> {
+    Ok(to_value(value)?.to_string())
+}
+
+/// Any `Serialize` type as JSON text that is indented by two spaces.
+///
+/// # Errors
+///
+/// As [`to_value`].
+pub fn to_string_pretty<T: ?Sized + Serialize>(value: &T) -> Result<String, Error> {
+    Ok(format!("{:#}", to_value(value)?))
+}
+
+/// Writes any `Serialize` type as compact JSON text.
+///
+/// # Errors
+///
+/// As [`to_value`], and those of the writer.
+pub fn to_writer<T: ?Sized + Serialize>(mut writer: impl std::io::Write, value: &T) -> Result<(), Error> {
+    write!(writer, "{}", to_value(value)?).map_err(Error::custom)
+}
+
+/// What [`json!`](super::json) makes of an expression.
+#[doc(hidden)]
+#[expect(clippy::panic, reason = "documented at the macro, whose expressions are written in Rust")]
+pub fn serialized<T: ?Sized + Serialize>(value: &T) -> Value {
+    match to_value(value) {
+        Ok(value) => value,
+        Err(error) => panic!("an expression in `json!` can't be written as JSON: {error}"),
+    }
+}
+
+struct ToValue;
+
+macro_rules! primitives {
+    ($($method:ident: $primitive:ty)*) => {$(
+        fn $method(self, value: $primitive) -> Result<Value, Error> {
+            Ok(value.into())
+        }
+    )*};
+}
+
+impl ser::Serializer for ToValue {
+    type Ok = Value;
+    type Error = Error;
+    type SerializeSeq = Items;
+    type SerializeTuple = Items;
+    type SerializeTupleStruct = Items;
+    type SerializeTupleVariant = Variant<Items>;
+    type SerializeMap = Members;
+    type SerializeStruct = Members;
+    type SerializeStructVariant = Variant<Members>;
+
+    primitives! {
+        serialize_bool: bool
+        serialize_i8: i8
+        serialize_i16: i16
+        serialize_i32: i32
+        serialize_i64: i64
+        serialize_i128: i128
+        serialize_u8: u8
+        serialize_u16: u16
+        serialize_u32: u32
+        serialize_u64: u64
+        serialize_u128: u128
+        serialize_f32: f32
+        serialize_f64: f64
+        serialize_str: &str
+    }
+
+    fn serialize_char(self, value: char) -> Result<Value, Error> {
+        Ok(Value::String(value.to_string()))
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<Value, Error> {
+        Ok(Value::from(bytes))
+    }
+
+    fn serialize_none(self) -> Result<Value, Error> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Result<Value, Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<Value, Error> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Value, Error> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Value, Error> {
+        Ok(variant.into())
+    }
+
+    fn serialize_newtype_struct<T: ?Sized + Serialize>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Value, Error> {
+        if name != exchange::NAME {
+            return value.serialize(self);
+        }
+        let (given, serialized) = exchange::receive(|| value.serialize(self));
+        given.map_or(serialized, Ok)
+    }
+
+    fn serialize_newtype_variant<T: ?Sized + Serialize>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<Value, Error> {
+        Ok(Value::from_iter([(variant, value.serialize(self)?)]))
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<Items, Error> {
+        // A length that is not so reserves little.
+        Ok(Items(Vec::with_capacity(length.unwrap_or(0).min(1024))))
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<Items, Error> {
+        self.serialize_seq(Some(length))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Items, Error> {
+        self.serialize_seq(Some(length))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<Variant<Items>, Error> {
+        Ok(Variant { variant, inner: self.serialize_seq(Some(length))? })
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Members, Error> {
+        Ok(Members::default())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members, Error> {
+        Ok(Members::default())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Variant<Members>, Error> {
+        Ok(Variant { variant, inner: Members::default() })
+    }
+
+    fn collect_str<T: ?Sized + Display>(self, value: &T) -> Result<Value, Error> {
+        Ok(Value::String(value.to_string()))
+    }
+}
+
+struct Items(Vec<Value>);
+
+impl Items {
+    fn push<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        self.0.push(value.serialize(ToValue)?);
+        Ok(())
+    }
+
+    fn finish(self) -> Value {
+        Value::Array(self.0)
+    }
+}
+
+#[derive(Default)]
+struct Members {
+    map: Map,
+    /// The key whose value comes next.
+    key: Option<String>,
+}
+
+impl Members {
+    fn insert<T: ?Sized + Serialize>(&mut self, key: String, value: &T) -> Result<(), Error> {
+        self.map.insert(key, value.serialize(ToValue)?);
+        Ok(())
+    }
+
+    fn finish(self) -> Value {
+        Value::Object(self.map)
+    }
+}
+
+/// A variant with data: an object with the variant as its one key.
+struct Variant<I> {
+    variant: &'static str,
+    inner: I,
+}
+
+macro_rules! sequences {
+    ($($of:ident: $method:ident;)*) => {$(
+        impl ser::$of for Items {
+            type Ok = Value;
+            type Error = Error;
+
+            fn $method<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+                self.push(value)
+            }
+
+            fn end(self) -> Result<Value, Error> {
+                Ok(self.finish())
+            }
+        }
+    )*};
+}
+
+sequences! {
+    SerializeSeq: serialize_element;
+    SerializeTuple: serialize_element;
+    SerializeTupleStruct: serialize_field;
+}
+
+impl ser::SerializeTupleVariant for Variant<Items> {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        self.inner.push(value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(Value::from_iter([(self.variant, self.inner.finish())]))
+    }
+}
+
+impl ser::SerializeMap for Members {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Error> {
+        self.key = Some(match key.serialize(ToValue)? {
+            Value::String(key) => key,
+            Value::Number(number) => number.to_string(),
+            Value::Bool(value) => value.to_string(),
+            _ => return Err(Error::custom("a key of an object must be a string")),
+        });
+        Ok(())
+    }
+
+    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        let key = self.key.take().ok_or_else(|| Error::custom("a value of an object has no key"))?;
+        self.insert(key, value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(self.finish())
+    }
+}
+
+impl ser::SerializeStruct for Members {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+        self.insert(key.to_owned(), value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(self.finish())
+    }
+}
+
+impl ser::SerializeStructVariant for Variant<Members> {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+        self.inner.insert(key.to_owned(), value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(Value::from_iter([(self.variant, self.inner.finish())]))
+    }
+}
+
+/// For serializers of others: integers as integers, other numbers as the float that prints as the same decimal value, else as
+/// a 128-bit integer. Fails where none of these has the exact value.
+impl Serialize for Value {
+    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(exchange::NAME, &Announced(self))
+    }
+}
+
+/// As [`Value`].
+impl Serialize for Map {
+    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self)
+    }
+}
+
+/// As [`Value`].
+impl Serialize for Number {
+    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Value::Number(self.clone()).serialize(serializer)
+    }
+}
+
+/// A value that has announced itself.
+struct Announced<'a>(&'a Value);
+
+impl Serialize for Announced<'_> {
+    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if exchange::give(|| self.0.clone()) {
+            return serializer.serialize_unit();
+        }
+        match self.0 {
+            Value::Null => serializer.serialize_unit(),
+            Value::Bool(value) => serializer.serialize_bool(*value),
+            Value::Number(value) => number(value, serializer),
+            Value::String(text) => serializer.serialize_str(text),
+            Value::Array(items) => serializer.collect_seq(items),
+            Value::Object(members) => serializer.collect_map(members),
+        }
+    }
+}
+
+fn number<S: ser::Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S::Error> {
+    if let Some(value) = number.as_i64().filter(|value| *value != 0 || !number.text().starts_with('-')) {
+        return serializer.serialize_i64(value);
+    }
+    if let Some(value) = number.as_u64() {
+        return serializer.serialize_u64(value);
+    }
+    if let Some(value) = number.as_exact_f64() {
+        return serializer.serialize_f64(value);
+    }
+    if let Some(value) = number.as_i128() {
+        return serializer.serialize_i128(value);
+    }
+    match number.as_u128() {
+        Some(value) => serializer.serialize_u128(value),
+        None => Err(S::Error::custom(format_args!(
+            "the number {number} can't be written exactly: no 128-bit integer and no float has its value"
+        ))),
+    }
+}

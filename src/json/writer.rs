@@ -1,0 +1,114 @@
+//! Writes values as JSON text: compact by `{}`, indented by two spaces by `{:#}`. Numbers are written as they were read.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::{Map, Value};
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let indent = f.alternate().then_some(0);
+        value(self, indent, f)
+    }
+}
+
+impl Display for Map {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let indent = f.alternate().then_some(0);
+        object(self, indent, f)
+    }
+}
+
+/// Writes a value; indented, where the indent of its line is given.
+fn value(value: &Value, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+    match value {
+        Value::Null => out.write_str("null"),
+        Value::Bool(true) => out.write_str("true"),
+        Value::Bool(false) => out.write_str("false"),
+        Value::Number(number) => out.write_str(&number.text()),
+        Value::String(text) => string(text, out),
+        Value::Array(items) => array(items, indent, out),
+        Value::Object(members) => object(members, indent, out),
+    }
+}
+
+fn array(items: &[Value], indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+    out.write_char('[')?;
+    let inner = indent.map(|indent| indent + 1);
+    for (index, item) in items.iter().enumerate() {
+        separate(index, inner, out)?;
+        value(item, inner, out)?;
+    }
+    close(items.is_empty(), indent, out)?;
+    out.write_char(']')
+}
+
+fn object(members: &Map, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+    out.write_char('{')?;
+    let inner = indent.map(|indent| indent + 1);
+    for (index, (key, item)) in members.iter().enumerate() {
+        separate(index, inner, out)?;
+        string(key, out)?;
+        out.write_str(if indent.is_some() { ": " } else { ":" })?;
+        value(item, inner, out)?;
+    }
+    close(members.is_empty(), indent, out)?;
+    out.write_char('}')
+}
+
+fn separate(index: usize, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+    if index > 0 {
+        out.write_char(',')?;
+    }
+    new_line(indent, out)
+}
+
+fn close(is_empty: bool, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+    if is_empty { Ok(()) } else { new_line(indent, out) }
+}
+
+fn new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+    let Some(indent) = indent else { return Ok(()) };
+    out.write_char('\n')?;
+    (0..indent).try_for_each(|_| out.write_str("  "))
+}
+
+/// Writes a string with its quotes. Only what JSON demands is escaped.
+pub(super) fn string(text: &str, out: &mut impl Write) -> fmt::Result {
+    out.write_char('"')?;
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.write_str(rest.get(..at).unwrap_or_default())?;
+        match rest.as_bytes().get(at) {
+            Some(b'"') => out.write_str("\\\"")?,
+            Some(b'\\') => out.write_str("\\\\")?,
+            Some(0x08) => out.write_str("\\b")?,
+            Some(0x0c) => out.write_str("\\f")?,
+            Some(b'\n') => out.write_str("\\n")?,
+            Some(b'\r') => out.write_str("\\r")?,
+            Some(b'\t') => out.write_str("\\t")?,
+            Some(byte) => write!(out, "\\u{byte:04x}")?,
+            None => {}
+        }
+        rest = rest.get(at + 1..).unwrap_or_default();
+    }
+    out.write_str(rest)?;
+    out.write_char('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::{json, parse};
+
+    #[test]
+    fn both_layouts_are_those_of_serde_json() {
+        let text = r#"{"a":[],"b":{},"c":[1,[2,{"d":null}],"\u0000\u001f\u007f\b\f\n\r\t\"\\/é😀"],"":true}"#;
+        let (ours, theirs) = (parse(text).unwrap(), serde_json::from_str::<serde_json::Value>(text).unwrap());
+        assert_eq!(ours["c"].to_string(), theirs["c"].to_string());
+        assert_eq!(format!("{:#}", ours["c"]), format!("{:#}", theirs["c"]));
+        assert_eq!(parse(&ours.to_string()).unwrap(), ours);
+        assert_eq!(
+            format!("{:#}", json!({"a": [], "b": {}, "c": {"d": [1]}})),
+            "{\n  \"a\": [],\n  \"b\": {},\n  \"c\": {\n    \"d\": [\n      1\n    ]\n  }\n}"
+        );
+    }
+}

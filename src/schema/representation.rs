@@ -1,0 +1,226 @@
+//! Our values as the schema library looks at them: by reference, with their exact numbers.
+//!
+//! The library's own values are those of `serde_json`, whose numbers are not exact. It holds the schema in them, and reports errors in them.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::slice;
+
+use jsonschema::JsonType;
+use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object};
+use serde_json::Value as LibraryValue;
+
+use crate::json::{InexactNumber, Map, Number, Value, canonical};
+
+/// The form of JSON that instances have.
+pub(super) struct Exact;
+
+impl Json for Exact {
+    type Node<'a> = &'a Value;
+    type PreparedKey = String;
+    type StringBuffer = Value;
+
+    fn prepare_key(key: &str) -> String {
+        key.to_owned()
+    }
+
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(&Value) -> T) -> T {
+        *buffer = string.into();
+        f(buffer)
+    }
+}
+
+impl<'a> Node<'a, Exact> for &'a Value {
+    type Object = &'a Map;
+    type Array = &'a [Value];
+    type Number = &'a Number;
+
+    fn as_object(&self) -> Option<&'a Map> {
+        Value::as_object(self)
+    }
+
+    fn as_array(&self) -> Option<&'a [Value]> {
+        Value::as_array(self).map(Vec::as_slice)
+    }
+
+    fn as_string(&self) -> Option<Cow<'a, str>> {
+        self.as_str().map(Cow::Borrowed)
+    }
+
+    fn as_number(&self) -> Option<&'a Number> {
+        Value::as_number(self)
+    }
+
+    fn as_boolean(&self) -> Option<bool> {
+        self.as_bool()
+    }
+
+    fn is_null(&self) -> bool {
+        Value::is_null(self)
+    }
+
+    fn json_type(&self) -> JsonType {
+        match self {
+            Value::Null => JsonType::Null,
+            Value::Bool(_) => JsonType::Boolean,
+            Value::Number(_) => JsonType::Number,
+            Value::String(_) => JsonType::String,
+            Value::Array(_) => JsonType::Array,
+            Value::Object(_) => JsonType::Object,
+        }
+    }
+
+    fn equals_value(&self, expected: &LibraryValue) -> bool {
+        equals(self, expected)
+    }
+
+    fn to_value(&self) -> Cow<'a, LibraryValue> {
+        Cow::Owned(nearest(self))
+    }
+
+    fn identity(&self) -> Option<NodeIdentity> {
+        Some(NodeIdentity::new(std::ptr::from_ref::<Value>(self) as usize))
+    }
+}
+
+impl<'a> Object<'a, Exact> for &'a Map {
+    type Node = &'a Value;
+    type MemberName = &'a str;
+    type MembersIter = Members<'a>;
+
+    fn len(&self) -> usize {
+        Map::len(self)
+    }
+
+    fn get(&self, key: &String) -> Option<&'a Value> {
+        Map::get(self, key)
+    }
+
+    fn members(&self) -> Members<'a> {
+        Members(self.iter())
+    }
+}
+
+/// The members of an object as the library takes them.
+pub(super) struct Members<'a>(<&'a Map as IntoIterator>::IntoIter);
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a str, &'a Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl<'a> Array<'a, Exact> for &'a [Value] {
+    type Node = &'a Value;
+    type ElementsIter = slice::Iter<'a, Value>;
+
+    fn len(&self) -> usize {
+        <[Value]>::len(self)
+    }
+
+    fn elements(&self) -> slice::Iter<'a, Value> {
+        self.iter()
+    }
+
+    fn is_unique(&self) -> bool {
+        let mut seen = HashSet::with_capacity(<[Value]>::len(self));
+        self.iter().all(|item| seen.insert(canonical(item)))
+    }
+}
+
+impl JsonNumber for &Number {
+    fn as_u64(&self) -> Option<u64> {
+        Number::as_u64(self)
+    }
+
+    fn as_i64(&self) -> Option<i64> {
+        Number::as_i64(self)
+    }
+
+    fn as_f64(&self) -> Option<f64> {
+        Number::as_f64(self)
+    }
+
+    fn as_str(&self) -> Cow<'_, str> {
+        Cow::Owned(self.to_string())
+    }
+
+    fn to_number(&self) -> Cow<'_, serde_json::Number> {
+        Cow::Owned(nearest_number(self))
+    }
+
+    fn is_integer(&self) -> bool {
+        Number::is_integer(self)
+    }
+
+    fn is_written_as_integer(&self) -> bool {
+        !self.is_f64()
+    }
+}
+
+fn equals(ours: &Value, theirs: &LibraryValue) -> bool {
+    match (ours, theirs) {
+        (Value::Null, LibraryValue::Null) => true,
+        (Value::Bool(ours), LibraryValue::Bool(theirs)) => ours == theirs,
+        (Value::Number(ours), LibraryValue::Number(theirs)) => {
+            Number::try_from(theirs).is_ok_and(|theirs| *ours == theirs)
+        }
+        (Value::String(ours), LibraryValue::String(theirs)) => ours == theirs,
+        (Value::Array(ours), LibraryValue::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| equals(ours, theirs))
+        }
+        (Value::Object(ours), LibraryValue::Object(theirs)) => {
+            let same =
+                |(key, ours): (&String, &Value)| theirs.get(key).is_some_and(|theirs| equals(ours, theirs));
+            ours.len() == theirs.len() && ours.iter().all(same)
+        }
+        _ => false,
+    }
+}
+
+/// A schema as the library takes it. Numbers of `const` and `enum` are exact, others the nearest ones: bounds are looked up in
+/// the schema itself.
+///
+/// # Errors
+///
+/// A number of `const` or `enum` that the library has no exact value for.
+pub(super) fn schema_for_library(schema: &Value) -> Result<LibraryValue, InexactNumber> {
+    Ok(match schema {
+        Value::Array(items) => {
+            LibraryValue::Array(items.iter().map(schema_for_library).collect::<Result<_, _>>()?)
+        }
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, value)| {
+                let value = match key.as_str() {
+                    "const" | "enum" => value.clone().try_into(),
+                    _ => schema_for_library(value),
+                };
+                Ok((key.clone(), value?))
+            });
+            LibraryValue::Object(members.collect::<Result<_, _>>()?)
+        }
+        other => nearest(other),
+    })
+}
+
+/// A value with the nearest numbers that the library has.
+fn nearest(value: &Value) -> LibraryValue {
+    match value {
+        Value::Null => LibraryValue::Null,
+        Value::Bool(value) => LibraryValue::Bool(*value),
+        Value::Number(number) => LibraryValue::Number(nearest_number(number)),
+        Value::String(text) => LibraryValue::String(text.clone()),
+        Value::Array(items) => LibraryValue::Array(items.iter().map(nearest).collect()),
+        Value::Object(members) => {
+            LibraryValue::Object(members.iter().map(|(key, value)| (key.clone(), nearest(value))).collect())
+        }
+    }
+}
+
+fn nearest_number(number: &Number) -> serde_json::Number {
+    let largest = || if number.decimal().is_negative() { f64::MIN } else { f64::MAX };
+    let float = || serde_json::Number::from_f64(number.as_f64().unwrap_or_else(largest));
+    number.try_into().ok().or_else(float).unwrap_or_else(|| 0.into())
+}
