@@ -46,15 +46,6 @@ pub(super) fn state(arguments: &StateCommand, output: &mut Output) -> Result<Exi
     let Some(path) = state::file_of(url).map_err(trouble)? else {
         return Err(Stop::trouble(format!("`{url}` ends with its process; name a `file:PATH`")));
     };
-    for suffix in ["", "-wal", "-shm"] {
-        let file = beside(path, &format!(".anchor{suffix}"));
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Stop::trouble(format!("`{}` can't be removed: {error}", file.display())));
-            }
-            _ => {}
-        }
-    }
     let State { store, .. } = State::open(url, Some(path), &runtime, Opening::Accepting)?;
     let ledger = Ledger::new(store, &SystemClock);
     let calls = runtime.block_on(ledger.list()).map_err(trouble)?.len();
@@ -154,16 +145,16 @@ impl State {
             None => return Ok(Self { url: url.to_owned(), store, keys: None }),
         };
         let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys: Some(keys) }) };
-        let anchor = FileStore::open_anchor(&anchor).map_err(trouble)?;
-        let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
-        let opened = runtime.block_on(async {
-            match opening {
-                Opening::Accepting => sealed.accept().await,
-                Opening::Making | Opening::Existing => sealed.open().await,
+        let opened = match opening {
+            Opening::Accepting => accept(store, &keys, &anchor, runtime)?,
+            Opening::Making | Opening::Existing => {
+                let anchor = FileStore::open_anchor(&anchor).map_err(trouble)?;
+                let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+                runtime.block_on(sealed.open()).map(|()| sealed)
             }
-        });
+        };
         match opened {
-            Ok(()) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys: Some(keys) }),
+            Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys: Some(keys) }),
             Err(IntegrityError::OtherKeys) => Err(Stop::trouble(format!(
                 "`{url}` was made with another key than the one of {from}, so what it says can't be believed: give the key that \
                  it was made with, or name another state"
@@ -194,6 +185,29 @@ impl State {
         };
         keys.map(|keys| Some((keys, format!("`{}`", key.display())))).map_err(trouble)
     }
+}
+
+/// Makes a new anchor for a state whose keys these are.
+fn accept(
+    store: Arc<dyn StateStore>,
+    keys: &Keys,
+    anchor: &Path,
+    runtime: &Runtime,
+) -> Result<Result<SealedStore, IntegrityError>, Stop> {
+    if let Err(error) = runtime.block_on(SealedStore::new(Arc::clone(&store), keys.clone()).open()) {
+        return Ok(Err(error));
+    }
+    for file in [anchor.to_owned(), beside(anchor, "-wal"), beside(anchor, "-shm")] {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Stop::trouble(format!("`{}` can't be removed: {error}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    let anchor = FileStore::open_anchor(anchor).map_err(trouble)?;
+    let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+    Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
 }
 
 /// Why a state is not opened, and what to do.

@@ -157,13 +157,14 @@ impl Roots {
     }
 }
 
-/// The directory that a path which somebody gave stands for; `None` if the path leads out of where it is by a link.
+/// The directory that a path which somebody gave stands for; `None` if the path leads out of where it is by a link. Of what does
+/// not exist it is the directory in which it would be.
 fn root_of(path: &Path) -> Option<PathBuf> {
-    let resolved = path.canonicalize().ok()?;
     let holder = match path.file_name() {
         Some(_) => directory_of(path).canonicalize().ok()?,
-        None => resolved.clone(),
+        None => path.canonicalize().ok()?,
     };
+    let resolved = path.canonicalize().unwrap_or_else(|_| holder.clone());
     // Of `../policies` the program's directory is left on purpose, of `policies/link` it is not.
     let ups: PathBuf = path.components().take_while(|part| !matches!(part, Component::Normal(_))).collect();
     let base = Path::new(".").join(ups).canonicalize().ok()?;
@@ -191,11 +192,10 @@ fn existing_part(path: &Path) -> Option<(PathBuf, PathBuf)> {
 }
 
 fn check_kind(metadata: &Metadata) -> Result<(), ReadError> {
-    match () {
-        () if metadata.is_dir() => Err(ReadError::Directory),
-        () if !metadata.is_file() => Err(ReadError::NotRegular),
-        () => Ok(()),
+    if metadata.is_dir() {
+        return Err(ReadError::Directory);
     }
+    if metadata.is_file() { Ok(()) } else { Err(ReadError::NotRegular) }
 }
 
 /// Opens a file that is no link, without waiting for whoever writes a pipe.

@@ -113,6 +113,11 @@ struct Entry {
 impl Finder {
     /// Adds what a path that the user gave stands for. Returns whether it was not too much.
     fn find(&mut self, path: &Path) -> bool {
+        // Whoever gave the path may be told that it does not exist.
+        if let Err(error) = fs::symlink_metadata(path) {
+            self.found.diagnostics.push(unreachable_path(path, error.into()));
+            return true;
+        }
         match self.reach(path.to_owned()) {
             Ok(Entry { kind, path, place }) if kind.is_dir() => return self.find_below(path, place),
             Ok(Entry { kind, path, place }) if kind.is_file() => {

@@ -206,15 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_without_going_round_in_circles() {
+    fn links_are_followed_within_the_bundle_without_going_round_in_circles() {
         let directory = bundle(&[("rules/a.yaml", "policies: []"), ("other/b.yaml", "policies: []")]);
         let at = |name: &str| directory.path().join(name);
         symlink(at("rules"), at("rules/self")).unwrap();
         symlink(at("other"), at("rules/linked")).unwrap();
         symlink(at("rules/a.yaml"), at("rules/z.yaml")).unwrap();
-        let (files, problems) = outcome(&directory, &["rules"]);
-        assert_eq!(files, ["rules/a.yaml", "rules/linked/b.yaml"]);
+        let (files, problems) = outcome(&directory, &[""]);
+        assert_eq!(files, ["other/b.yaml", "rules/a.yaml"]);
         assert_eq!(problems, "");
+        let (files, problems) = outcome(&directory, &["rules"]);
+        assert_eq!(files, ["rules/a.yaml"]);
+        assert!(problems.contains("CG006") && problems.contains("rules/linked` leads out of"), "{problems}");
     }
 
     #[test]

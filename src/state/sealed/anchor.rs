@@ -1,14 +1,15 @@
 //! What shows that a record is the latest one: its serial number, in a second store that whoever writes the first can't write.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
-use crate::json::{Value, json};
 use jiff::Timestamp;
 
 use super::altered;
 use super::envelope::Envelope;
-use crate::host::{Clock, RecordKey, StateStore, StoreError, Write};
-use crate::json::canonical;
+use crate::host::{Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write};
+use crate::json::{Value, canonical, json};
 
 /// The space of serial numbers.
 const RECORDS: &str = "records";
@@ -25,6 +26,8 @@ pub struct Anchor {
     /// What is taken of limits is counted here as well.
     pub store: Arc<dyn StateStore>,
     clock: Box<dyn Clock>,
+    /// The time at which limits were counted last, in microseconds since the epoch.
+    counted_at: AtomicI64,
 }
 
 /// What is known of a record.
@@ -66,7 +69,27 @@ pub struct Bound {
 
 impl Anchor {
     pub fn new(store: Arc<dyn StateStore>, clock: impl Clock + 'static) -> Self {
-        Self { store, clock: Box::new(clock) }
+        // Whether the clock stepped back before is not known: the first time counts as a step.
+        Self { store, clock: Box::new(clock), counted_at: AtomicI64::new(i64::MAX) }
+    }
+
+    /// Takes of limits what the store granted.
+    pub async fn take(&self, now: Timestamp, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
+        self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
+        self.store.take(now, takes).await
+    }
+
+    /// Lets limits see a clock that stepped back, where the store refuses and nothing is taken: what was taken counts from
+    /// then on as if it had been taken at that time.
+    pub async fn see_clock(&self, now: Timestamp) -> Result<(), StoreError> {
+        let time = now.as_microsecond();
+        if time >= self.counted_at.swap(time, Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Never admitted.
+        let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
+        let take = Take { key: String::new(), allowance: nothing, cost: Amount::whole(1) };
+        self.store.take(now, &[take]).await.map(|_| ())
     }
 
     /// The store that the anchor belongs to, with the version of that record.

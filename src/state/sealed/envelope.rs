@@ -1,10 +1,10 @@
 //! What is written to the store below: a value that is encrypted together with its serial number and where it lies.
 
-use crate::json::{self, Value, json};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 
 use crate::host::{CacheEntry, RecordKey};
+use crate::json::{self, Value, json};
 use crate::seal::{EncryptError, Keys, Purpose};
 
 /// The name of the version: the random nonce of its ciphertext, in base64.

@@ -1,12 +1,11 @@
 //! Which store this is, to whom it belongs, and which anchor it has: so that another one in its place, an emptied one, or one
 //! of other keys is not believed.
 
-use crate::json::{Value, json};
-
 use super::anchor::{Anchor, Bound};
 use super::envelope::{Envelope, is_current};
 use super::{SealedStore, not_sealed};
 use crate::host::{RecordKey, StateStore, StoreError, Write, space};
+use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
 
 /// Where the store says what it is.

@@ -144,6 +144,8 @@ impl SealedStore {
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
         let Write { key, value, over, forget_at } = write;
         let (standing, serial) = self.standing(store, key).await?;
+        // The store below forgets what is due before it looks what stands there.
+        let standing = standing.filter(|standing| standing.envelope.forget_at.is_none_or(|at| at > now));
         if standing.as_ref().map(|standing| standing.envelope.version()) != over {
             return Ok(false);
         }
@@ -221,10 +223,14 @@ impl StateStore for SealedStore {
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
             let refusals = self.inner.take(now, takes).await?;
-            let (Some(anchor), true) = (&self.anchor, refusals.is_empty()) else { return Ok(refusals) };
+            let Some(anchor) = &self.anchor else { return Ok(refusals) };
+            if !refusals.is_empty() {
+                anchor.see_clock(now).await?;
+                return Ok(refusals);
+            }
             // What the store grants, the anchor grants too, unless somebody reset what the store counts.
             let taken = Taken { store: &*self.inner, takes };
-            let refusals = anchor.store.take(now, takes).await?;
+            let refusals = anchor.take(now, takes).await?;
             if refusals.is_empty() {
                 taken.stay();
             }
