@@ -54,7 +54,7 @@ fn told(bundle: &Path) -> String {
     let suite = suite::load(&paths);
     let mut told = render::text(&built.diagnostics, &built.sources, false);
     told += &render::text(&suite.diagnostics, &suite.sources, false);
-    told += &render::json(&built.diagnostics, &built.sources);
+    told += &render::json(&built.diagnostics, &built.sources).unwrap();
     told
 }
 

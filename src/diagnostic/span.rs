@@ -63,7 +63,7 @@ impl Source {
     }
 
     /// Line and column (both from 1, columns in characters) of a byte offset; an offset past the end counts as the end. In a line
-    /// of more than 64 KiB, what is beyond that counts in bytes.
+    /// of more than 256 KiB, what is beyond that counts in bytes.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset).max(1);
@@ -76,7 +76,7 @@ impl Source {
 }
 
 /// Beyond so many bytes of a line, a column counts bytes.
-const COUNTED_BYTES: usize = 64 << 10;
+const COUNTED_BYTES: usize = 256 << 10;
 
 /// All files of a load, so that a [`Span`] can be shown.
 #[derive(Clone, Debug, Default)]

@@ -63,11 +63,12 @@ pub fn read_named(
     let path = Path::new(namer).parent().unwrap_or(Path::new("")).join(name);
     let is_hidden = |part: Component<'_>| match part {
         Component::Normal(part) => part.as_encoded_bytes().starts_with(b"."),
-        Component::CurDir | Component::ParentDir => false,
-        Component::RootDir | Component::Prefix(_) => true,
+        _ => false,
     };
+    // Where an absolute path leads is not the rules' own, but for the file itself.
+    let named = if Path::new(name).is_absolute() { path.file_name().map(Path::new) } else { None };
     // What is hidden, or of another kind, is not for rules: its text would stand in diagnostics.
-    let is_ours = name.ends_with(ending) && !Path::new(name).components().any(is_hidden);
+    let is_ours = name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
     if !is_ours && !sources.roots().are_anywhere() {
         return (path, Err(FileProblem::Outside));
     }

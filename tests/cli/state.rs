@@ -330,7 +330,7 @@ fn a_state_that_was_lost_or_is_older_is_refused_until_it_is_accepted() {
     refused("empty or missing");
     copied(&desk, "latest", "", &["s.db"]);
     fs::remove_file(desk.0.path().join("s.db.anchor")).unwrap();
-    refused("its anchor was lost");
+    refused("the anchor was lost");
     fs::remove_file(desk.0.path().join("s.db.anchor")).unwrap();
     copied(&desk, "latest", "", &["s.db", "s.db.anchor"]);
     assert_eq!(desk.resume(CALLS), ["c1 executed again", "c2 executed again", "c3 failed again"]);

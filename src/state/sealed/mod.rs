@@ -144,13 +144,15 @@ impl SealedStore {
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
         let Write { key, value, over, forget_at } = write;
         let (standing, serial) = self.standing(store, key).await?;
-        // The store below forgets what is due before it looks what stands there.
-        let standing = standing.filter(|standing| standing.envelope.forget_at.is_none_or(|at| at > now));
-        if standing.as_ref().map(|standing| standing.envelope.version()) != over {
-            return Ok(false);
-        }
+        // The store below forgets what is due before it looks what is there.
+        let is_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
+        let over = match (&standing, over) {
+            (None, None) => None,
+            (Some(standing), None) if is_due(standing) => None,
+            (Some(standing), Some(over)) if standing.envelope.version() == over => Some(standing.version),
+            _ => return Ok(false),
+        };
         check_size(value)?;
-        let over = standing.map(|standing| standing.version);
         let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
         let (envelope, value) = sealed.map_err(not_sealed)?;
         if !self.inner.write_record(now, Write { key, value: &value, over, forget_at }).await? {
