@@ -8,6 +8,7 @@ mod files;
 pub mod diagnostic;
 pub mod json;
 pub mod seal;
+pub mod principal;
 pub mod call;
 pub mod host;
 pub mod state;

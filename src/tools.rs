@@ -72,14 +72,10 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
 /// One known tool.
 #[derive(Debug)]
 pub struct Tool {
-    /// What its server says of it.
-    pub annotations: Option<Value>,
+    /// The tool as the host or its MCP server describes it.
+    pub descriptor: ToolDescriptor,
     /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
-    /// It runs at most once.
-    pub once: bool,
-    /// It may run twice without harm.
-    pub idempotent: bool,
 }
 
 /// Tools as models are shown them, and as calls are checked against them.
@@ -133,9 +129,8 @@ impl ToolSet {
         let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
         for descriptor in descriptors {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
-            let ToolDescriptor { annotations, once, idempotent, .. } = descriptor;
-            let tool = Tool { annotations, schema, once, idempotent };
-            tools.entry(descriptor.name).or_default().insert(descriptor.server, tool);
+            let (name, server) = (descriptor.name.clone(), descriptor.server.clone());
+            tools.entry(name).or_default().insert(server, Tool { descriptor, schema });
         }
         Self { tools }
     }

@@ -119,14 +119,47 @@ fn is_bound_to_its_script_and_its_call() {
         ToolCall { tool: "sent".to_owned(), ..call.clone() },
         ToolCall { server: Some("mail".to_owned()), ..call.clone() },
         ToolCall { input: json!({"to": "bob", "body": "x"}), ..call.clone() },
-        ToolCall { context: json!({"tenant": "other"}), ..call.clone() },
         ToolCall { options: json!({"timeout": 1}), ..call.clone() },
     ] {
         assert_eq!(resume(&around, &other), JournalError::OtherCall, "{other:?}");
     }
-    // The same JSON, spelled otherwise.
-    let same = ToolCall { input: json!({"body": "x", "to": "ana"}), ..call.clone() };
-    assert!(around.resume(&same, None, &kept).is_ok());
+    // The same JSON, spelled otherwise; and a context that the script does not read.
+    for same in [
+        ToolCall { input: json!({"body": "x", "to": "ana"}), ..call.clone() },
+        ToolCall { context: json!({"tenant": "other"}), ..call.clone() },
+    ] {
+        assert!(around.resume(&same, None, &kept).is_ok());
+    }
+}
+
+#[test]
+fn is_bound_to_what_its_script_reads_of_the_context() {
+    let context = json!({"plan": {"tier": 1}, "trace": 1});
+    let call = CALL.clone().with_context(context);
+    for (script, contexts) in [
+        (
+            "let tier = context.plan.tier; random(); next(input)",
+            [
+                (json!({"plan": {"tier": 1}, "trace": 2}), true),
+                (json!({"plan": {"tier": 2}, "trace": 1}), false),
+            ],
+        ),
+        (
+            "let all = context; random(); next(input)",
+            [
+                (json!({"trace": 1, "plan": {"tier": 1}}), true),
+                (json!({"plan": {"tier": 1}, "trace": 2}), false),
+            ],
+        ),
+    ] {
+        let around = Around::compile(script).unwrap();
+        let seen = around.begin(&call, None, &SessionState::default()).unwrap();
+        let kept = callgate::json::to_value(Journal::new(&seen)).unwrap();
+        for (context, fits) in contexts {
+            let other = call.clone().with_context(context.clone());
+            assert_eq!(around.resume(&other, None, &kept).is_ok(), fits, "{script} {context}");
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use callgate::diagnostic::{Diagnostics, SourceMap, render};
-use callgate::json::{self, Map, Number, Value};
+use callgate::json::{Map, Number, Value};
 use callgate::source::{Loaded, MAX_NESTING, load_texts, parse};
 use proptest::prelude::*;
 

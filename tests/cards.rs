@@ -39,7 +39,7 @@ fn record(shown: &str, name: &str) {
 }
 
 fn everything(card: &Card) -> String {
-    let json = callgate::json::to_string_pretty(&callgate::json::to_value(card).unwrap()).unwrap();
+    let json = json::to_string_pretty(&json::to_value(card).unwrap()).unwrap();
     format!("{json}\n\n{}\n{}\n{}", card.to_text(), card.to_markdown(), card.to_html())
 }
 
@@ -117,8 +117,7 @@ fn an_approver_is_told_that_arguments_are_not_shown() {
 
 #[test]
 fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
-    let many: Value =
-        (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<callgate::json::Map>().into();
+    let many: Value = (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<json::Map>().into();
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
     let resolution = Resolution { resolved: Resolved::Edited(edited), by: None, at: None, reason: None };
@@ -199,8 +198,8 @@ proptest! {
     #[test]
     fn a_card_is_never_longer_than_it_may_be(texts in prop::collection::vec("\\PC{0,40}|[<a\u{202e}\u{e0041}]{0,3000}", 8), many in 0..60usize) {
         let [title, question, approve, deny, tool, server, principal, value] = texts.try_into().unwrap();
-        let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<callgate::json::Map>().into();
-        let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<callgate::json::Map>().into();
+        let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<json::Map>().into();
+        let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<json::Map>().into();
         let request = RequestPart {
             message: Some(question), tool_name: Some(tool), policies: vec![value.clone(); 9], expires_at: Some(value), server: Some(server),
             card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)

@@ -160,8 +160,8 @@ fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
     assert_eq!(unusable.code, Some(1));
     assert!(unusable.stdout.contains("error[CG304]: the schema of the tool `t`"), "{}", unusable.stdout);
     for (file, place) in [
-        ("nameless.json", "nameless.json:2:22: missing field `name`"),
-        ("twice.json", "twice.json:2:22: the key `name` stands twice"),
+        ("nameless.json", "nameless.json:2:3: missing field `name`"),
+        ("twice.json", "twice.json:2:17: duplicate key `name`"),
         ("text.json", "`text.json` is no list of tools"),
     ] {
         let ended = check(file);

@@ -73,7 +73,7 @@ fn assert_settled(sent: &History, dialect: Dialect) {
         let calls = history.occurrences();
         let results = history.messages().iter().flat_map(Message::parts);
         let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
-        let shown = || callgate::json::to_string_pretty(&sent.write(dialect)).unwrap();
+        let shown = || json::to_string_pretty(&sent.write(dialect)).unwrap();
         assert!(
             calls.iter().all(|call| call.result.is_some()),
             "{dialect}: a call has no result\n{}",
@@ -218,7 +218,7 @@ fn translations_are_as_recorded() {
             let history = History::read(from, &document).unwrap();
             let mut shown = String::new();
             for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-                let written = callgate::json::to_string_pretty(&history.write(to)).unwrap();
+                let written = json::to_string_pretty(&history.write(to)).unwrap();
                 shown.push_str(&format!("{to}:\n{written}\n\n"));
             }
             insta::assert_snapshot!(format!("dialects__{from}__{name}"), shown);
@@ -330,5 +330,57 @@ proptest! {
             assert_settled(&history.for_provider(to), to);
             history.find_approval_requests();
         }
+    }
+}
+
+/// A call whose arguments are left out, in the form of each dialect, with what stands for them.
+fn without_arguments(dialect: Dialect, given: Option<&Value>) -> Value {
+    let with = |mut call: Value, member: &str| {
+        if let Some(given) = given {
+            call[member] = given.clone();
+        }
+        call
+    };
+    match dialect {
+        Dialect::OpenaiChat => json!([{ "role": "assistant", "tool_calls": [{ "id": "c1", "type": "function",
+            "function": with(json!({ "name": "look" }), "arguments") }] }]),
+        Dialect::OpenaiResponses => {
+            json!([with(json!({ "type": "function_call", "call_id": "c1", "name": "look" }), "arguments")])
+        }
+        Dialect::Anthropic => json!([{ "role": "assistant",
+            "content": [with(json!({ "type": "tool_use", "id": "c1", "name": "look" }), "input")] }]),
+        Dialect::Gemini => {
+            json!([{ "role": "model", "parts": [{ "functionCall": with(json!({ "id": "c1", "name": "look" }), "args") }] }])
+        }
+        Dialect::AiSdk => json!([{ "role": "assistant",
+            "content": [with(json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "look" }), "input")] }]),
+    }
+}
+
+fn arguments_in(dialect: Dialect, given: Option<&Value>) -> Vec<Value> {
+    let history = History::read(dialect, &without_arguments(dialect, given)).unwrap();
+    history.occurrences().iter().map(|call| call.call.input.clone()).collect()
+}
+
+#[test]
+fn missing_null_and_empty_arguments_are_none_in_every_dialect_and_nothing_else_is() {
+    for dialect in Dialect::ALL {
+        for given in [None, Some(json!(null)), Some(json!("")), Some(json!({}))] {
+            assert_eq!(arguments_in(dialect, given.as_ref()), [json!({})], "{dialect:?} {given:?}");
+        }
+        // What is malformed stays so.
+        for given in [json!(" "), json!("{"), json!("\"\""), json!([]), json!(0), json!(false)] {
+            let arguments = arguments_in(dialect, Some(&given));
+            assert!(!arguments[0].is_object(), "{dialect:?} {given} {arguments:?}");
+        }
+    }
+    // Where arguments are JSON text, that may be the word itself.
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
+        assert_eq!(arguments_in(dialect, Some(&json!("null"))), [json!({})]);
+    }
+    for given in [json!(null), json!("")] {
+        assert!(
+            matches!(Part::call("c1", "look", given).content(), Content::Call(call) if call.input == json!({}))
+        );
     }
 }

@@ -3,6 +3,7 @@
 mod conformance;
 mod faults;
 mod hostile;
+mod lossless;
 mod sessions;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! The gateway over HTTP: what it says and hears at its door and at servers, as bytes on sockets.
 
+mod callers;
 mod connections;
 mod door;
 mod endings;

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use callgate::host::Toolbox;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, OnError, ToolHooks};
-use callgate::{EngineBuilder, ToolCall, ToolError};
+use callgate::lifecycle::{Before, Config, HookCall, OnError, ToolHooks};
+use callgate::{EngineBuilder, ToolDescriptor, ToolError};
 
 use crate::workshop::{Tool, call, ended, noon, rules, run};
 
@@ -55,7 +56,7 @@ fn a_hook_before_a_call_may_take_its_time() {
     let tool = Tool::counting(&clock);
     let asks = |verdict: fn(u64) -> Before| {
         let clock = clock.clone();
-        ToolHooks::new("asks a service").before_async(move |call: &ToolCall| {
+        ToolHooks::new("asks a service").before_async(move |call: &HookCall<'_>| {
             let (clock, n) = (clock.clone(), call.input["n"].as_u64().unwrap());
             async move {
                 callgate::Clock::sleep(&clock, Duration::from_secs(2)).await;
@@ -200,4 +201,149 @@ fn i10_what_policies_hide_is_hidden_in_what_a_hook_gives() {
     let telling = ToolHooks::new("tells").on_error(|_, _| OnError::Recover(json!("ask ana@example.com")));
     let outcome = outcome(rules(rule).middleware(telling), &tool, json!({}));
     assert!(!outcome.output.unwrap().to_string().contains("ana@"));
+}
+
+/// What they return is waited for, in order.
+#[test]
+fn hooks_after_a_call_and_on_its_errors_may_be_async() {
+    let clock = noon();
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
+    let hook = |name: &'static str| {
+        let (heard, on_error, after) = (Arc::clone(&heard), clock.clone(), clock.clone());
+        ToolHooks::new(name)
+            .on_error_async(move |call, error| {
+                let (clock, message) =
+                    (on_error.clone(), format!("{name}: {} of {}", error.message, call.tool));
+                async move {
+                    callgate::Clock::sleep(&clock, Duration::from_secs(2)).await;
+                    OnError::Replace(ToolError::new(message))
+                }
+            })
+            .after_async(move |end| {
+                let (clock, heard) = (after.clone(), Arc::clone(&heard));
+                let line = format!("{name} {}", end.outcome.error.clone().unwrap_or_default());
+                async move {
+                    callgate::Clock::sleep(&clock, Duration::from_secs(2)).await;
+                    heard.lock().unwrap().push(line);
+                }
+            })
+    };
+    let engine = rules(NONE).clock(clock.clone()).middleware(hook("a")).middleware(hook("b"));
+    let mut session = engine.build().session();
+    let outcome = run(&clock, &mut session, &tool, &[call("pay", json!({}))]).remove(0);
+    assert_eq!(outcome.error.as_deref(), Some("a: b: boom of pay of pay"));
+    let told = "a: b: boom of pay of pay";
+    assert_eq!(*heard.lock().unwrap(), [format!("b {told}"), format!("a {told}")]);
+}
+
+fn described(name: &str, server: Option<&str>) -> ToolDescriptor {
+    let description = format!("{name} of {}", server.unwrap_or("all"));
+    callgate::json::from_value(json!({ "name": name, "server": server, "description": description })).unwrap()
+}
+
+/// The descriptor is that of the call's own server, or of a tool without one; tools of the session shadow the engine's.
+#[test]
+fn every_hook_gets_the_descriptor_of_the_tool() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let note = |point: &'static str, descriptor: Option<&ToolDescriptor>, seen: &Arc<Mutex<Vec<String>>>| {
+        let known = descriptor.and_then(|descriptor| descriptor.description.clone());
+        seen.lock().unwrap().push(format!("{point} {}", known.unwrap_or_else(|| "unknown".to_owned())));
+    };
+    let of = || Arc::clone(&seen);
+    let (matching, before, around, on_error, after) = (of(), of(), of(), of(), of());
+    let hook = ToolHooks::new("ear")
+        .matching(move |call| {
+            note("matching", call.descriptor, &matching);
+            true
+        })
+        .before(move |call| {
+            note("before", call.descriptor, &before);
+            Before::Continue
+        })
+        .around(move |call, mut next| {
+            note("around", call.descriptor, &around);
+            Box::pin(async move { next.call().await })
+        })
+        .on_error(move |call, _| {
+            note("on_error", call.descriptor, &on_error);
+            OnError::Keep
+        })
+        .after(move |end| note("after", end.descriptor, &after));
+    let clock = noon();
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
+    let engine = rules(NONE).tools([described("pay", None), described("pay", Some("bank"))]);
+    let mut session = engine.middleware(hook).build().session().with_tools([described("look", None)]);
+    for (of, expected) in [
+        (call("pay", json!({})), "pay of all"),
+        (call("pay", json!({})).on_server("bank"), "pay of bank"),
+        (call("pay", json!({})).on_server("shop"), "pay of all"),
+        (call("look", json!({})), "look of all"),
+        (call("nothing", json!({})), "unknown"),
+    ] {
+        clock.drive(session.execute(of, &tool));
+        let mut seen: Vec<String> = std::mem::take(&mut *seen.lock().unwrap());
+        seen.dedup();
+        let points = ["matching", "before", "matching", "around", "matching", "on_error", "after"];
+        assert_eq!(seen, points.map(|point| format!("{point} {expected}")));
+    }
+}
+
+/// One rule for all of them: `before` and `after` see every call, as it came; what wraps the execution sees what gate lets by.
+#[test]
+fn every_hook_sees_malformed_unknown_and_unoffered_calls_by_one_rule() {
+    let clock = noon();
+    let tools = Toolbox::new().with("look", async |_| Ok(json!(1))).with("pay", async |_| Ok(json!(2)));
+    for (what, tool, input, offers, expected, points) in [
+        ("valid", "look", json!({}), true, ("executed", "unmatched"), "before around after"),
+        ("malformed", "look", json!("{ \"a\": "), true, ("denied", "invalid_arguments"), "before after"),
+        ("a list", "look", json!([1]), true, ("denied", "invalid_arguments"), "before after"),
+        ("unknown", "nothing", json!({}), false, ("failed", "tool_error"), "before around error after"),
+        ("unknown, of an offer", "nothing", json!({}), true, ("denied", "not_offered"), "before after"),
+        ("not offered", "pay", json!({}), true, ("denied", "not_offered"), "before after"),
+        ("both", "pay", json!("{"), true, ("denied", "invalid_arguments"), "before after"),
+    ] {
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let of = || Arc::clone(&seen);
+        let (before, around, error, after) = (of(), of(), of(), of());
+        let sent = input.clone();
+        let hook = ToolHooks::new("ear")
+            .before(move |call| {
+                assert_eq!(call.input, sent);
+                before.lock().unwrap().push("before".to_owned());
+                Before::Continue
+            })
+            .around(move |_, mut next| {
+                around.lock().unwrap().push("around".to_owned());
+                Box::pin(async move { next.call().await })
+            })
+            .on_error(move |_, _| {
+                error.lock().unwrap().push("error".to_owned());
+                OnError::Keep
+            })
+            .after(move |end| {
+                assert!(!end.outcome.reason.message.is_empty());
+                after.lock().unwrap().push("after".to_owned());
+            });
+        let mut session = rules(NONE).middleware(hook).build().session();
+        if offers {
+            let config = Config { tools: vec![described("look", None)], ..Config::default() };
+            let config = session.begin(config).unwrap();
+            clock.drive(session.before_model(config)).unwrap();
+        }
+        let outcome = clock.drive(session.execute(call(tool, input), &tools));
+        assert_eq!(ended(&outcome), expected, "{what}");
+        assert_eq!(seen.lock().unwrap().join(" "), points, "{what}");
+    }
+}
+
+#[test]
+fn a_hook_can_mend_arguments_that_are_malformed() {
+    let tool = Tool::counting(&noon());
+    let mend = ToolHooks::new("mend").before(|call| match call.input.as_str() {
+        Some("{ \"a\": 1") => Before::Edit(json!({ "a": 1 })),
+        _ => Before::Continue,
+    });
+    let outcome = outcome(rules(NONE).middleware(mend), &tool, json!("{ \"a\": 1"));
+    assert_eq!((ended(&outcome).0, tool.inputs()), ("executed", vec![json!({ "a": 1 })]));
 }

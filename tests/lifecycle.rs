@@ -17,7 +17,8 @@ use callgate::call::Outcome;
 use callgate::host::BoxFuture;
 use callgate::json::Value;
 use callgate::lifecycle::{
-    Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, Middleware, RunContext, RunStats, ToolEnd, Usage,
+    Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, HookCall, Middleware, RunContext, RunStats,
+    ToolEnd, Usage,
 };
 use callgate::message::{History, Message, Part, Role};
 use callgate::{Session, ToolCall, ToolDescriptor};
@@ -78,12 +79,12 @@ impl Middleware for Listener {
         self.note(run, &format!("{} requested", calls.len()));
         None
     }
-    fn before<'a>(&'a self, run: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Before> {
-        self.note(run, &format!("before {}", call.tool));
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
+        self.note(call.run, &format!("before {}", call.tool));
         Box::pin(std::future::ready(Before::Continue))
     }
-    fn after<'a>(&'a self, run: &'a RunContext, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
-        self.note(run, &format!("after {} {}", end.outcome.tool, end.outcome.outcome));
+    fn after<'a>(&'a self, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
+        self.note(end.run, &format!("after {} {}", end.outcome.tool, end.outcome.outcome));
         Box::pin(std::future::ready(()))
     }
     fn after_tools(&self, run: &RunContext, outcomes: &[Outcome]) {
@@ -95,13 +96,14 @@ impl Middleware for Listener {
     fn after_completion(&self, run: &RunContext, _: &History) {
         self.note(run, "after completion");
     }
-    fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) {
+    fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) -> Result<(), String> {
         let ending = match ending {
             Ending::Finished { reason, .. } => format!("finished {}", reason.clone().unwrap_or_default()),
             Ending::Aborted { reason } => format!("aborted {reason}"),
             Ending::Failed { error } => format!("failed {error}"),
         };
         self.note(run, &format!("{ending} after {} with {}", stats.iterations, stats.usage.tokens()));
+        Ok(())
     }
     fn on_session_end(&self, run: &RunContext) {
         self.note(run, "session ends");

@@ -61,6 +61,8 @@ mod inbox;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
+mod json;
+#[cfg(test)]
 mod jsonpath_compliance;
 #[cfg(test)]
 mod layering;
@@ -86,6 +88,8 @@ mod pii;
 mod playback;
 #[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod principals;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use callgate::call::{CallRecord, Outcome, Recorded};
 use callgate::host::{Observer, ToolSpan, ToolStart};
 use callgate::json::{Value, json};
+use callgate::lifecycle::{Before, OnError, RequiredApproval, ToolHooks};
 use callgate::message::{
     CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
@@ -109,6 +110,12 @@ struct Case<'c> {
     calls: &'c [CallRecord],
     /// How a person answers.
     answer: fn(&RequestPart) -> ResponsePart,
+    /// The host's hooks.
+    hooks: fn(&Seen) -> Vec<ToolHooks>,
+}
+
+fn none(_: &Seen) -> Vec<ToolHooks> {
+    Vec::new()
 }
 
 fn yes(request: &RequestPart) -> ResponsePart {
@@ -128,6 +135,7 @@ struct Stage {
     context: Value,
     played: Played,
     seen: Seen,
+    hooks: fn(&Seen) -> Vec<ToolHooks>,
     clock: callgate::host::ManualClock,
     store: Arc<Altered<Shared>>,
 }
@@ -139,6 +147,7 @@ impl Stage {
         let engine = Engine::builder(Arc::clone(&self.rules)).clock(self.clock.clone()).seed(1).keys(keys);
         let engine = engine.store(Arc::clone(&self.store) as _).observer(self.seen.clone()).build();
         let session = engine.session().named("talk").with_context(self.context.clone());
+        let session = (self.hooks)(&self.seen).into_iter().fold(session, Session::with_middleware);
         if way.crash == Crash::BeforeStored { session.recorded() } else { session }
     }
 
@@ -187,6 +196,7 @@ fn run(case: &Case<'_>, way: Way) -> Came {
         context: calls[0].call.context.clone(),
         played: Played(Arc::new(played.collect())),
         seen: Seen::default(),
+        hooks: case.hooks,
         store: Arc::new(Altered::by(Shared)),
         clock: clock.clone(),
     };
@@ -278,7 +288,7 @@ fn recorded_sessions_of_a_shop_come_to_the_same_whichever_way_they_are_run() {
         let text =
             std::fs::read_to_string(project(&format!("policies/retail/sessions/{file}.jsonl"))).unwrap();
         for (name, calls) in sessions(records(&text)) {
-            let case = Case { name: &name, rules: &rules, calls: &calls, answer: yes };
+            let case = Case { name: &name, rules: &rules, calls: &calls, answer: yes, hooks: none };
             outcomes += parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]).outcomes.len();
         }
     }
@@ -310,7 +320,7 @@ fn sessions_that_ask_people_come_to_the_same_whichever_way_they_are_run() {
         r#"{"id":"i","tool":"pay","input":{"amount":101},"round":5,"recorded":{"error":{"message":"refused"}}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "asking", rules: &rules, calls: &calls, answer: yes };
+    let case = Case { name: "asking", rules: &rules, calls: &calls, answer: yes, hooks: none };
     assert!(parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]).outcomes.len() > lines.len());
 }
 
@@ -334,7 +344,7 @@ fn of_a_round_one_call_asks_whichever_way_it_is_run() {
         r#"{"id":"d","tool":"pay","input":{"to":"ben"},"round":2,"recorded":{"output":4}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "one at a time", rules: &rules, calls: &calls, answer: yes };
+    let case = Case { name: "one at a time", rules: &rules, calls: &calls, answer: yes, hooks: none };
     let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
     assert_eq!(
         kinds(&came),
@@ -362,7 +372,7 @@ fn what_a_person_changes_runs_so_whichever_way_it_is_run() {
         Some(9) => approval_response(request.approval_id.clone(), false),
         _ => yes(request),
     };
-    let case = Case { name: "edited", rules: &rules, calls: &calls, answer };
+    let case = Case { name: "edited", rules: &rules, calls: &calls, answer, hooks: none };
     let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
     assert!(came.seen.iter().any(|line| line == r#"start a {"amount":100,"to":"ana"}"#), "{:?}", came.seen);
     assert_eq!(
@@ -399,7 +409,7 @@ fn halting() -> Vec<CallRecord> {
 #[test]
 fn a_round_that_halts_runs_nothing_whichever_way_it_is_run() {
     let (rules, calls) = (engine::load_text(HALTING).unwrap(), halting());
-    let case = Case { name: "halting", rules: &rules, calls: &calls, answer: yes };
+    let case = Case { name: "halting", rules: &rules, calls: &calls, answer: yes, hooks: none };
     let came = parity(&case, &WHOLE, &[Crash::Never]);
     assert_eq!(kinds(&came), ["a executed", "b halted", "c halted", "d halted", "e halted"]);
     parity(&case, &WHOLE, &[Crash::BetweenRounds]);
@@ -409,7 +419,7 @@ fn a_round_that_halts_runs_nothing_whichever_way_it_is_run() {
 #[test]
 fn without_being_told_of_a_round_only_what_follows_is_halted() {
     let (rules, calls) = (engine::load_text(HALTING).unwrap(), halting());
-    let case = Case { name: "untold", rules: &rules, calls: &calls, answer: yes };
+    let case = Case { name: "untold", rules: &rules, calls: &calls, answer: yes, hooks: none };
     let mut came = ways(&[Regime::SdkUntold], Crash::Never).into_iter().map(|way| run(&case, way));
     let plain = came.next().unwrap();
     assert_eq!(
@@ -434,7 +444,7 @@ fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_i
         r#"{"id":"e","tool":"pay","input":{"amount":6},"round":3,"recorded":{"output":4}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "crashed", rules: &rules, calls: &calls, answer: yes };
+    let case = Case { name: "crashed", rules: &rules, calls: &calls, answer: yes, hooks: none };
     let (live, came) = (parity(&case, &ALL, &[Crash::Never]), parity(&case, &ALL, &[Crash::BeforeStored]));
     assert_eq!((&came.results, &came.seen), (&live.results, &live.seen));
     assert_eq!(kinds(&came), kinds(&live));
@@ -442,4 +452,92 @@ fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_i
         kinds(&came),
         ["a executed", "b failed", "c denied", "d suspended", "d executed", "e executed"]
     );
+}
+
+/// Hooks that edit, annotate, block, answer, require an approval, wrap and recover; what they see of each call's end is recorded.
+fn hooks(seen: &Seen) -> Vec<ToolHooks> {
+    let edits = ToolHooks::new("edits").before(|call| match call.tool.as_str() {
+        "look" | "pay" => {
+            let mut input = call.input.clone();
+            input["limit"] = 10.into();
+            Before::Edit(input)
+        }
+        _ => Before::Continue,
+    });
+    let tags = ToolHooks::new("tags").before(|call| {
+        let team = if call.tool == "send" { "red" } else { "blue" };
+        Before::Annotate(callgate::json::Map::from_iter([("team".to_owned(), team.into())]))
+    });
+    let guards = ToolHooks::new("guards").before(|call| match call.tool.as_str() {
+        "drop" => Before::Block("never".into()),
+        "known" => Before::Skip(json!("kept")),
+        "erase" => Before::RequireApproval(RequiredApproval::new("Erase it?")),
+        _ => Before::Continue,
+    });
+    let (around, after) = (seen.clone(), seen.clone());
+    let wraps = ToolHooks::new("wraps")
+        .around(move |call, mut next| {
+            around.0.lock().unwrap().push(format!("around {} {}", call.id, call.input));
+            Box::pin(async move { Ok(json!({ "wrapped": next.call().await? })) })
+        })
+        .on_error_async(|_, error| {
+            let message = error.message.clone();
+            async move { if message == "bad" { OnError::Recover(json!("try again")) } else { OnError::Keep } }
+        })
+        .after_async(move |end| {
+            let line = format!("after {} {}", end.outcome.id, end.outcome.outcome);
+            let after = after.clone();
+            async move { after.0.lock().unwrap().push(line) }
+        });
+    vec![edits, tags, guards, wraps]
+}
+
+#[test]
+fn hooks_take_part_live_and_resumed_whichever_way_it_is_run() {
+    let text = "policies:
+  - { id: ask, match: { tool: [pay, shaky], where: [ { path: $.input.amount, gt: 100 } ] }, approval: {} }
+  - { id: red, match: { tool: send, where: [ { path: $.context.metadata.team, eq: red } ] }, approval: { message: 'As red?' } }
+  - { id: bound, match: { tool: pay, where: [ { path: $.input.limit, exists: false } ] }, deny: {} }";
+    let rules = engine::load_text(text).unwrap();
+    let lines = [
+        r#"{"id":"a","tool":"look","input":{"q":"x"},"round":1,"recorded":{"output":1}}"#,
+        r#"{"id":"b","tool":"pay","input":{"amount":250},"round":1,"recorded":{"output":{"paid":250}}}"#,
+        r#"{"id":"c","tool":"drop","input":{},"round":1}"#,
+        r#"{"id":"d","tool":"known","input":{},"round":2,"recorded":{"output":2}}"#,
+        r#"{"id":"e","tool":"erase","input":{},"round":2,"recorded":{"output":3}}"#,
+        r#"{"id":"f","tool":"send","input":{"to":"ana"},"round":3,"recorded":{"output":4}}"#,
+        r#"{"id":"g","tool":"shaky","input":{"amount":500},"round":3,"recorded":{"error":{"message":"bad"}}}"#,
+        r#"{"id":"h","tool":"pay","input":{"amount":7},"round":4,"recorded":{"output":5}}"#,
+    ];
+    let calls = records(&lines.join("\n"));
+    let case = Case { name: "hooked", rules: &rules, calls: &calls, answer: yes, hooks };
+    let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
+    assert_eq!(
+        kinds(&came),
+        [
+            "a executed",
+            "b suspended",
+            "c denied",
+            "b executed",
+            "d answered",
+            "e suspended",
+            "e executed",
+            "f suspended",
+            "g suspended",
+            "f executed",
+            "g recovered",
+            "h executed"
+        ]
+    );
+    for line in [
+        r#"start b {"amount":250,"limit":10}"#,
+        r#"around b {"amount":250,"limit":10}"#,
+        "after b executed",
+        "after c denied",
+        "after g recovered",
+    ] {
+        assert_eq!(came.seen.iter().filter(|seen| *seen == line).count(), 1, "{line}: {:#?}", came.seen);
+    }
+    let crashed = parity(&case, &ALL, &[Crash::BeforeStored]);
+    assert_eq!((&crashed.results, &crashed.seen), (&came.results, &came.seen));
 }

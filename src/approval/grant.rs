@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::bound::BoundContext;
 use super::permit::Permit;
-use crate::json::{self, Value, json};
+use crate::json::{self, json};
 
 /// For which calls a yes stands.
 #[derive(Clone, Copy, Debug)]
@@ -15,19 +16,15 @@ pub struct GrantKey<'a> {
     pub tool: &'a str,
     /// Its server.
     pub server: Option<&'a str>,
-    /// The tenant.
-    pub tenant: &'a Value,
-    /// For whom the agent acts.
-    pub requester: Option<&'a str>,
+    /// The identity and the context members that it was given for.
+    pub bound: &'a BoundContext,
 }
 
 impl GrantKey<'_> {
     /// Its name among all grants.
     pub fn name(&self) -> String {
-        let Self { permit: Permit { layer, policy, behaviour, about }, tool, server, tenant, requester } =
-            self;
-        let key =
-            json!([layer, policy, behaviour.to_string(), about.to_string(), tool, server, tenant, requester]);
+        let Self { permit: Permit { layer, policy, behaviour, about }, tool, server, bound } = self;
+        let key = json!([layer, policy, behaviour.to_string(), about.to_string(), tool, server, bound]);
         json::digest(&key).to_string()
     }
 }
@@ -54,9 +51,17 @@ pub struct Grant {
     pub revoked: bool,
     /// All that it stands for, so that none stands for another's calls.
     pub permit: Permit,
+    /// For whom it stands. Without it, for nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundContext>,
 }
 
 impl Grant {
+    /// Whether it was given for this.
+    pub fn is_for(&self, key: &GrantKey<'_>) -> bool {
+        self.permit == *key.permit && self.tool == key.tool && self.bound.as_ref() == Some(key.bound)
+    }
+
     /// Whether it stands now. Before it was given, which a clock that was set back may say, it does not.
     pub fn stands(&self, now: Timestamp) -> bool {
         !self.revoked && self.from <= now && now < self.until

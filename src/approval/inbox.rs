@@ -16,6 +16,7 @@ use crate::call::{ApprovalRequest, Outcome};
 use crate::diagnostic::nearest;
 use crate::host::{Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
+use crate::principal::Principal;
 use crate::seal::Keys;
 use crate::state::sealed;
 use crate::text::inert;
@@ -60,7 +61,7 @@ pub struct Item {
 pub struct Ask {
     /// The policy; nothing where `defaults.unmatched` asks.
     pub policy: Option<String>,
-    /// Principals and roles that may answer; anyone, if empty.
+    /// Who may answer: principals, and roles as `role:NAME`; anyone, if empty.
     pub approvers: Vec<String>,
     /// How many approvals it takes.
     pub quorum: u32,
@@ -149,8 +150,13 @@ pub enum InboxError {
         near: Option<String>,
     },
     /// The answer would not count, and was not recorded.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{why} [{code}]")]
+    Refused {
+        /// Why: a stable code, such as `self_approval`.
+        code: &'static str,
+        /// Why, in words.
+        why: String,
+    },
 }
 
 fn did_you_mean(near: Option<&String>) -> String {
@@ -295,21 +301,21 @@ impl Inbox {
     }
 
     fn asks(&self, question: &Question, answers: &[ResponsePart], ignored: &[Ignored]) -> Vec<Ask> {
-        let requester = question.requester.as_deref();
+        let (requester, comparison) = (question.requester.as_deref(), question.comparison());
         let counting = answers.iter().enumerate().filter(|(place, answer)| {
             answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.place == *place)
         });
         let mut by: Vec<Option<&Approver>> = Vec::new();
         for (_, answer) in counting {
             let Ok(approver) = verify_answer(question, answer, self.keys.as_ref()) else { continue };
-            let same =
-                |other: &Option<&Approver>| other.map(|by| &by.principal) == approver.map(|by| &by.principal);
+            let principal = |by: Option<&Approver>| Principal::parse(&by?.principal, comparison);
+            let same = |other: &Option<&Approver>| principal(*other) == principal(approver);
             if !by.iter().any(same) {
                 by.push(approver);
             }
         }
         let ask = |asker: &Asker| {
-            let approvals = by.iter().filter(|by| asker.accepts(**by, requester)).count();
+            let approvals = by.iter().filter(|by| asker.accepts(**by, requester, comparison)).count();
             Ask {
                 policy: asker.permit.policy.clone(),
                 approvers: asker.approvers.clone(),
@@ -327,20 +333,25 @@ impl Inbox {
         response: ResponsePart,
         by: Option<Approver>,
     ) -> Result<ResponsePart, InboxError> {
-        let refuse = |why: String| Err(InboxError::Refused(why));
+        let refuse = |code, why: String| Err(InboxError::Refused { code, why });
         let question = match (&item.progress, &item.question) {
             (Progress::Unproven(error), _) => {
-                return refuse(format!("the question counts for nothing: {error}"));
+                return refuse("invalid_question", format!("the question counts for nothing: {error}"));
             }
-            (Progress::Lapsed { at }, _) => return refuse(format!("the question has lapsed at {at}")),
+            (Progress::Lapsed { at }, _) => {
+                return refuse("expired", format!("the question has lapsed at {at}"));
+            }
             (Progress::Running { at }, _) => {
-                return refuse(format!("the call was started at {at}, and can't be answered any more"));
+                return refuse(
+                    "already_started",
+                    format!("the call was started at {at}, and can't be answered any more"),
+                );
             }
             (Progress::Settled { outcome, .. }, _) => {
-                return refuse(format!("the call is over already: {}", outcome.outcome));
+                return refuse("already_completed", format!("the call is over already: {}", outcome.outcome));
             }
             (_, Some(question)) => question,
-            (_, None) => return refuse("the question counts for nothing".to_owned()),
+            (_, None) => return refuse("invalid_question", "the question counts for nothing".to_owned()),
         };
         let token = item.request.approval_token.clone().unwrap_or_default();
         let response = ResponsePart {
@@ -358,23 +369,31 @@ impl Inbox {
         answers.push(response.clone());
         let (after, ignored) = tally(question, &token, &answers, keys, &|_| false);
         if let Some(ignored) = ignored.into_iter().find(|ignored| ignored.place == item.answers.len()) {
-            return refuse(ignored.why);
+            return refuse(ignored.code, ignored.why);
         }
         if comes_to_the_same(&before, &after) {
-            return refuse(match (&before, by) {
-                (Standing::Open { .. }, Some(by)) => {
-                    format!("`{}` has answered already; the first answer counts", inert(&by.principal))
-                }
-                (Standing::Open { .. }, None) => "it is answered so already".to_owned(),
-                (decided, _) => format!("it is answered already: {decided}"),
-            });
+            return refuse(
+                "already_answered",
+                match (&before, by) {
+                    (Standing::Open { .. }, Some(by)) => {
+                        format!("`{}` has answered already; the first answer counts", inert(&by.principal))
+                    }
+                    (Standing::Open { .. }, None) => "it is answered so already".to_owned(),
+                    (decided, _) => format!("it is answered already: {decided}"),
+                },
+            );
         }
         Ok(response)
     }
 }
 
 fn refused(why: Refused) -> InboxError {
-    InboxError::Refused(why.to_string())
+    let code = match why {
+        Refused::Over(_) => "already_started",
+        Refused::NotAsked => "not_asked",
+        Refused::TooMany => "too_many_answers",
+    };
+    InboxError::Refused { code, why: why.to_string() }
 }
 
 /// Whether a further answer changes nothing that matters: one more approval of what is approved does not.

@@ -7,6 +7,8 @@
 #![doc = include_str!("../../docs/asking-people.md")]
 
 mod answer;
+mod approvers;
+mod bound;
 mod edit;
 mod entry;
 mod grant;
@@ -17,6 +19,8 @@ mod question;
 mod tally;
 
 pub use answer::{AnswerSealError, seal_answer, verify_answer};
+pub use approvers::{ApproverEntry, Refusal, comparison_of};
+pub use bound::BoundContext;
 pub use edit::{EditRefused, edited};
 pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};

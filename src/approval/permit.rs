@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Digest;
-use crate::message::Approver;
+use crate::principal::Comparison;
 
 /// What a yes is for: one policy, as it was when it asked, and one set of final arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,11 +27,14 @@ pub struct Permit {
 pub struct Asker {
     /// What a yes would be for.
     pub permit: Permit,
-    /// Principals and roles that may answer; whomever the host lets answer, if empty.
+    /// Who may answer, as the rules have it ([`ApproverEntry`](super::ApproverEntry)); whomever the host lets answer, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<String>,
     /// How many approvals it takes.
     pub quorum: u32,
+    /// How principals are compared.
+    #[serde(default, skip_serializing_if = "Comparison::is_canonical")]
+    pub principals: Comparison,
     /// The arguments that an approver may change, as JSONPaths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<String>,
@@ -54,21 +57,5 @@ impl Remembered {
     /// For how long.
     pub fn duration(&self) -> Duration {
         Duration::from_secs(self.seconds)
-    }
-}
-
-impl Asker {
-    /// Whether an answer only counts with the verified name of who gave it.
-    pub fn needs_name(&self) -> bool {
-        !self.approvers.is_empty() || self.quorum > 1
-    }
-
-    /// Whether an answer of this approver counts. Nobody answers for themselves where names count.
-    pub fn accepts(&self, by: Option<&Approver>, requester: Option<&str>) -> bool {
-        let Some(by) = by else { return !self.needs_name() };
-        let named = |name: &String| *name == by.principal || by.roles.contains(name);
-        !self.needs_name()
-            || (requester != Some(by.principal.as_str())
-                && (self.approvers.is_empty() || self.approvers.iter().any(named)))
     }
 }

@@ -4,11 +4,14 @@ use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::approvers::comparison_of;
+use super::bound::BoundContext;
 use super::permit::{Asker, Permit};
-use crate::call::ApprovalRequest;
+use crate::call::{ApprovalRequest, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
 use crate::path::Step;
+use crate::principal::{Comparison, Named, Principal};
 use crate::seal::{Keys, Purpose, SealError};
 
 /// Bytes that a token may have: a script's journal is in it.
@@ -27,10 +30,15 @@ pub struct Question {
     pub tenant: Value,
     /// The principal for whom the agent acts.
     pub requester: Option<String>,
+    /// The identity and the context members that it is asked for.
+    pub bound: BoundContext,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// The digest of the call as the model asked for it: its tool, its server and its arguments.
     pub call: Digest,
+    /// The digest of the arguments with which the call begins to run, after hooks and transforms. The request is about the same
+    /// arguments, unless a script or a hook around the call asks about others.
+    pub begins_with: Digest,
     /// Who asks.
     pub askers: Vec<Asker>,
     /// What people have said yes to already for this call.
@@ -63,8 +71,10 @@ struct Claims {
     tenant: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requester: Option<String>,
+    bound: BoundContext,
     asked_at: Timestamp,
     call: Digest,
+    begins_with: Digest,
     askers: Vec<Asker>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     held: Vec<Permit>,
@@ -107,6 +117,47 @@ impl Question {
         self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
     }
 
+    /// How long it had from when it was asked until it expires.
+    pub fn lifetime(&self) -> Option<std::time::Duration> {
+        std::time::Duration::try_from(self.expires_at()?.duration_since(self.asked_at)).ok()
+    }
+
+    /// The call to decide now: as the model sent it, or with the arguments that an approver gave it.
+    pub fn call_now(&self, requested: &ToolCall) -> ToolCall {
+        match &self.edited {
+            Some(input) => requested.with_input(input.clone()),
+            None => requested.clone(),
+        }
+    }
+
+    /// How principals are compared.
+    pub fn comparison(&self) -> Comparison {
+        comparison_of(&self.askers)
+    }
+
+    /// Checks whether the question is asked for this context: for the same principal with the same roles in the same tenant, and
+    /// with the same values in all that policies read.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn check_context(&self, context: &Value) -> Result<(), String> {
+        let comparison = self.comparison();
+        if self.bound.matches(context, comparison) {
+            return Ok(());
+        }
+        let own = |name: &Option<String>| name.as_deref().and_then(|name| Principal::parse(name, comparison));
+        let now = match Named::from_context(context, comparison) {
+            Named::Principal(principal) => Some(principal),
+            Named::Nobody | Named::Invalid(_) => None,
+        };
+        Err(match own(&self.requester) == now {
+            false => "it was asked for another principal".to_owned(),
+            true => {
+                format!("the context has changed since it was asked, in one of {}", self.bound.describe())
+            }
+        })
+    }
+
     /// The places of the arguments that who answers may change.
     pub fn editable(&self) -> Vec<Vec<Step>> {
         super::tally::allowed_edits(self)
@@ -117,7 +168,8 @@ impl Question {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
             let id = question.request.tool_call_id.clone();
-            (id, question.call, askers, question.held.clone(), question.journals.clone())
+            let of = (id, question.call, question.begins_with, question.bound.clone());
+            (of, askers, question.held.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -129,8 +181,10 @@ impl Question {
             conversation: self.conversation.clone(),
             tenant: self.tenant.clone(),
             requester: self.requester.clone(),
+            bound: self.bound.clone(),
             asked_at: self.asked_at,
             call: self.call,
+            begins_with: self.begins_with,
             askers: self.askers.clone(),
             held: self.held.clone(),
             edited: self.edited.clone(),
@@ -183,8 +237,10 @@ impl Question {
             conversation,
             tenant,
             requester,
+            bound,
             asked_at,
             call,
+            begins_with,
             askers,
             held,
             edited,
@@ -195,8 +251,10 @@ impl Question {
             conversation,
             tenant,
             requester,
+            bound,
             asked_at,
             call,
+            begins_with,
             askers,
             held,
             edited,

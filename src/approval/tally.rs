@@ -6,12 +6,14 @@
 //! - One who cancels ends it; one denial closes it; as many approvals of the same arguments as every policy demands open it.
 
 use super::answer::verify_answer;
+use super::approvers::Refusal;
 use super::edit::{allowed_by_all, edited};
 use super::permit::Asker;
 use super::question::Question;
 use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
 use crate::path::{Path, Step};
+use crate::principal::{Comparison, Principal};
 use crate::seal::Keys;
 use crate::text::inert;
 
@@ -78,7 +80,9 @@ pub struct Ignored {
     pub place: usize,
     /// The question that it names.
     pub approval_id: String,
-    /// Why it does not count.
+    /// Why it does not count: a stable code, such as `self_approval`.
+    pub code: &'static str,
+    /// Why it does not count, in words.
     pub why: String,
 }
 
@@ -98,18 +102,36 @@ pub fn tally(
     for (place, answer) in answers.iter().enumerate() {
         match Heard::of(question, token, answer, &edits, keys, accepts) {
             Ok(answer) => heard.push(answer),
-            Err(why) => {
-                ignored.push(Ignored { place, approval_id: answer.approval_id.clone(), why });
+            Err(Problem { code, why }) => {
+                ignored.push(Ignored { place, approval_id: answer.approval_id.clone(), code, why });
             }
         }
     }
-    (standing(question, &first_of_each(heard)), ignored)
+    (standing(question, &first_of_each(heard, question.comparison())), ignored)
 }
 
 /// The arguments that who answers may change.
 pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
     let paths = |asker: &Asker| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
     allowed_by_all(&question.askers.iter().map(paths).collect::<Vec<_>>())
+}
+
+/// Why an answer does not count.
+struct Problem {
+    code: &'static str,
+    why: String,
+}
+
+impl Problem {
+    fn new(code: &'static str, why: impl ToString) -> Self {
+        Self { code, why: why.to_string() }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.code(), refusal)
+    }
 }
 
 /// An answer that counts.
@@ -128,28 +150,32 @@ impl<'a> Heard<'a> {
         edits: &[Vec<Step>],
         keys: Option<&Keys>,
         accepts: &dyn Fn(&ResponsePart) -> bool,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Problem> {
         if answer.approval_id != question.request.approval_id {
-            return Err("it answers another question".to_owned());
+            return Err(Problem::new("other_question", "it answers another question"));
         }
         // By their digests, so that the time this takes says nothing of where they differ.
         let repeats = |given: &String| Digest::of(given.as_bytes()) == Digest::of(token.as_bytes());
         if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
-            return Err("its token is not the question's".to_owned());
+            return Err(Problem::new("wrong_token", "its token is not the question's"));
         }
-        let by = verify_answer(question, answer, keys).map_err(|error| error.to_string())?;
-        if !question.askers.iter().any(|asker| asker.accepts(by, question.requester.as_deref())) {
-            return Err(refusal(question, by));
-        }
+        let by =
+            verify_answer(question, answer, keys).map_err(|error| Problem::new("unproven_name", error))?;
+        check(question, by)?;
         let shown = &question.request.input;
         let approves = answer.approved && !answer.cancel;
         let changes = |given: &&Value| approves && shown != *given;
         let changed = answer.edited_input.as_ref().filter(changes);
         if let Some(given) = changed {
             let edits: Vec<&[Step]> = edits.iter().map(Vec::as_slice).collect();
-            edited(shown, shown, given, &edits).map_err(|refused| refused.to_string())?;
+            edited(shown, shown, given, &edits).map_err(|refused| Problem::new("edit_refused", refused))?;
         }
         Ok(Self { by, answer, edited: changed })
+    }
+
+    /// Who answered; nobody in particular, where the name is missing or blank.
+    fn principal(&self, comparison: Comparison) -> Option<Principal> {
+        Principal::parse(&self.by?.principal, comparison)
     }
 
     /// Approvals of the same have the same.
@@ -168,30 +194,38 @@ impl<'a> Heard<'a> {
     }
 }
 
-fn refusal(question: &Question, by: Option<&Approver>) -> String {
-    match by {
-        None => "it does not say, in a way that can be checked, who answered".to_owned(),
-        Some(by) if question.requester.as_deref() == Some(by.principal.as_str()) => {
-            format!("`{}` can't answer for themselves", by.principal)
-        }
-        Some(by) => {
-            let mut may: Vec<&str> =
-                question.askers.iter().flat_map(|asker| &asker.approvers).map(String::as_str).collect();
-            may.sort_unstable();
-            may.dedup();
-            format!("`{}` is none of those who may answer: {}", by.principal, may.join(", "))
+/// Checks whether an answer counts for one of the policies that ask. The first policy says why it does not; where all refuse for who
+/// it is not, everyone who may answer is named.
+fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
+    let (requester, comparison) = (question.requester.as_deref(), question.comparison());
+    let mut refusals = Vec::new();
+    for asker in &question.askers {
+        match asker.check(by, requester, comparison) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusals.push(refusal),
         }
     }
+    let mut may = Vec::new();
+    for refusal in refusals {
+        match refusal {
+            Refusal::NotAnApprover(_, approvers) => may.extend(approvers),
+            other => return Err(other),
+        }
+    }
+    may.sort_unstable();
+    may.dedup();
+    Err(by.map_or(Refusal::Unnamed, |by| Refusal::NotAnApprover(by.principal.clone(), may)))
 }
 
 /// The first answer of everyone; of those without a name the first of the strictest.
-fn first_of_each(heard: Vec<Heard<'_>>) -> Vec<Heard<'_>> {
+fn first_of_each(heard: Vec<Heard<'_>>, comparison: Comparison) -> Vec<Heard<'_>> {
     let mut first: Vec<Heard<'_>> = Vec::new();
     for answer in heard {
-        let same = |other: &Heard<'_>| other.by.map(|by| &by.principal) == answer.by.map(|by| &by.principal);
+        let principal = answer.principal(comparison);
+        let same = |other: &Heard<'_>| other.principal(comparison) == principal;
         match first.iter_mut().find(|other| same(other)) {
             None => first.push(answer),
-            Some(earlier) if answer.by.is_none() && answer.strictness() > earlier.strictness() => {
+            Some(earlier) if principal.is_none() && answer.strictness() > earlier.strictness() => {
                 *earlier = answer;
             }
             Some(_) => {}
@@ -214,7 +248,9 @@ fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
     for first in heard {
         let same: Vec<&Heard<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
         let enough = |asker: &Asker| {
-            let accepted = same.iter().filter(|heard| asker.accepts(heard.by, question.requester.as_deref()));
+            let accepted = same.iter().filter(|heard| {
+                asker.accepts(heard.by, question.requester.as_deref(), question.comparison())
+            });
             u32::try_from(accepted.count()).is_ok_and(|count| count >= asker.quorum.max(1))
         };
         if question.askers.is_empty() || !question.askers.iter().all(enough) {

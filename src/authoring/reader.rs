@@ -9,12 +9,13 @@ use regex::{Regex, RegexBuilder};
 
 use super::path_words;
 use super::regex_words::{self, RegexProblem};
-use crate::call::Root;
+use crate::call::{ContextReads, Root};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
     OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span,
 };
 use crate::path::Path;
+use crate::principal::Comparison;
 use crate::source::{self, Node};
 use crate::spans;
 use crate::template::Template;
@@ -58,6 +59,10 @@ pub struct Reader<'a> {
     pub drawn_paths: Vec<PathBuf>,
     /// The members of the call document that were read so far.
     pub roots_read: BTreeSet<Root>,
+    /// The members of the context that were read so far.
+    pub context_reads: ContextReads,
+    /// How the policy compares principals (`defaults.principals`).
+    pub principals: Comparison,
 }
 
 impl<'a> Reader<'a> {
@@ -73,6 +78,8 @@ impl<'a> Reader<'a> {
             drawn_files: Vec::new(),
             drawn_paths: Vec::new(),
             roots_read: BTreeSet::new(),
+            context_reads: ContextReads::default(),
+            principals: Comparison::default(),
         }
     }
 
@@ -109,7 +116,10 @@ impl<'a> Reader<'a> {
     pub fn path(&mut self, node: &Node) -> Option<Path> {
         let text = node.as_str()?;
         match Path::parse(text) {
-            Ok(path) => self.check_roots(node, path.roots_read().iter().copied()).then_some(path),
+            Ok(path) => {
+                let roots = path.roots_read().iter().copied();
+                self.check_reads(node, roots, path.context_reads()).then_some(path)
+            }
             Err(error) => {
                 let help = path_words::help(text, error.help);
                 self.report_in(&INVALID_PATH, node, error.range, error.message, Some(help));
@@ -198,7 +208,9 @@ impl<'a> Reader<'a> {
             return None;
         }
         match Template::parse_with(text, extra) {
-            Ok(template) => self.check_roots(node, template.roots_read()).then_some(template),
+            Ok(template) => {
+                self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
+            }
             Err(error) => {
                 let help =
                     error.help.unwrap_or_else(|| "name a value, as in `{{ input.amount }}`".to_owned());
@@ -272,9 +284,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports reading what does not exist where the policy acts: `$.output` and `$.error` before the tool has run, what belongs
-    /// to a call in a policy of a run; `node` is the text that reads them.
-    pub fn check_roots(&mut self, node: &Node, roots: impl IntoIterator<Item = Root>) -> bool {
+    /// Records what a text of the policy reads, and reports reading what does not exist where the policy acts: `$.output` and
+    /// `$.error` before the tool has run, what belongs to a call in a policy of a run; `node` is the text that reads them.
+    pub fn check_reads(
+        &mut self,
+        node: &Node,
+        roots: impl IntoIterator<Item = Root>,
+        context: &ContextReads,
+    ) -> bool {
+        self.context_reads.extend(context);
         let roots: Vec<Root> = roots.into_iter().collect();
         self.roots_read.extend(roots.iter().copied());
         let (of_run, after_tool) = (self.of_run, self.after_tool);

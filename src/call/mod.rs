@@ -2,6 +2,7 @@
 
 mod amount;
 mod asking;
+mod context_reads;
 mod outcome;
 mod record;
 mod session;
@@ -10,6 +11,7 @@ mod view;
 
 pub use amount::Amount;
 pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnceBy};
+pub use context_reads::ContextReads;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
 pub use session::SessionState;

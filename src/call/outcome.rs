@@ -115,6 +115,8 @@ pub mod reason_code {
     pub const DENIED: &str = "denied";
     /// The host's own code is against it.
     pub const BLOCKED: &str = "blocked";
+    /// The model was not offered the tool: a hook or a `model` policy removed it from the configuration, or it never stood there.
+    pub const NOT_OFFERED: &str = "not_offered";
     /// A `halt` policy matched, or the host's own code stops the run.
     pub const HALTED: &str = "halted";
     /// An earlier call halted the session.

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::ending::told_to_end;
 use super::exit::Stop;
 use super::output::{complain_of, note};
-use crate::mcp::{Gateway, HttpDoor, Identity, MOST_CLIENTS, SessionFrom};
+use crate::mcp::{Gateway, HttpDoor, IdentityFile, MOST_CLIENTS, SessionFrom};
 
 /// How clients reach the gateway over HTTP, and who they are.
 #[derive(clap::Args)]
@@ -61,8 +61,8 @@ impl Listening {
         let address = address(listen)?;
         let mut door = HttpDoor::new(Arc::clone(gateway)).with_most_clients(self.most_clients);
         if let Some(file) = &self.auth {
-            match Identity::from_file(file) {
-                Ok(identity) => door = door.with_identity(identity),
+            match IdentityFile::open(file) {
+                Ok(file) => door = door.with_identity_file(file),
                 Err(error) => {
                     complain_of(&error.diagnostics, &error.sources);
                     return Ok(Said::Errors);

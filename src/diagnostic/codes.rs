@@ -101,6 +101,7 @@ codes! {
     UNTESTED_POLICY = "CG522" "untested-policy";
     ALLOWANCE_WITHOUT_REASON = "CG523" "allowance-without-reason";
     UNUSED_ALLOWANCE = "CG524" "unused-allowance";
+    APPROVER_NAMES_ROLE = "CG525" "approver-names-role";
 
     INVALID_TIME = "CG601" "invalid-time";
     INVALID_TOOLS = "CG602" "invalid-tools";

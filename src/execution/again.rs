@@ -28,21 +28,36 @@ impl<E: ToolExecutor> Nest<'_, E> {
             self.taken.use_up();
         }
         let super::Execute { kernel, services, .. } = self.execute;
-        let decision = kernel.decide_holding(call, self.state, self.held());
-        let (mut decision, _) = self.execute.lift_remembered(call, decision, self.held(), self.state).await;
+        // Hooks have seen the call's own arguments; others are new to them.
+        let hooked = match own {
+            true => None,
+            false => Some(self.execute.hooks().before(call.clone()).await),
+        };
+        let decide = |held: Held<'_>| match &hooked {
+            Some(hooked) => hooked.decide(kernel, self.state, held),
+            None => kernel.decide_holding(call, self.state, held),
+        };
+        let mut decision = decide(self.held());
+        if let Some((permits, _)) =
+            self.execute.remembered(self.requested, &decision, self.held(), self.state).await
+        {
+            decision = decide(Held { permits: &permits, ..self.held() });
+        }
         admission::admit(kernel, services, &mut decision, self.taken, self.state).await;
         match decision.effect() {
             Effect::Run => {
-                let formed = decision.changed_call().map(Box::new);
+                let hooked_call = || (!own).then(|| decision.call().clone());
+                let formed = decision.changed_call().or_else(hooked_call).map(Box::new);
                 // As long as nothing else was called with, these are the arguments that were decided in the first place.
                 if !own || formed.is_some() || self.input.is_some() {
                     self.input = Some(formed.as_deref().unwrap_or(call).input.clone());
                 }
                 Again::Run { formed, wrappers: decision.wrappers().to_vec() }
             }
-            Effect::Answer => Again::Ended(match decision.answer() {
-                Some((by, output)) => Ended::Answered(by, output),
-                None => Ended::Failed(ToolError::new("nothing answers"), None),
+            Effect::Answer => Again::Ended(match (decision.given(), decision.answer()) {
+                (Some((by, output)), _) => Ended::Given(output, vec![by]),
+                (None, Some((by, output))) => Ended::Answered(by, output),
+                (None, None) => Ended::Failed(ToolError::new("nothing answers"), None),
             }),
             Effect::Suspend if self.attempts > 0 => Again::TooLate,
             Effect::Suspend | Effect::Halt => Again::Stopped(self.refused(decision)),

@@ -1,16 +1,18 @@
 //! A call that waits for a person is asked about: the question is sealed and noted in the ledger. And before an approved call
 //! runs, it is claimed there.
 
-use super::{Execute, Stopped, Turn};
+use super::{Execute, Hooked, Stopped, Turn};
 use crate::approval::{
-    Asker, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question, QuestionError,
+    Asker, BoundContext, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question,
+    QuestionError,
 };
 use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::host::guarded;
-use crate::json::{self, Value, json};
+use crate::host::{ToolExecutor, guarded};
+use crate::json::{self, Digest, Value, json};
 use crate::kernel::{Decision, Effect, Held};
+use crate::principal::{Comparison, Named};
 
 /// How often the same may be asked in one session.
 const SAME_QUESTIONS: u64 = 5;
@@ -19,21 +21,23 @@ const NAMES: u64 = 256;
 
 /// What a suspended call asks.
 pub(super) struct Asked {
+    begins_with: Digest,
     askers: Vec<Asker>,
     journals: Vec<KeptJournal>,
     tenant: Value,
     requester: Option<String>,
+    bound: BoundContext,
     repeats: u64,
 }
 
-impl<E> Execute<'_, E> {
+impl<E: ToolExecutor> Execute<'_, E> {
     /// Claims a call in the ledger, where that is not done already.
-    pub(super) async fn claim(&self, call: &ToolCall, turn: &Turn) -> Result<(), Stopped> {
+    pub(super) async fn claim(&self, hooked: &Hooked, turn: &Turn) -> Result<(), Stopped> {
         if turn.holds_claim {
             return Ok(());
         }
         let ledger = self.services.ledger(self.kernel.clock);
-        let entry = turn.entry(call);
+        let entry = turn.entry(hooked.requested());
         match guarded(ledger.claim(&turn.name, &entry, entry.answers().len())).await {
             Ok(Ok(Claim::Won)) => Ok(()),
             Ok(Ok(Claim::Lost(entry))) => Err(Stopped::Elsewhere(entry)),
@@ -42,53 +46,45 @@ impl<E> Execute<'_, E> {
         }
     }
 
-    /// A call that waits for a person, decided anew where an earlier yes stands for it.
-    pub(super) async fn lift_remembered<'c>(
+    /// The permits of earlier approvals that apply to a suspended call, together with those that it holds: it is to be decided again
+    /// with them. `None` where there are none.
+    pub(super) async fn remembered(
         &self,
-        call: &'c ToolCall,
-        decision: Decision<'c>,
-        held: Held<'_>,
-        state: &SessionState,
-    ) -> (Decision<'c>, Option<Approved>) {
-        if decision.effect() != Effect::Suspend {
-            return (decision, None);
-        }
-        // What fails here remembers nothing, and a person is asked.
-        match guarded(self.remembered(call, &decision, held, state)).await {
-            Ok(Some((permits, approved))) => {
-                let held = Held { permits: &permits, ..held };
-                (self.kernel.decide_holding(call, state, held), Some(approved))
-            }
-            _ => (decision, None),
-        }
-    }
-
-    /// What people have said yes to for later calls that concerns this one, together with what it holds.
-    async fn remembered(
-        &self,
-        call: &ToolCall,
+        requested: &ToolCall,
         decision: &Decision<'_>,
         held: Held<'_>,
         state: &SessionState,
     ) -> Option<(Vec<Permit>, Approved)> {
-        let (tenant, requester) = (tenant(call), requester(call));
+        if decision.effect() != Effect::Suspend {
+            return None;
+        }
+        // What fails here remembers nothing, and a person is asked.
+        guarded(self.find_remembered(requested, decision, held, state)).await.ok().flatten()
+    }
+
+    async fn find_remembered(
+        &self,
+        requested: &ToolCall,
+        decision: &Decision<'_>,
+        held: Held<'_>,
+        state: &SessionState,
+    ) -> Option<(Vec<Permit>, Approved)> {
+        let call = decision.call();
+        let askers = self.kernel.asked(decision, state);
+        // The context as the session has it, and not as hooks left it: so it is in the question that the approval answered.
+        let bound = self.kernel.bound_context(requested, &askers);
         let ledger = self.services.ledger(self.kernel.clock);
         let now = self.kernel.clock.now();
         let mut permits = held.permits.to_vec();
         let mut approved: Option<Approved> = None;
-        for Asker { permit, remember, .. } in self.kernel.asked(decision, state) {
+        for Asker { permit, remember, .. } in askers {
             let Some(remember) = remember else { continue };
             let of = Permit { about: remember.about, ..permit.clone() };
-            let key = GrantKey {
-                permit: &of,
-                tool: &call.tool,
-                server: call.server.as_deref(),
-                tenant: &tenant,
-                requester: requester.as_deref(),
-            };
+            let key =
+                GrantKey { permit: &of, tool: &call.tool, server: call.server.as_deref(), bound: &bound };
             // Without the store nothing is remembered, and a person is asked.
             let Ok(Some(grant)) = ledger.grant(&key.name()).await else { continue };
-            if grant.permit == of && grant.stands(now) {
+            if grant.is_for(&key) && grant.stands(now) {
                 permits.push(permit);
                 let told = approved.get_or_insert_with(|| Approved {
                     approval_id: grant.approval_id.clone(),
@@ -106,17 +102,23 @@ impl<E> Execute<'_, E> {
     /// What a suspended call asks. What was asked too often in the session is denied instead.
     pub(super) fn prepare(
         &self,
+        hooked: &Hooked,
         decision: &mut Decision<'_>,
+        begins_with: Option<Digest>,
         turn: &Turn,
         state: &mut SessionState,
     ) -> Option<Asked> {
         if decision.effect() != Effect::Suspend {
             return None;
         }
+        let about = json::digest(decision.input());
+        let begins_with = begins_with.unwrap_or(about);
         let mut askers = self.kernel.asked(decision, state);
         let call = decision.call();
         let same = same_question(call, &askers);
         let (tenant, requester) = (tenant(call), requester(call));
+        // The context as the session has it, and not as hooks left it: a resumed call is compared with that.
+        let bound = self.kernel.bound_context(hooked.requested(), &askers);
         // The question that stands already is not put anew.
         let asked = turn.entry.as_ref().is_some_and(|entry| entry.request.is_some());
         let stands = asked && turn.approved.is_none();
@@ -133,24 +135,24 @@ impl<E> Execute<'_, E> {
             return None;
         }
         let journals = decision.take_journals();
-        // What a script calls with is the script's: a person can't exchange it.
-        if !journals.is_empty() {
+        // What a script or a hook calls with is its own: a person can't change it.
+        if !journals.is_empty() || begins_with != about {
             askers.iter_mut().for_each(|asker| asker.edits.clear());
         }
-        Some(Asked { askers, journals, tenant, requester, repeats })
+        Some(Asked { begins_with, askers, journals, tenant, requester, bound, repeats })
     }
 
     /// Puts the question: seals it, and notes it in the ledger, where the same one may stand already. If that can't be done,
     /// the call is denied.
     pub(super) async fn ask(
         &self,
-        call: &ToolCall,
+        hooked: &Hooked,
         outcome: Outcome,
         asked: Asked,
         turn: &Turn,
         claimed: bool,
     ) -> Outcome {
-        let put = guarded(self.put(call, &outcome, asked, turn, claimed)).await;
+        let put = guarded(self.put(hooked.requested(), &outcome, asked, turn, claimed)).await;
         match put.unwrap_or(Err(PutError::Ledger(LedgerError::Broken))) {
             Ok(request) => Outcome { approval: Some(request), ..outcome },
             Err(error) => {
@@ -173,7 +175,7 @@ impl<E> Execute<'_, E> {
         turn: &Turn,
         claimed: bool,
     ) -> Result<ApprovalRequest, PutError> {
-        let Asked { askers, journals, tenant, requester, repeats } = asked;
+        let Asked { begins_with, askers, journals, tenant, requester, bound, repeats } = asked;
         let request = outcome.approval.clone().ok_or(PutError::NoName)?;
         let known = turn.entry(call);
         let fresh = Entry::new(&call.id, &call.tool, known.call);
@@ -182,8 +184,10 @@ impl<E> Execute<'_, E> {
             conversation: turn.name.conversation.clone(),
             tenant,
             requester,
+            bound,
             asked_at: self.kernel.clock.now(),
             call: known.call,
+            begins_with,
             askers,
             held: turn.permits.clone(),
             edited: turn.edited.clone(),
@@ -228,7 +232,10 @@ pub(crate) fn tenant(call: &ToolCall) -> Value {
     call.context.get("tenant").cloned().unwrap_or_default()
 }
 
-/// The principal for whom the host says the agent acts.
-pub(crate) fn requester(call: &ToolCall) -> Option<String> {
-    call.context.get("principal").and_then(Value::as_str).map(str::to_owned)
+/// The principal for whom the host says the agent acts, as the host writes the name; nothing where it names nobody.
+fn requester(call: &ToolCall) -> Option<String> {
+    match Named::from_context(&call.context, Comparison::Canonical) {
+        Named::Principal(principal) => Some(principal.as_str().to_owned()),
+        Named::Nobody | Named::Invalid(_) => None,
+    }
 }

@@ -20,13 +20,20 @@ impl<E: ToolExecutor> Nest<'_, E> {
         wrappers: &'a [Wrapper],
     ) -> BoxFuture<'a, Nested> {
         Box::pin(async move {
-            let mut rest =
-                hooks.iter().enumerate().skip_while(|(_, hook)| !(hook.wraps() && hook.concerns(call)));
-            let Some((place, hook)) = rest.next() else { return self.wrapped(call, wrappers).await };
+            let given = self.execute.hooks();
+            let mut rest = hooks.iter().enumerate().filter(|(_, hook)| hook.wraps());
+            let (place, hook) = loop {
+                let Some((place, hook)) = rest.next() else { return self.wrapped(call, wrappers).await };
+                match given.concerns(hook, call) {
+                    Some(true) => break (place, hook),
+                    Some(false) => {}
+                    None => return Ok(panicked(hook, self.attempts)),
+                }
+            };
             let inner = hooks.get(place + 1..).unwrap_or_default();
-            let run = self.execute.run;
+            let seen = given.seen(call);
             let mut step = Step { nest: self, call, inner, wrappers, last: None, stopped: None };
-            let around = async { hook.around(run, call, Next::new(call, &mut step)).await };
+            let around = async { hook.around(&seen, Next::new(call, &mut step)).await };
             let ended = guarded(around).await;
             let Step { nest, last, stopped, .. } = step;
             if let Some(stopped) = stopped {
@@ -47,15 +54,20 @@ impl<E: ToolExecutor> Nest<'_, E> {
                 (_, Some(Inside::Broke(ended))) => *ended,
                 (Ok(Err(error)), _) => Ended::Failed(error, None),
                 (Err(_), _) => {
-                    let when = if nest.attempts > 0 { "after" } else { "before" };
-                    let message = format!("the hook `{}` panicked {when} the tool was called", hook.id());
-                    let reason =
-                        Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message };
-                    Ended::Broken(None, reason, OutcomeKind::Failed)
+                    given.failed(hook, "around", "it panicked");
+                    panicked(hook, nest.attempts)
                 }
             })
         })
     }
+}
+
+/// A hook panicked, when the tool had been called this often.
+fn panicked(hook: &Arc<dyn Middleware>, attempts: u32) -> Ended {
+    let when = if attempts > 0 { "after" } else { "before" };
+    let message = format!("the hook `{}` panicked {when} the tool was called", hook.id());
+    let reason = Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message };
+    Ended::Broken(None, reason, OutcomeKind::Failed)
 }
 
 /// What the inside of a hook came to last.

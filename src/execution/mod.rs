@@ -6,13 +6,15 @@ mod admission;
 mod again;
 mod asking;
 mod flights;
+mod hooks;
 mod hosted;
 mod nest;
 mod scripted;
 mod services;
 mod turn;
 
-pub(crate) use asking::{requester, same_question, tenant};
+pub(crate) use asking::{same_question, tenant};
+pub(crate) use hooks::{Hooked, Hooks};
 pub(crate) use services::{AcceptsAnswer, Services};
 pub(crate) use turn::Turn;
 
@@ -21,9 +23,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::approval::{Entry, LedgerError};
-use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
+use crate::call::{Outcome, OutcomeKind, SessionState};
 use crate::host::{Observer, ToolExecutor, ToolStart};
-use crate::json::{Map, Value};
+use crate::json::{self, Digest, Map, Value};
 use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, PolicyRef, tell};
 use crate::lifecycle::{Middleware, RunContext};
 use admission::Taken;
@@ -56,37 +58,49 @@ pub(crate) enum Stopped {
     Ledger(LedgerError),
 }
 
-impl<E: ToolExecutor> Execute<'_, E> {
+impl<'e, E: ToolExecutor> Execute<'e, E> {
+    /// The host's hooks around each call.
+    pub(crate) fn hooks(&self) -> Hooks<'e> {
+        Hooks { all: self.hooks, run: self.run, tools: self.kernel.tools, observers: self.observers }
+    }
+
     /// Brings a decided call to its outcome. A call that runs at most once is claimed in the ledger before it runs, and settled
     /// there. Errors: it could not be claimed; nothing ran then.
     pub(crate) async fn run<'c>(
         &self,
-        call: &'c ToolCall,
-        decision: Decision<'c>,
+        hooked: &'c Hooked,
+        mut decision: Decision<'c>,
         turn: &Turn,
         state: &mut SessionState,
         started: Instant,
     ) -> Result<Outcome, Stopped> {
         let held = Held { limits: &[], permits: &turn.permits };
-        let (mut decision, remembered) = self.lift_remembered(call, decision, held, state).await;
+        let remembered =
+            self.remembered(hooked.requested(), &decision, held, state).await.map(|(permits, approved)| {
+                decision = hooked.decide(&self.kernel, state, Held { permits: &permits, ..held });
+                approved
+            });
         let mut taken = Taken::default();
         admission::admit(&self.kernel, self.services, &mut decision, &mut taken, state).await;
         let runs = decision.effect() == Effect::Run;
         if runs && turn.is_claimed() {
-            self.claim(call, turn).await?;
+            self.claim(hooked, turn).await?;
         }
         if runs {
             tell(self.kernel.listener, &Event::Executing(decision.call()));
             self.tell_start(&decision, state);
         }
         let mut outcome = match decision.effect() {
-            Effect::Run => match Nest::new(self, turn, &mut taken, state).run(&mut decision).await {
-                Ok(execution) => self.kernel.settle(decision, execution, state, started),
-                Err((inner, records)) => {
-                    let on_its_way = OnItsWay { records, claimed: turn.is_claimed() };
-                    self.refuse_on_its_way(call, *inner, turn, on_its_way, state, started).await
+            Effect::Run => {
+                match Nest::new(self, hooked.requested(), turn, &mut taken, state).run(&mut decision).await {
+                    Ok(execution) => self.kernel.settle(decision, execution, state, started),
+                    Err((inner, records)) => {
+                        let begins_with = Some(json::digest(decision.input()));
+                        let on_its_way = OnItsWay { records, begins_with, claimed: turn.is_claimed() };
+                        self.refuse_on_its_way(hooked, *inner, turn, on_its_way, state, started).await
+                    }
                 }
-            },
+            }
             Effect::Answer => match (decision.given(), decision.answer()) {
                 (Some((by, output)), _) => {
                     self.kernel.settle(decision, Ended::Given(output, vec![by]).into(), state, started)
@@ -94,10 +108,10 @@ impl<E: ToolExecutor> Execute<'_, E> {
                 (None, Some((by, output))) => {
                     self.kernel.settle(decision, Ended::Answered(by, output).into(), state, started)
                 }
-                (None, None) => self.refuse(call, decision, turn, state, started).await,
+                (None, None) => self.refuse(hooked, decision, turn, state, started).await,
             },
             Effect::Suspend | Effect::Invalid | Effect::Deny | Effect::Halt => {
-                self.refuse(call, decision, turn, state, started).await
+                self.refuse(hooked, decision, turn, state, started).await
             }
         };
         if runs && outcome.outcome != OutcomeKind::Suspended {
@@ -127,14 +141,14 @@ impl<E: ToolExecutor> Execute<'_, E> {
     /// The outcome of a call that a person answered in the tool's place.
     pub(crate) async fn give(
         &self,
-        call: &ToolCall,
+        hooked: &Hooked,
         decision: Decision<'_>,
         turn: &Turn,
         output: Value,
         state: &mut SessionState,
         started: Instant,
     ) -> Result<Outcome, Stopped> {
-        self.claim(call, turn).await?;
+        self.claim(hooked, turn).await?;
         let by = turn.approved.as_ref().map(|approved| approved.by.clone()).unwrap_or_default();
         let mut outcome = self.kernel.settle(decision, Ended::Given(output, by).into(), state, started);
         outcome.approved = turn.approved.clone();
@@ -144,30 +158,30 @@ impl<E: ToolExecutor> Execute<'_, E> {
     /// The outcome of a call that does not run; one that waits for a person is asked about.
     pub(crate) async fn refuse(
         &self,
-        call: &ToolCall,
+        hooked: &Hooked,
         decision: Decision<'_>,
         turn: &Turn,
         state: &mut SessionState,
         started: Instant,
     ) -> Outcome {
-        self.refuse_on_its_way(call, decision, turn, OnItsWay::default(), state, started).await
+        self.refuse_on_its_way(hooked, decision, turn, OnItsWay::default(), state, started).await
     }
 
     async fn refuse_on_its_way(
         &self,
-        call: &ToolCall,
+        hooked: &Hooked,
         mut decision: Decision<'_>,
         turn: &Turn,
         on_its_way: OnItsWay,
         state: &mut SessionState,
         started: Instant,
     ) -> Outcome {
-        let OnItsWay { records, claimed } = on_its_way;
-        let asked = self.prepare(&mut decision, turn, state);
+        let OnItsWay { records, begins_with, claimed } = on_its_way;
+        let asked = self.prepare(hooked, &mut decision, begins_with, turn, state);
         let outcome = self.kernel.refuse(decision, &turn.approval_id(), records, state, started);
         match asked {
             Some(asked) if outcome.outcome == OutcomeKind::Suspended => {
-                self.ask(call, outcome, asked, turn, claimed).await
+                self.ask(hooked, outcome, asked, turn, claimed).await
             }
             _ => outcome,
         }
@@ -178,5 +192,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
 #[derive(Default)]
 struct OnItsWay {
     records: Vec<(PolicyRef, Map)>,
+    /// The digest of the arguments with which the call began to run, where it did.
+    begins_with: Option<Digest>,
     claimed: bool,
 }

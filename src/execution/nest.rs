@@ -25,6 +25,8 @@ type Records = Vec<(PolicyRef, Map)>;
 /// One call under execution.
 pub(super) struct Nest<'n, E> {
     pub(super) execute: &'n Execute<'n, E>,
+    /// The call as the session has it, before hooks.
+    pub(super) requested: &'n ToolCall,
     pub(super) turn: &'n Turn,
     pub(super) taken: &'n mut Taken,
     pub(super) state: &'n mut SessionState,
@@ -46,12 +48,14 @@ pub(super) struct Nest<'n, E> {
 impl<'n, E: ToolExecutor> Nest<'n, E> {
     pub(super) fn new(
         execute: &'n Execute<'n, E>,
+        requested: &'n ToolCall,
         turn: &'n Turn,
         taken: &'n mut Taken,
         state: &'n mut SessionState,
     ) -> Self {
         Self {
             execute,
+            requested,
             turn,
             taken,
             state,
@@ -75,7 +79,8 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
         let wrappers = decision.wrappers();
         let hooks = self.execute.hooks;
-        let nested = if wrappers.is_empty() && hooks.is_empty() {
+        let only_asks = self.turn.only_asks.is_some();
+        let nested = if wrappers.is_empty() && hooks.is_empty() && !only_asks {
             Ok(self.call_tool(&call).await)
         } else {
             // The host's clock may panic in here.
@@ -86,6 +91,11 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             self.forget(&self.execute.kernel.invalidated_by(&call)).await;
         }
         let unknown = self.outstanding && self.turn.is_claimed();
+        let nested = match (&self.turn.only_asks, nested) {
+            // What stands in for a result is none either.
+            (Some(why), Ok(_)) => Err(self.unasked(&call, why)),
+            (_, nested) => nested,
+        };
         let Self { trace, attempts, input, records, state, .. } = self;
         decision.put_trace(trace);
         let ended = match nested {
@@ -128,7 +138,10 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
     ) -> BoxFuture<'a, Nested> {
         Box::pin(async move {
             let Some((wrapper, inner)) = wrappers.split_first() else {
-                return Ok(self.call_tool(call).await);
+                return match &self.turn.only_asks {
+                    None => Ok(self.call_tool(call).await),
+                    Some(why) => Err(self.unasked(call, why)),
+                };
             };
             let by = wrapper.policy;
             let Some(policy) = by.find(self.execute.kernel.layers) else {
@@ -144,7 +157,20 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         })
     }
 
+    /// The refusal of a call that may only be asked about again, and about which nothing asks.
+    fn unasked(&self, call: &ToolCall, why: &str) -> Box<Decision<'static>> {
+        let mut decision = self.execute.kernel.decide_holding(call, self.state, self.held());
+        let code = reason_code::APPROVAL_INVALID.to_owned();
+        decision.refuse(Effect::Deny, Reason { policy: None, code, message: why.to_owned() }, None);
+        self.refused(decision)
+    }
+
     async fn call_tool(&mut self, call: &ToolCall) -> Ended {
+        if let Some(why) = self.execute.run.aborted() {
+            let message = format!("the run was ended before `{}` was called ({why})", call.tool);
+            let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
+            return Ended::Broken(None, reason, OutcomeKind::Aborted);
+        }
         if !self.counted {
             // Before it runs: a call that is given up half-way has run all the same.
             self.state.count_call(&call.tool);
@@ -200,7 +226,8 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         inner: &[Wrapper],
     ) -> Nested {
         let Execute { kernel, services, session, .. } = self.execute;
-        let Some(key) = cache.key(&kernel.view(call, self.state), session) else {
+        let key = cache.key(&kernel.view(call, self.state), session);
+        let Some(key) = key.filter(|_| self.turn.only_asks.is_none()) else {
             return self.wrapped(call, inner).await;
         };
         let name = space_name(by, policy, cache.identity());

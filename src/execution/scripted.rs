@@ -212,7 +212,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
     fn place(&self, script: Script<'_>, key: &Value) -> Option<(String, String)> {
         let view = self.execute.kernel.view(script.call, self.state);
         let key = script.around.key(key, &view, self.execute.session)?;
-        Some((space_name(script.by, script.policy, script.around.scope()), key))
+        Some((space_name(script.by, script.policy, &script.around.scope()), key))
     }
 
     fn ran(&self, output: Value, dry: bool) -> Ended {

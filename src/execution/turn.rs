@@ -13,8 +13,6 @@ pub(crate) struct Turn {
     pub(crate) name: Name,
     /// What is known of it there, if anything.
     pub(crate) entry: Option<Entry>,
-    /// The call as the model asked for it, where the host's own code has changed it.
-    pub(crate) asked: Option<ToolCall>,
     /// What people have said yes to.
     pub(crate) permits: Vec<Permit>,
     /// What happened in scripts around it, before a person was asked.
@@ -27,6 +25,8 @@ pub(crate) struct Turn {
     pub(crate) once: bool,
     /// It is claimed already.
     pub(crate) holds_claim: bool,
+    /// Why the call cannot run in this turn: scripts around it may only ask about it again.
+    pub(crate) only_asks: Option<String>,
 }
 
 impl Turn {
@@ -35,20 +35,20 @@ impl Turn {
         Self {
             name,
             entry: None,
-            asked: None,
             permits: Vec::new(),
             journals: Vec::new(),
             edited: None,
             approved: None,
             once,
             holds_claim: false,
+            only_asks: None,
         }
     }
 
-    /// What the ledger knows of the call, or has to know first.
-    pub(crate) fn entry(&self, call: &ToolCall) -> Entry {
+    /// What the ledger knows of the call, or has to know first. `requested`: the call as the model sent it.
+    pub(crate) fn entry(&self, requested: &ToolCall) -> Entry {
         self.entry.clone().unwrap_or_else(|| {
-            let ToolCall { id, tool, server, input, .. } = self.asked.as_ref().unwrap_or(call);
+            let ToolCall { id, tool, server, input, .. } = requested;
             Entry::new(id, tool, Question::digest_of_call(tool, server.as_deref(), input))
         })
     }

@@ -102,6 +102,19 @@ pub struct ToolSpan<'a> {
     pub shown: Option<&'a str>,
 }
 
+/// A hook of the host's that failed where that changes no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HookFailure<'a> {
+    /// The run's own name.
+    pub request_id: &'a str,
+    /// The hook's id.
+    pub hook: &'a str,
+    /// The method that failed, such as `on_end`.
+    pub point: &'static str,
+    /// The hook's own error, or that it panicked. A panic's message is not repeated: it may hold arguments.
+    pub message: &'a str,
+}
+
 /// Sees every outcome, redacted. Observers are isolated: one that panics changes nothing.
 pub trait Observer: Send + Sync {
     /// A call came to an outcome.
@@ -116,6 +129,10 @@ pub trait Observer: Send + Sync {
     /// A policy in shadow would have changed the run, or stopped it: once in a run for each policy and what it would have done. What
     /// one would have done to a call stands in the call's outcome.
     fn on_run_shadow(&self, _request_id: &str, _shadow: &RunShadow) {}
+
+    /// A hook failed: it panicked, or returned an error. Before a tool has run, that denies the call as well; at every other point the
+    /// run goes on as if the hook were not there.
+    fn on_hook_failure(&self, _failure: &HookFailure<'_>) {}
 
     /// A person is asked about a call: once for each question, however often its session is taken up.
     fn on_request(&self, _request: &ApprovalRequest) {}

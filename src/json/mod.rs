@@ -1,7 +1,11 @@
 //! JSON as policies see it: a lossless value type with its reader and its writer, exact numbers, one equality, one canonical form.
 //!
 //! Numbers keep their text and are compared by their exact decimal value, members keep their order, duplicate keys are refused, and no
-//! key of an input has a meaning to the reader. The types do not depend on the features that `serde_json` is built with.
+//! key of an input has a meaning to the reader. [`to_value`] and [`from_value`] convert any type of serde, `From` and `TryFrom` values of
+//! `serde_json`, whatever features that is built with.
+//!
+//! Depending on Callgate adds one feature to the `serde_json` of the same program, through the `jsonschema` crate: `float_roundtrip`, with
+//! which floats are read to the nearest one. It changes no type.
 
 mod canonical;
 mod convert;

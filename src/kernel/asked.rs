@@ -4,11 +4,12 @@ use smallvec::SmallVec;
 
 use super::limits::Pending;
 use super::{Decision, Kernel};
-use crate::approval::{Asker, Permit, Remembered};
-use crate::call::{CallView, SessionState, ToolCall};
+use crate::approval::{Asker, BoundContext, Permit, Remembered, comparison_of};
+use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::middleware::{Approval, Kind};
 use crate::policy::Policy;
+use crate::principal::Comparison;
 use crate::schema::{self, ArgumentSchema};
 
 /// What a call holds already when it is decided.
@@ -49,20 +50,43 @@ impl Kernel<'_> {
                     permit: permit(reference.layer(), Some(policy), about),
                     approvers: approval.approvers.clone(),
                     quorum: approval.quorum,
+                    principals: approval.principals,
                     edits: paths.map(|path| path.text().to_owned()).collect(),
                     remember: remembered(approval, &view),
                 });
             }
         }
-        let plain =
-            |permit| Asker { permit, approvers: Vec::new(), quorum: 1, edits: Vec::new(), remember: None };
+        let plain = |permit: Permit| Asker {
+            principals: self.comparison(permit.layer),
+            permit,
+            approvers: Vec::new(),
+            quorum: 1,
+            edits: Vec::new(),
+            remember: None,
+        };
         askers.extend(decision.unmatched.iter().map(|layer| plain(permit(*layer, None, about))));
         if let Some(own) = &decision.question
             && let Some(policy) = own.policy.find(self.layers)
         {
             askers.push(plain(permit(own.policy.layer(), Some(policy), own.about)));
         }
+        askers.extend(decision.required.iter().map(|requirement| requirement.asker.clone()));
         askers
+    }
+
+    /// How the policies of a layer compare principals.
+    fn comparison(&self, layer: u32) -> Comparison {
+        let chains = self.layers.get(layer as usize);
+        chains.map(|chains| chains.defaults().principals).unwrap_or_default()
+    }
+
+    /// The identity of a call's context, and what the policies that concern it read there: an approval is bound to these.
+    pub(crate) fn bound_context(&self, call: &ToolCall, askers: &[Asker]) -> BoundContext {
+        let mut reads = ContextReads::default();
+        for chain in &self.subject(call).chains {
+            reads.extend(&chain.context_reads);
+        }
+        BoundContext::new(&reads, &call.context, comparison_of(askers))
     }
 
     /// Whether arguments that a person changed fit the tool's own schema and those of the policies that let them be changed.

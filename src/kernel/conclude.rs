@@ -62,11 +62,9 @@ impl Settling<'_> {
             let view = self.view(&decision.input, session);
             let shown = Shown::of(&self.subject, view);
             let message = shown.text(&self.reason.message);
-            let message = match decision.question {
-                // What a script asks may have anything in it.
-                Some(_) => self.hidden(&message, view),
-                None => message,
-            };
+            // What a script or a hook asks may have anything in it.
+            let is_own = decision.question.is_some() || !decision.required.is_empty();
+            let message = if is_own { self.hidden(&message, view) } else { message };
             let code = if self.thrown { shown.text(&self.reason.code) } else { self.reason.code.clone() };
             let error = self.error.as_ref().map(|error| shown.text(error));
             let approval = (self.kind == OutcomeKind::Suspended)
@@ -140,7 +138,7 @@ impl Settling<'_> {
         view: CallView<'_>,
     ) -> ApprovalRequest {
         let call = self.subject.call;
-        let Decision { approvals, question, .. } = decision;
+        let Decision { approvals, question, required, unmatched, .. } = decision;
         let question = question.as_deref();
         let asking = || {
             let own = question.map(|own| &own.policy);
@@ -150,19 +148,26 @@ impl Settling<'_> {
             Kind::Approval(approval) => approval.expires,
             _ => None,
         });
+        let lifetimes = lifetimes.chain(required.iter().filter_map(|requirement| requirement.expires));
+        let policies = asking().map(|policy| policy.id.clone());
+        let others = required.iter().filter_map(|requirement| requirement.asker.permit.policy.clone());
         // Where only `defaults.unmatched` asks, there is no question but the reason.
         let message = match (approvals.as_slice(), question) {
             (_, Some(own)) => self.hidden(&shown.text(&own.text), view),
-            ([], None) => reason.to_owned(),
+            ([], None) if required.is_empty() || !unmatched.is_empty() => reason.to_owned(),
+            ([], None) => String::new(),
             _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
         };
+        let texts = required.iter().map(|requirement| self.hidden(&shown.text(&requirement.text), view));
+        let message: Vec<String> =
+            std::iter::once(message).chain(texts).filter(|text| !text.is_empty()).collect();
         ApprovalRequest {
             approval_id: self.approval_id.to_owned(),
             tool_call_id: call.id.clone(),
             tool_name: call.tool.clone(),
             input: shown.input.clone().into_owned(),
-            message: Some(message),
-            policies: asking().map(|policy| policy.id.clone()).collect(),
+            message: Some(message.join(" ")),
+            policies: policies.chain(others).collect(),
             expires_at: lifetimes
                 .min()
                 .and_then(|after| now.checked_add(after).ok())

@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 use super::limits::Pending;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrap::Wrapper;
-use crate::approval::KeptJournal;
+use crate::approval::{Asker, KeptJournal, Permit};
 use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
-use crate::json::{Digest, Value};
+use crate::json::{self, Digest, Value};
 use crate::middleware::Kind;
 
 /// What is to become of a call, in order of strictness.
@@ -40,6 +40,17 @@ pub(super) struct OwnQuestion {
     pub(super) about: Digest,
 }
 
+/// An approval that something other than a policy or a script requires: a hook, or earlier approvers of other arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Requirement {
+    /// Who requires it and who may answer. Its permit is bound to the final arguments of the decision.
+    pub(crate) asker: Asker,
+    /// What the approver reads.
+    pub(crate) text: String,
+    /// After how long the request expires.
+    pub(crate) expires: Option<Duration>,
+}
+
 /// The decision on one call. It borrows the call's arguments unless a policy changed them, and names policies only when
 /// asked, so that a call which nothing stops costs no allocation.
 #[derive(Debug)]
@@ -58,6 +69,8 @@ pub struct Decision<'c> {
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
     /// A question that is no policy's standing one.
     pub(super) question: Option<Box<OwnQuestion>>,
+    /// Approvals that are required beside those of policies.
+    pub(super) required: Vec<Requirement>,
     /// What the host's own code answers in the tool's place, with its name.
     pub(super) given: Option<Box<(String, Value)>>,
     /// What happened so far in scripts around the call, the innermost first, where one of them stopped it for a person.
@@ -83,6 +96,7 @@ impl<'c> Decision<'c> {
             limits: Vec::new(),
             wrappers: SmallVec::new(),
             question: None,
+            required: Vec::new(),
             given: None,
             journals: Vec::new(),
             retry_after: None,
@@ -179,6 +193,24 @@ impl<'c> Decision<'c> {
         self.question = Some(Box::new(OwnQuestion { policy, text, about }));
     }
 
+    /// An approval of the final arguments is required, unless it is among those that the call has.
+    pub(crate) fn require_approval(&mut self, requirement: Requirement, permits: &[Permit]) {
+        let mut requirement = requirement;
+        let permit = &mut requirement.asker.permit;
+        permit.about = json::digest(&self.input);
+        if permits.contains(permit) {
+            self.approved = true;
+            return;
+        }
+        let reason = Reason {
+            policy: permit.policy.clone(),
+            code: reason_code::APPROVAL_REQUIRED.to_owned(),
+            message: requirement.text.clone(),
+        };
+        self.refuse(Effect::Suspend, reason, None);
+        self.required.push(requirement);
+    }
+
     /// The host's own code answers in the tool's place, where nothing is against the call.
     pub(crate) fn give(&mut self, by: String, output: Value) {
         if self.effect == Effect::Run {
@@ -218,6 +250,7 @@ impl<'c> Decision<'c> {
             limits: self.limits,
             wrappers: self.wrappers,
             question: self.question,
+            required: self.required,
             given: self.given,
             journals: self.journals,
             retry_after: self.retry_after,

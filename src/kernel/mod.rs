@@ -20,6 +20,7 @@ mod trace;
 mod wrap;
 
 pub(crate) use asked::Held;
+pub(crate) use decision::Requirement;
 pub use decision::{Decision, Effect};
 pub(crate) use ended::{Ended, Execution};
 pub(crate) use hearing::tell;
@@ -129,6 +130,7 @@ impl<'k> Kernel<'k> {
             limits: conclusion.limits,
             wrappers,
             question: None,
+            required: Vec::new(),
             given: None,
             journals: Vec::new(),
             retry_after: None,
@@ -145,7 +147,7 @@ impl<'k> Kernel<'k> {
 
     /// What the tool's server says of the tool of a call.
     pub(crate) fn annotations(&self, call: &ToolCall) -> Option<&'k Value> {
-        self.tools.get(call).and_then(|tool| tool.annotations.as_ref())
+        self.tools.get(call).and_then(|tool| tool.descriptor.annotations.as_ref())
     }
 
     /// The caches that a call of this tool makes forget.
@@ -261,7 +263,7 @@ impl<'a> Subject<'a> {
     where
         'a: 'v,
     {
-        let annotations = self.tool.and_then(|tool| tool.annotations.as_ref());
+        let annotations = self.tool.and_then(|tool| tool.descriptor.annotations.as_ref());
         CallView { annotations, ..CallView::new(self.call, session) }
     }
 

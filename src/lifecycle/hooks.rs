@@ -3,20 +3,21 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::context::RunContext;
-use super::middleware::{Before, Middleware, Next, OnError, ToolEnd};
-use crate::call::ToolCall;
+use super::middleware::{Before, HookCall, Middleware, Next, OnError, ToolEnd};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::Value;
 
-type BeforeHook = dyn Fn(&ToolCall) -> BoxFuture<'static, Before> + Send + Sync;
+type BeforeHook = dyn Fn(&HookCall<'_>) -> BoxFuture<'static, Before> + Send + Sync;
 type AroundHook =
-    dyn for<'a> Fn(&'a ToolCall, Next<'a>) -> BoxFuture<'a, Result<Value, ToolError>> + Send + Sync;
-type AfterHook = dyn Fn(&ToolEnd<'_>) + Send + Sync;
-type ErrorHook = dyn Fn(&ToolCall, &ToolError) -> OnError + Send + Sync;
-type Concerns = dyn Fn(&ToolCall) -> bool + Send + Sync;
+    dyn for<'a> Fn(&'a HookCall<'a>, Next<'a>) -> BoxFuture<'a, Result<Value, ToolError>> + Send + Sync;
+type AfterHook = dyn Fn(&ToolEnd<'_>) -> BoxFuture<'static, ()> + Send + Sync;
+type ErrorHook = dyn Fn(&HookCall<'_>, &ToolError) -> BoxFuture<'static, OnError> + Send + Sync;
+type Concerns = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
 
 /// Middleware out of closures: `beforeExecute`, `aroundExecute`, `afterExecute` and `onError` of other frameworks.
+///
+/// Each hook gets a [`HookCall`]: the call, the descriptor of its tool, and the run. `before`, `after` and `on_error` come in two
+/// forms, a plain closure and an async one; the future of an async one takes what it needs from its arguments first.
 ///
 /// ```
 /// use callgate::lifecycle::{Before, ToolHooks};
@@ -45,14 +46,14 @@ impl std::fmt::Debug for ToolHooks {
 }
 
 impl ToolHooks {
-    /// Hooks that do nothing yet.
+    /// Hooks that do nothing yet. `id` names them in reasons, and in the approvals that they require.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), concerns: None, before: None, around: None, after: None, on_error: None }
     }
 
-    /// Only for calls of which this holds.
+    /// Only for calls for which the predicate returns true.
     #[must_use]
-    pub fn matching(mut self, concerns: impl Fn(&ToolCall) -> bool + Send + Sync + 'static) -> Self {
+    pub fn matching(mut self, concerns: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.concerns = Some(Arc::new(concerns));
         self
     }
@@ -64,27 +65,27 @@ impl ToolHooks {
         self.matching(move |call| tools.contains(&call.tool))
     }
 
-    /// Before a call is decided.
+    /// Runs before a call is decided, live and again when an answered call resumes.
     #[must_use]
-    pub fn before(self, before: impl Fn(&ToolCall) -> Before + Send + Sync + 'static) -> Self {
+    pub fn before(self, before: impl Fn(&HookCall<'_>) -> Before + Send + Sync + 'static) -> Self {
         self.before_async(move |call| std::future::ready(before(call)))
     }
 
-    /// The same, where it has to be waited for.
+    /// The same as [`before`](Self::before), async.
     #[must_use]
     pub fn before_async<F: Future<Output = Before> + Send + 'static>(
         mut self,
-        before: impl Fn(&ToolCall) -> F + Send + Sync + 'static,
+        before: impl Fn(&HookCall<'_>) -> F + Send + Sync + 'static,
     ) -> Self {
         self.before = Some(Arc::new(move |call| Box::pin(before(call))));
         self
     }
 
-    /// Around the execution; the closure gives `Box::pin(async move { … })`.
+    /// Runs around the execution; the closure returns `Box::pin(async move { … })`.
     #[must_use]
     pub fn around(
         mut self,
-        around: impl for<'a> Fn(&'a ToolCall, Next<'a>) -> BoxFuture<'a, Result<Value, ToolError>>
+        around: impl for<'a> Fn(&'a HookCall<'a>, Next<'a>) -> BoxFuture<'a, Result<Value, ToolError>>
         + Send
         + Sync
         + 'static,
@@ -93,20 +94,42 @@ impl ToolHooks {
         self
     }
 
-    /// After a call has come to an outcome.
+    /// Runs after a call has an outcome.
     #[must_use]
-    pub fn after(mut self, after: impl Fn(&ToolEnd<'_>) + Send + Sync + 'static) -> Self {
-        self.after = Some(Arc::new(after));
+    pub fn after(self, after: impl Fn(&ToolEnd<'_>) + Send + Sync + 'static) -> Self {
+        self.after_async(move |end| {
+            after(end);
+            std::future::ready(())
+        })
+    }
+
+    /// The same as [`after`](Self::after), async. The call returns to the agent when the future is ready; for work that nobody
+    /// waits for there is [`RunContext::defer`](super::RunContext::defer).
+    #[must_use]
+    pub fn after_async<F: Future<Output = ()> + Send + 'static>(
+        mut self,
+        after: impl Fn(&ToolEnd<'_>) -> F + Send + Sync + 'static,
+    ) -> Self {
+        self.after = Some(Arc::new(move |end| Box::pin(after(end))));
         self
     }
 
-    /// When a tool has failed.
+    /// Runs when a tool has failed and no policy recovered the error.
     #[must_use]
     pub fn on_error(
-        mut self,
-        on_error: impl Fn(&ToolCall, &ToolError) -> OnError + Send + Sync + 'static,
+        self,
+        on_error: impl Fn(&HookCall<'_>, &ToolError) -> OnError + Send + Sync + 'static,
     ) -> Self {
-        self.on_error = Some(Arc::new(on_error));
+        self.on_error_async(move |call, error| std::future::ready(on_error(call, error)))
+    }
+
+    /// The same as [`on_error`](Self::on_error), async.
+    #[must_use]
+    pub fn on_error_async<F: Future<Output = OnError> + Send + 'static>(
+        mut self,
+        on_error: impl Fn(&HookCall<'_>, &ToolError) -> F + Send + Sync + 'static,
+    ) -> Self {
+        self.on_error = Some(Arc::new(move |call, error| Box::pin(on_error(call, error))));
         self
     }
 }
@@ -116,11 +139,11 @@ impl Middleware for ToolHooks {
         &self.id
     }
 
-    fn concerns(&self, call: &ToolCall) -> bool {
+    fn concerns(&self, call: &HookCall<'_>) -> bool {
         self.concerns.as_ref().is_none_or(|concerns| concerns(call))
     }
 
-    fn before<'a>(&'a self, _: &'a RunContext, call: &'a ToolCall) -> BoxFuture<'a, Before> {
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
         match &self.before {
             Some(before) => before(call),
             None => Box::pin(std::future::ready(Before::Continue)),
@@ -133,8 +156,7 @@ impl Middleware for ToolHooks {
 
     fn around<'a>(
         &'a self,
-        _: &'a RunContext,
-        call: &'a ToolCall,
+        call: &'a HookCall<'a>,
         mut next: Next<'a>,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         match &self.around {
@@ -143,20 +165,17 @@ impl Middleware for ToolHooks {
         }
     }
 
-    fn on_error<'a>(
-        &'a self,
-        _: &'a RunContext,
-        call: &'a ToolCall,
-        error: &'a ToolError,
-    ) -> BoxFuture<'a, OnError> {
-        let fate = self.on_error.as_ref().map_or(OnError::Keep, |on_error| on_error(call, error));
-        Box::pin(std::future::ready(fate))
+    fn on_error<'a>(&'a self, call: &'a HookCall<'a>, error: &'a ToolError) -> BoxFuture<'a, OnError> {
+        match &self.on_error {
+            Some(on_error) => on_error(call, error),
+            None => Box::pin(std::future::ready(OnError::Keep)),
+        }
     }
 
-    fn after<'a>(&'a self, _: &'a RunContext, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
-        if let Some(after) = &self.after {
-            after(end);
+    fn after<'a>(&'a self, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
+        match &self.after {
+            Some(after) => after(end),
+            None => Box::pin(std::future::ready(())),
         }
-        Box::pin(std::future::ready(()))
     }
 }

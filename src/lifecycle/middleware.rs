@@ -13,8 +13,55 @@ use crate::call::{Outcome, RunShadow, ToolCall};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::{Map, Value};
 use crate::message::History;
+use crate::tools::ToolDescriptor;
 
-/// What a hook says of a call before it is decided. Of several the strictest counts; edits are piped.
+/// A call as a hook gets it, with its tool and its run. It derefs to the [`ToolCall`]: `call.tool`, `call.input`, `call.context`.
+///
+/// Arguments that are not a JSON object reach hooks as they came (text that is not JSON is a string), and so do calls of tools that
+/// nobody knows or that the model was not offered.
+#[derive(Clone, Copy, Debug)]
+pub struct HookCall<'a> {
+    /// The call, with the arguments as the hooks before this one left them.
+    pub call: &'a ToolCall,
+    /// The tool's descriptor, among the tools of the engine and the session; `None` where the tool is unknown.
+    pub descriptor: Option<&'a ToolDescriptor>,
+    /// The run that the call belongs to.
+    pub run: &'a RunContext,
+}
+
+impl std::ops::Deref for HookCall<'_> {
+    type Target = ToolCall;
+
+    fn deref(&self) -> &ToolCall {
+        self.call
+    }
+}
+
+/// An approval that a hook requires. It joins the policies' approvals in one request.
+///
+/// An approval counts as long as the hook of this id states the same requirement, message included, about the same final arguments.
+/// So a message must not hold what changes by itself, such as the time: the call would be asked about again on every resume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredApproval {
+    /// What the approver reads.
+    pub message: String,
+    /// Who may answer: principals, and roles as `role:NAME`; whomever the host lets answer, if empty.
+    pub approvers: Vec<String>,
+    /// How many approvals it takes; 0 counts as 1.
+    pub quorum: u32,
+    /// After how long the request expires; never, if `None`.
+    pub expires: Option<Duration>,
+}
+
+impl RequiredApproval {
+    /// One approval by anyone whom the host lets answer, without expiry.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), approvers: Vec::new(), quorum: 1, expires: None }
+    }
+}
+
+/// What a hook says of a call before it is decided. Of several the strictest counts (`Halt`, `Block`, `RequireApproval`, `Skip`);
+/// edits and annotations are piped, and every requirement of an approval counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Before {
     /// Nothing.
@@ -26,6 +73,8 @@ pub enum Before {
     Annotate(Map),
     /// This is its result; the tool does not run.
     Skip(Value),
+    /// A person must approve the final arguments first.
+    RequireApproval(RequiredApproval),
     /// It must not run; the model is told why.
     Block(String),
     /// It must not run, and the run ends.
@@ -48,6 +97,10 @@ pub enum OnError {
 pub struct ToolEnd<'a> {
     /// The call, with the arguments that it ran with as they may be shown.
     pub outcome: &'a Outcome,
+    /// The tool's descriptor; `None` where the tool is unknown.
+    pub descriptor: Option<&'a ToolDescriptor>,
+    /// The run that the call belongs to.
+    pub run: &'a RunContext,
     /// How long it took.
     pub duration: Duration,
 }
@@ -159,7 +212,12 @@ impl<'n> Next<'n> {
 ///
 /// Around tool calls: `before` in order, each seeing the arguments as the one before left them; then the policies' normalise and
 /// gate; then `around`, the first outermost, outside of the policies around the execution; then the policies' settle; then
-/// `on_error` and `after` in reverse order. A hook that panics before the tool ran denies the call; later, it changes nothing.
+/// `on_error` and `after` in reverse order. A hook that panics before the tool ran denies the call; later, it changes nothing, and
+/// observers are told ([`Observer::on_hook_failure`](crate::host::Observer::on_hook_failure)).
+///
+/// A call that was suspended for an approval passes the same points when it resumes: `before` runs again, on the arguments that the model
+/// sent or that an approver edited. Where the final arguments then are not those that were approved, the call is asked about again.
+/// So a `before` hook should make the same of the same arguments.
 ///
 /// For long work that nobody has to wait for there is [`RunContext::defer`].
 pub trait Middleware: Send + Sync {
@@ -167,12 +225,13 @@ pub trait Middleware: Send + Sync {
     fn id(&self) -> &str;
 
     /// Whether the tool hooks concern this call.
-    fn concerns(&self, _call: &ToolCall) -> bool {
+    fn concerns(&self, _call: &HookCall<'_>) -> bool {
         true
     }
 
-    /// Before a call is decided.
-    fn before<'a>(&'a self, _run: &'a RunContext, _call: &'a ToolCall) -> BoxFuture<'a, Before> {
+    /// Before a call is decided: live, when an answered call resumes, and when an `around` hook or script calls with other
+    /// arguments.
+    fn before<'a>(&'a self, _call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
         Box::pin(ready(Before::Continue))
     }
 
@@ -184,25 +243,19 @@ pub trait Middleware: Send + Sync {
     /// Around the execution: call `next` once, more often or never.
     fn around<'a>(
         &'a self,
-        _run: &'a RunContext,
-        _call: &'a ToolCall,
+        _call: &'a HookCall<'a>,
         mut next: Next<'a>,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move { next.call().await })
     }
 
     /// When a tool has failed and no policy has dealt with that.
-    fn on_error<'a>(
-        &'a self,
-        _run: &'a RunContext,
-        _call: &'a ToolCall,
-        _error: &'a ToolError,
-    ) -> BoxFuture<'a, OnError> {
+    fn on_error<'a>(&'a self, _call: &'a HookCall<'a>, _error: &'a ToolError) -> BoxFuture<'a, OnError> {
         Box::pin(ready(OnError::Keep))
     }
 
     /// After a call has come to an outcome, also one that did not run. All are called.
-    fn after<'a>(&'a self, _run: &'a RunContext, _end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
+    fn after<'a>(&'a self, _end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
@@ -247,8 +300,14 @@ pub trait Middleware: Send + Sync {
     /// The model has ended its last turn.
     fn after_completion(&self, _run: &RunContext, _history: &History) {}
 
-    /// The run has ended. What goes wrong in here hides nothing.
-    fn on_end(&self, _run: &RunContext, _ending: &Ending, _stats: &RunStats) {}
+    /// The run has ended.
+    ///
+    /// # Errors
+    /// What went wrong, in words for the host. The run has ended all the same: observers are told, and
+    /// [`Afterwork::finish`](crate::session::Afterwork::finish) returns it.
+    fn on_end(&self, _run: &RunContext, _ending: &Ending, _stats: &RunStats) -> Result<(), String> {
+        Ok(())
+    }
 
     /// The session ends.
     fn on_session_end(&self, _run: &RunContext) {}

@@ -1,5 +1,6 @@
 //! An agent run around its tool calls: the configuration of the model, what it streams, how a run ends, and the host's own code
 //! at each of these points.
+#![doc = include_str!("../../docs/hooks.md")]
 
 mod chunk;
 mod config;
@@ -11,4 +12,6 @@ pub use chunk::{Chunk, ChunkFate};
 pub use config::{Config, ConfigPatch};
 pub use context::{Deferred, Phase, RunContext};
 pub use hooks::ToolHooks;
-pub use middleware::{Before, Ending, Middleware, Next, NextStep, OnError, RunStats, ToolEnd, Usage};
+pub use middleware::{
+    Before, Ending, HookCall, Middleware, Next, NextStep, OnError, RequiredApproval, RunStats, ToolEnd, Usage,
+};

@@ -14,6 +14,7 @@
 
 mod allowance;
 mod any_of_several;
+mod approver_names_role;
 mod arguments;
 mod cache_of_changes;
 mod cache_shared_too_widely;
@@ -87,7 +88,7 @@ pub struct Lint {
 
 /// Every lint, in the order of their codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are of
 /// the comments that allow others.
-pub static LINTS: [&Lint; 22] = [
+pub static LINTS: [&Lint; 23] = [
     &contradicting_tests::LINT,
     &unknown_tool::LINT,
     &unknown_argument::LINT,
@@ -110,6 +111,7 @@ pub static LINTS: [&Lint; 22] = [
     &question_shows_redacted::LINT,
     &nothing_restricted::LINT,
     &untested_policy::LINT,
+    &approver_names_role::LINT,
 ];
 
 /// The codes of comments that allow lints, which nothing allows.

@@ -189,7 +189,7 @@ fn read_expr(node: &Node, reader: &mut Reader<'_>) -> Option<Expr> {
     let text = node.as_str()?;
     match Predicate::compile(text) {
         Ok(predicate) => {
-            let fits = reader.check_roots(node, predicate.roots_read());
+            let fits = reader.check_reads(node, predicate.roots_read(), predicate.context_reads());
             fits.then(|| Expr { text: text.to_owned(), predicate })
         }
         Err(error) => {

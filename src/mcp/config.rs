@@ -16,6 +16,7 @@ use crate::diagnostic::{
 };
 use crate::json::{Map, Value};
 use crate::policy;
+use crate::principal::{Comparison, Named};
 use crate::source::{self, Node};
 use crate::text::{cut, inert};
 
@@ -280,7 +281,16 @@ impl ConfigReader<'_> {
 
     fn mapping(&mut self, node: &Node) -> Map {
         match node.to_json() {
-            Value::Object(members) => members,
+            Value::Object(members) => {
+                if let Named::Invalid(found) =
+                    Named::from_value(members.get("principal"), Comparison::Canonical)
+                {
+                    let span = node.get("principal").map_or(node.span, |principal| principal.span);
+                    let message = format!("`principal` is {found}, and a principal is named by a string");
+                    self.report(&WRONG_TYPE, span, message, "write `{ principal: ana }`");
+                }
+                members
+            }
             _ => {
                 self.report(&WRONG_TYPE, node.span, "`context` is a mapping", "write `{ principal: ana }`");
                 Map::new()

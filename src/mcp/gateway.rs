@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::link::Link;
+use super::link::{Link, Who};
 use super::pins::{LockError, Pins, Standing};
 use super::server::ServerSpec;
 use crate::engine::Engine;
 use crate::json::Value;
+use crate::policy::Chains;
+use crate::session::ConcurrentSession;
 use crate::text::inert;
 
 /// The longest message that is taken, in bytes, unless another bound is set.
@@ -126,6 +128,18 @@ impl Gateway {
         }
     }
 
+    /// The session of a client's calls. `is_unknown`: it may have been forgotten, so what it has seen is not known unless the store
+    /// knows it.
+    pub(super) fn session(&self, who: &Who, is_unknown: bool) -> ConcurrentSession {
+        let name = who.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
+        let mut session = self.engine.session().named(&name).with_context(who.context.clone());
+        if is_unknown {
+            session = session.with_unknown_past();
+        }
+        session.state_mut().set("conversationId", name.into());
+        session.concurrent_with(rules_of(self))
+    }
+
     pub(super) fn add_link(&self, link: &Arc<Link>) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.strong_count() > 0);
@@ -142,4 +156,11 @@ impl Gateway {
             link.tell_tools_changed().await;
         }
     }
+}
+
+/// The rules for the calls of each server alone, as they are when a call comes.
+fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static {
+    let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
+    let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
+    move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
 }

@@ -35,7 +35,7 @@ impl Gateway {
     pub async fn inspect(self: &Arc<Self>) -> Result<Vec<Inspected>, String> {
         // What servers say or ask of their client meanwhile goes nowhere: nobody is there.
         let (outlet, _) = Outlet::lossy();
-        let link = Link::open(self, Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
+        let link = Link::open(self, &Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
         let mut inspected = Vec::new();
         for (index, spec) in self.servers.iter().enumerate() {
             let listed = async {

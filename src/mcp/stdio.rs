@@ -28,7 +28,7 @@ impl Gateway {
         let (outlet, outgoing) = Outlet::new();
         let mut writer = tokio::spawn(lines::write(to, outgoing));
         let who = Who { context: self.context.clone(), session: self.session.clone() };
-        let link = Link::open(&self, who, outlet.clone()).map_err(|Gone(why)| why)?;
+        let link = Link::open(&self, &who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
         loop {
             match lines.next().await {

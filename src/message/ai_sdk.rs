@@ -53,7 +53,7 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Con
         ("tool-call", Role::Assistant) => Some(Content::Call(CallPart {
             id,
             name: map.get("toolName")?.as_str()?.to_owned(),
-            input: map.get("input").or(map.get("args")).cloned().unwrap_or_default(),
+            input: blocks::arguments(map.get("input").or(map.get("args"))),
         })),
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, settled) = read_output(map.get("output").or(map.get("result")));

@@ -109,9 +109,25 @@ pub(super) fn write_unspoken(dialect: Dialect, part: &Part) -> Value {
     ])
 }
 
-/// Arguments that stand as JSON text. What is no JSON, has a doubled key or nests too deep is a string, which no tool takes.
+/// Arguments that stand as JSON text. An empty text and `null` are no arguments, `{}`. What is not JSON, has a duplicate key or nests too
+/// deep is a string, which no tool takes.
 pub(super) fn arguments_of(text: &str) -> Value {
-    crate::json::parse(text).unwrap_or_else(|_| text.into())
+    match crate::json::parse(text) {
+        Ok(Value::Null) => Map::new().into(),
+        Ok(arguments) => arguments,
+        Err(_) if text.is_empty() => Map::new().into(),
+        Err(_) => text.into(),
+    }
+}
+
+/// Arguments that stand as a JSON value. Models that have none to give leave them out, or send `null` or an empty string: that is `{}`,
+/// for policies, approvals and the tool alike. Any other string stays one, which no tool takes.
+pub(super) fn arguments(value: Option<&Value>) -> Value {
+    match value {
+        None | Some(Value::Null) => Map::new().into(),
+        Some(Value::String(text)) if text.is_empty() => Map::new().into(),
+        Some(other) => other.clone(),
+    }
 }
 
 /// Arguments for a dialect that takes only objects.
@@ -122,11 +138,14 @@ pub(super) fn boxed(input: &Value) -> Value {
     }
 }
 
-/// Arguments of such a dialect. Only what is no object is taken out of its box, so nothing becomes acceptable by it.
+/// Arguments of such a dialect, where none at all are `{}`. Only what is no object is taken out of its box, so nothing becomes acceptable by it.
 pub(super) fn unboxed(input: Option<&Value>) -> Value {
-    let Some(input) = input else { return Value::Null };
-    let boxed = input.as_object().filter(|map| map.len() == 1).and_then(|map| map.get(ARGUMENTS));
-    boxed.filter(|inner| !inner.is_object()).unwrap_or(input).clone()
+    let boxed =
+        input.and_then(Value::as_object).filter(|map| map.len() == 1).and_then(|map| map.get(ARGUMENTS));
+    match boxed.filter(|inner| !inner.is_object()) {
+        Some(inner) => inner.clone(),
+        None => arguments(input),
+    }
 }
 
 /// A text member that may be missing, empty where it is; of another type, the whole is not understood.

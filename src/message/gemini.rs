@@ -54,11 +54,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
         (Some(call), None, Role::Assistant) => Some(Content::Call(CallPart {
             id: blocks::text_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
-            // The API leaves out what is empty.
-            input: match call.get("args") {
-                None | Some(Value::Null) => Map::new().into(),
-                args => blocks::unboxed(args),
-            },
+            input: blocks::unboxed(call.get("args")),
         })),
         (None, Some(result), Role::User | Role::Tool) => Some(Content::Result(read_result(result)?)),
         (None, None, _)

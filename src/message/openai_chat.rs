@@ -80,8 +80,8 @@ fn read_function(id: String, function: &Map) -> Option<CallPart> {
     let name = function.get("name")?.as_str()?.to_owned();
     let input = match function.get("arguments") {
         Some(Value::String(text)) => blocks::arguments_of(text),
-        // Some servers send the arguments themselves; none at all are no object, which no tool takes.
-        other => other.cloned().unwrap_or_default(),
+        // Some servers send the arguments themselves.
+        other => blocks::arguments(other),
     };
     Some(CallPart { id, name, input })
 }

@@ -74,7 +74,7 @@ fn read_call(map: &Map) -> Option<CallPart> {
         name: map.get("name")?.as_str()?.to_owned(),
         input: match map.get("arguments") {
             Some(Value::String(text)) => blocks::arguments_of(text),
-            other => other.cloned().unwrap_or_default(),
+            other => blocks::arguments(other),
         },
     })
 }

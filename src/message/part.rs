@@ -41,11 +41,17 @@ pub struct CallPart {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments. Text that is no JSON, or has a doubled key, stands here as a string: no tool takes one.
+    /// The arguments; `{}` where the model sent none, `null` or an empty string. Text that is not JSON, or has a duplicate key, stands
+    /// here as a string: no tool takes one.
     pub input: Value,
 }
 
 impl CallPart {
+    /// A call as a model sends it: `null` and an empty string are no arguments, `{}`.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
+        Self { id: id.into(), name: name.into(), input: super::blocks::arguments(Some(&input)) }
+    }
+
     /// The call as policies see it.
     pub fn to_call(&self) -> ToolCall {
         ToolCall::new(self.id.clone(), self.name.clone(), self.input.clone())
@@ -160,7 +166,7 @@ impl Part {
 
     /// A tool call.
     pub fn call(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Content::Call(CallPart { id: id.into(), name: name.into(), input }).into()
+        Content::Call(CallPart::new(id, name, input)).into()
     }
 
     /// A result.

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::validate::read_schema;
 use super::{Kind, KindEntry};
+use crate::approval::ApproverEntry;
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_PATH, MISSING_KEY};
 use crate::path::{Path, Step};
+use crate::principal::Comparison;
 use crate::schema::ArgumentSchema;
 use crate::source::Node;
 use crate::template::Template;
@@ -38,10 +40,15 @@ static RECORD: Record = Record {
         ),
         Field::optional(
             "approvers",
-            Shape::List(&Shape::Text("a principal or role")),
-            "Who may answer: verified principals or roles. Self-approval is refused.",
+            Shape::List(&Shape::Text("a principal, or `role:NAME`")),
+            "Who may answer: verified principals by name, and everybody with a role, as in `role:finance`. The host must say for \
+             whom the agent acts (`context.principal`): nobody answers for themselves.",
         ),
-        Field::optional("quorum", Shape::Integer(1, 100), "How many approvals it takes. Without it: 1."),
+        Field::optional(
+            "quorum",
+            Shape::Integer(1, 100),
+            "How many approvals it takes, each of another principal. Without it: 1.",
+        ),
         Field::optional(
             "edits",
             Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
@@ -132,8 +139,10 @@ pub struct Approval {
     pub message: Option<Template>,
     /// How long it stands.
     pub expires: Option<Duration>,
-    /// Who may answer; anyone whom the host lets answer, if empty.
+    /// Who may answer, as written ([`ApproverEntry`]); anyone whom the host lets answer, if empty.
     pub approvers: Vec<String>,
+    /// How principals are compared.
+    pub principals: Comparison,
     /// How many approvals it takes.
     pub quorum: u32,
     /// Which arguments the approver may change.
@@ -245,13 +254,13 @@ impl Approval {
         let edits = node.get("edits").and_then(|node| Edits::read(node, reader)).unwrap_or_default();
         let card = node.get("card").map(|node| CardTemplates::read(node, reader)).unwrap_or_default();
         let remember = node.get("remember").and_then(|node| Remember::read(node, reader));
-        let names = node.get("approvers").and_then(Node::items).unwrap_or_default();
-        let approvers = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        let approvers = read_approvers(node, reader);
         let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         (reader.reported() == reported).then_some(Self {
             message,
             expires,
             approvers,
+            principals: reader.principals,
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
             edits,
             remember,
@@ -259,4 +268,19 @@ impl Approval {
             card,
         })
     }
+}
+
+fn read_approvers(node: &Node, reader: &mut Reader<'_>) -> Vec<String> {
+    let mut approvers = Vec::new();
+    for entry in node.get("approvers").and_then(Node::items).unwrap_or_default() {
+        let Some(text) = entry.as_str() else { continue };
+        if !ApproverEntry::parse(text).is_valid() {
+            reader.report(
+                Diagnostic::new(&EMPTY_VALUE, entry.span, "this entry of `approvers` names nobody")
+                    .help("write the name of a principal, or `role:NAME` for everybody with a role"),
+            );
+        }
+        approvers.push(text.to_owned());
+    }
+    approvers
 }

@@ -69,7 +69,7 @@ impl ScriptPlace {
 
 impl Around {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let scope = Scope::read(node);
+        let scope = Scope::read(node, reader);
         match (node.get("script"), node.get("file")) {
             (Some(inline), None) => {
                 let text = inline.as_str()?;
@@ -78,7 +78,10 @@ impl Around {
                     lines: reader.line_starts(inline),
                 };
                 match script::Around::compile(text) {
-                    Ok(script) => Some(Self { script, scope, place }),
+                    Ok(script) => {
+                        reader.context_reads.extend(script.context_reads());
+                        Some(Self { script, scope, place })
+                    }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
                             ScriptProblem::of(text, error, "script", EXAMPLE);
@@ -92,7 +95,10 @@ impl Around {
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let place = ScriptPlace { file: reader.name_of(source), lines };
                 match script::Around::compile(&text) {
-                    Ok(script) => Some(Self { script, scope, place }),
+                    Ok(script) => {
+                        reader.context_reads.extend(script.context_reads());
+                        Some(Self { script, scope, place })
+                    }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
                             ScriptProblem::of(&text, error, "script", EXAMPLE);
@@ -138,7 +144,7 @@ impl Around {
     }
 
     /// Who shares what the script keeps, in a word.
-    pub fn scope(&self) -> &'static str {
+    pub fn scope(&self) -> String {
         self.scope.name()
     }
 }

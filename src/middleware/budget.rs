@@ -4,6 +4,7 @@ use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::Amount;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, OUT_OF_RANGE};
+use crate::principal::Comparison;
 use crate::source::Node;
 use crate::template::Template;
 
@@ -61,6 +62,8 @@ pub struct Budget {
     pub per: Per,
     /// What happens at the bound.
     pub at_bound: AtBound,
+    /// How principals are compared.
+    pub principals: Comparison,
     /// What is told then.
     pub message: Option<Template>,
 }
@@ -142,6 +145,7 @@ impl Budget {
                 Some("finish") => AtBound::Finish,
                 _ => AtBound::Halt,
             },
+            principals: reader.principals,
             message: node.get("message").and_then(|node| reader.template(node, &[])),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::key::KeyPaths;
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
@@ -9,7 +10,6 @@ use crate::call::CallView;
 use crate::diagnostic::INVALID_SCRIPT;
 use crate::json::{self, Value, json};
 use crate::matcher::NamePattern;
-use crate::path::Path;
 use crate::script::Expression;
 use crate::source::Node;
 
@@ -73,7 +73,7 @@ static COMPUTED: Record = Record {
 #[derive(Debug)]
 enum Key {
     Arguments,
-    Places(Vec<Path>),
+    Places(KeyPaths),
     Computed(Expression),
 }
 
@@ -101,7 +101,7 @@ impl Cache {
         });
         let max_entries = node.get("max_entries").and_then(Node::as_number).and_then(json::Number::as_u64);
         let key = node.get("key").map_or(Some(Key::Arguments), |node| Key::read(node, reader));
-        let scope = Scope::read(node);
+        let scope = Scope::read(node, reader);
         let invalidate_on =
             node.get("invalidate_on").map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
         let key_as_written = node.get("key").map(Node::to_json);
@@ -128,13 +128,7 @@ impl Cache {
         let scope = self.scope.of(view, session)?;
         let (how, same) = match &self.key {
             Key::Arguments => (0, view.input.clone()),
-            Key::Places(places) => {
-                let values = places.iter().map(|path| {
-                    let nodes = path.nodes(view).ok()?;
-                    Some(nodes.iter().map(|node| node.to_json()).collect::<Value>())
-                });
-                (1, values.collect::<Option<Value>>()?)
-            }
+            Key::Places(places) => (1, Value::Array(places.values(view).ok()?)),
             Key::Computed(expression) => (2, expression.value(view).ok()?),
         };
         let (server, tool) = (&view.call.server, &view.call.tool);
@@ -144,11 +138,14 @@ impl Cache {
 
 impl Key {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let Some(computed) = node.get("expr") else { return Some(Self::Places(reader.paths(node))) };
+        let Some(computed) = node.get("expr") else {
+            return Some(Self::Places(KeyPaths::read(Some(node), reader)));
+        };
         let text = computed.as_str()?;
         match Expression::compile(text) {
             Ok(expression) => {
-                reader.check_roots(computed, expression.roots_read()).then_some(Self::Computed(expression))
+                let (roots, context) = (expression.roots_read(), expression.context_reads());
+                reader.check_reads(computed, roots, context).then_some(Self::Computed(expression))
             }
             Err(error) => {
                 let example = "write something that calls have in common, as in `to_lower(input.query)`";

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::key::KeyPaths;
 use crate::authoring::{Field, Reader, Shape};
 use crate::call::{CallView, Node as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
@@ -102,7 +103,7 @@ pub struct Limit {
     pub words: String,
     /// Whether calls pass while the store does not answer.
     pub passes_without_store: bool,
-    key: Vec<Path>,
+    key: KeyPaths,
     /// Digest of what the counts depend on. A reload that changes it starts anew; one that changes numbers does not.
     identity: String,
 }
@@ -118,7 +119,7 @@ pub struct Measure {
 
 /// What both kinds read alike.
 pub(super) struct Common {
-    pub(super) key: Vec<Path>,
+    key: KeyPaths,
     on_exceed: OnExceed,
     message: Option<Template>,
     passes_without_store: bool,
@@ -127,7 +128,7 @@ pub(super) struct Common {
 impl Common {
     pub(super) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
-        let key = node.get("key").map(|node| reader.paths(node)).unwrap_or_default();
+        let key = KeyPaths::read(node.get("key"), reader);
         let message = node.get("message").and_then(|node| reader.template(node, &["retry_after"]));
         let max_wait = node.get("max_wait").map(|node| (node, reader.duration(node)));
         let on_exceed = match (node.get("on_exceed").and_then(Node::as_str), max_wait) {
@@ -169,8 +170,7 @@ impl Common {
         words: String,
     ) -> Limit {
         let Self { key, on_exceed, message, passes_without_store } = self;
-        let places: Vec<&str> = key.iter().map(Path::text).collect();
-        let identity = json::digest(&crate::json::json!([identity, places])).short();
+        let identity = json::digest(&crate::json::json!([identity, key.identity()])).short();
         Limit { rule, cost, counted, on_exceed, message, words, passes_without_store, key, identity }
     }
 }
@@ -178,8 +178,7 @@ impl Common {
 impl Limit {
     /// What a call takes. Errors: a key or a cost that can't be read out of it.
     pub fn measure(&self, view: &CallView<'_>) -> Result<Measure, String> {
-        let mut parts = Vec::with_capacity(self.key.len() + 2);
-        parts.push(Value::from(self.identity.as_str()));
+        let mut parts = vec![Value::from(self.identity.as_str())];
         if let Rule::Conversation(_) = self.rule {
             let conversation = view.session.document().get("conversationId").filter(|id| !id.is_null());
             parts.push(
@@ -188,11 +187,8 @@ impl Limit {
                     .ok_or("the host has not said which conversation this is (`session.conversationId`)")?,
             );
         }
-        for path in &self.key {
-            let nodes = path.nodes(view).map_err(|mismatch| mismatch.to_string())?;
-            // What is absent is one more value, which all calls without it share.
-            parts.push(nodes.iter().map(|node| node.to_json()).collect());
-        }
+        // All calls without a value share one count.
+        parts.extend(self.key.values(view)?);
         let cost = match &self.cost {
             Cost::Fixed(amount) => *amount,
             Cost::At(path) => {

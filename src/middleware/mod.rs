@@ -12,6 +12,7 @@ mod errors;
 mod fact;
 mod filter;
 mod halt;
+mod key;
 mod label;
 mod limit;
 mod model;

@@ -107,10 +107,10 @@ impl Retry {
     /// Whether the tool may be called more than once: the policy says so, or else the tool's server.
     pub fn is_harmless_for(&self, tool: Option<&Tool>) -> bool {
         let hint = |name: &str| {
-            let annotations = tool.and_then(|tool| tool.annotations.as_ref());
+            let annotations = tool.and_then(|tool| tool.descriptor.annotations.as_ref());
             annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)
         };
-        let said = tool.is_some_and(|tool| tool.idempotent);
+        let said = tool.is_some_and(|tool| tool.descriptor.idempotent);
         self.idempotent.unwrap_or_else(|| said || hint("idempotentHint") || hint("readOnlyHint"))
     }
 

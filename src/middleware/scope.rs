@@ -1,8 +1,9 @@
 //! Who shares what is cached.
 
-use crate::authoring::{Field, Shape};
+use crate::authoring::{Field, Reader, Shape};
 use crate::call::CallView;
 use crate::json::{Value, json};
+use crate::principal::{Comparison, Named};
 use crate::source::Node;
 
 pub(super) const SCOPE: Field = Field::optional(
@@ -21,8 +22,14 @@ pub(super) const SCOPE: Field = Field::optional(
 );
 
 /// Who shares what is cached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    sharing: Sharing,
+    principals: Comparison,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Sharing {
     /// Calls with the same tenant and principal; to have none is to share it with others that have none.
     Own,
     /// Calls with the same tenant.
@@ -37,37 +44,49 @@ pub enum Scope {
 
 impl Scope {
     /// Reads `scope` of a policy's own part.
-    pub(super) fn read(node: &Node) -> Self {
-        match node.get("scope").and_then(Node::as_str) {
-            Some("tenant") => Self::Tenant,
-            Some("principal") => Self::Principal,
-            Some("session") => Self::Session,
-            Some("shared") => Self::Shared,
-            _ => Self::Own,
+    pub(super) fn read(node: &Node, reader: &Reader<'_>) -> Self {
+        let sharing = match node.get("scope").and_then(Node::as_str) {
+            Some("tenant") => Sharing::Tenant,
+            Some("principal") => Sharing::Principal,
+            Some("session") => Sharing::Session,
+            Some("shared") => Sharing::Shared,
+            _ => Sharing::Own,
+        };
+        Self { sharing, principals: reader.principals }
+    }
+
+    /// What tells this scope from others: what was kept under another one is not found.
+    pub(super) fn name(self) -> String {
+        let word = match self.sharing {
+            Sharing::Own => "own",
+            Sharing::Tenant => "tenant",
+            Sharing::Principal => "principal",
+            Sharing::Session => "session",
+            Sharing::Shared => "shared",
+        };
+        match self.principals {
+            Comparison::Canonical => word.to_owned(),
+            Comparison::Exact => format!("{word}/exact"),
         }
     }
 
-    /// The word in a rules file.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Tenant => "tenant",
-            Self::Principal => "principal",
-            Self::Session => "session",
-            Self::Shared => "shared",
-        }
-    }
-
-    /// What all calls that share have in common. Nothing where a call lacks what the scope is made of.
+    /// What all calls that share have in common. Returns `None` where a call lacks what the scope is made of, or has a principal
+    /// that is not a name.
     pub(super) fn of(self, view: &CallView<'_>, session: &str) -> Option<Value> {
-        let member = |name: &str| view.call.context.get(name).filter(|value| !value.is_null());
-        match self {
-            Self::Own => Some(json!([member("tenant"), member("principal")])),
-            Self::Tenant => member("tenant").map(|tenant| json!([tenant])),
+        let context = &view.call.context;
+        let tenant = context.get("tenant").filter(|value| !value.is_null());
+        let principal = || match Named::from_context(context, self.principals) {
+            Named::Principal(principal) => Some(Some(Value::from(principal.key()))),
+            Named::Nobody => Some(None),
+            Named::Invalid(_) => None,
+        };
+        match self.sharing {
+            Sharing::Own => Some(json!([tenant, principal()?])),
+            Sharing::Tenant => tenant.map(|tenant| json!([tenant])),
             // A principal's name is its own only within its tenant.
-            Self::Principal => member("principal").map(|principal| json!([member("tenant"), principal])),
-            Self::Session => Some(json!([session])),
-            Self::Shared => Some(json!([])),
+            Sharing::Principal => Some(json!([tenant, principal()??])),
+            Sharing::Session => Some(json!([session])),
+            Sharing::Shared => Some(json!([])),
         }
     }
 }

@@ -29,7 +29,7 @@ use self::ast::{Base, Nested, Segment};
 use self::evaluate::{Document, Evaluator, Misfits, Place};
 use self::lower::{Over, lower};
 use self::reads::Reads;
-use crate::call::{CallView, Node, Root};
+use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{JsonType, Value};
 
 /// The nodes that a path yields, in the order of RFC 9535; none where what it names is absent.
@@ -136,6 +136,11 @@ impl Path {
     /// Every member of the call document that it reads, its root first, then those in filters.
     pub fn roots_read(&self) -> &[Root] {
         &self.reads.roots
+    }
+
+    /// The members of the context that it reads, in filters too.
+    pub fn context_reads(&self) -> &ContextReads {
+        &self.reads.context
     }
 
     /// Whether it consists of names and indices only, and so yields at most one node.

@@ -2,12 +2,13 @@
 
 use super::ast::{Base, Filter, Nested, Operand, Segment, Selector, Step};
 use super::pattern::Pattern;
-use crate::call::Root;
+use crate::call::{ContextReads, Root};
 
 /// What a path reads, in its own segments and in its filters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads {
     pub(super) roots: Vec<Root>,
+    pub(super) context: ContextReads,
     session: Vec<SessionRead>,
 }
 
@@ -90,9 +91,17 @@ impl Reads {
         if !self.roots.contains(&root) {
             self.roots.push(root);
         }
-        if root != Root::Session {
-            return;
+        match root {
+            Root::Context => match names(segments.first()) {
+                Some(names) => names.into_iter().for_each(|name| self.context.add(name)),
+                None => self.context.add_everything(),
+            },
+            Root::Session => self.session(segments),
+            _ => {}
         }
+    }
+
+    fn session(&mut self, segments: &[Segment]) {
         let Some(names) = names(segments.first()) else {
             self.session.push(SessionRead::Everything);
             return;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::remembered::Remembered;
 use super::{Defaults, Plan, Policy, ReloadSettings};
-use crate::call::{CallView, Phase};
+use crate::call::{CallView, ContextReads, Phase};
 use crate::json::JsonType;
 use crate::matcher::ScalarKey;
 use crate::middleware::Kind;
@@ -214,7 +214,19 @@ impl Chains {
             execute: execute.into(),
             settle: in_phase(Phase::Settle).into(),
             invalidates: self.invalidated_by(tool).into(),
+            context_reads: self.context_reads(&indices),
         }
+    }
+
+    /// What policies that an approval is bound to read of the context.
+    fn context_reads(&self, indices: &[u32]) -> ContextReads {
+        let mut reads = ContextReads::default();
+        for policy in
+            indices.iter().filter_map(|index| self.policy(*index)).filter(|policy| policy.binds_context())
+        {
+            reads.extend(&policy.context_reads);
+        }
+        reads
     }
 
     /// The caches that forget once this tool was called, whichever tools they are for.
@@ -242,6 +254,8 @@ pub struct Chain {
     pub settle: Box<[u32]>,
     /// The caches that a call of the tool makes forget.
     pub invalidates: Box<[u32]>,
+    /// What policies that an approval is bound to read of the context.
+    pub context_reads: ContextReads,
 }
 
 /// The policies of gate, those that demand a certain value in a certain place found by hash.

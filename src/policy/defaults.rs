@@ -3,6 +3,7 @@
 use super::agreed;
 use crate::authoring::{Field, Record, Shape};
 use crate::diagnostic::Diagnostics;
+use crate::principal::Comparison;
 use crate::source::LoadedFile;
 
 /// What happens to calls that no `allow`, `approval` or `respond` policy matches.
@@ -24,6 +25,8 @@ pub struct Defaults {
     pub unmatched: Unmatched,
     /// Whether tests on absent fields match in restricting policies.
     pub absent_matches: bool,
+    /// How principals are compared.
+    pub principals: Comparison,
 }
 
 pub(super) static RECORD: Record = Record {
@@ -44,6 +47,19 @@ pub(super) static RECORD: Record = Record {
             Shape::Word(&[("no_match", "the test does not hold"), ("match", "the policy matches")]),
             "What a test on an absent field says in a restricting policy. Without it: `no_match`.",
         ),
+        Field::optional(
+            "principals",
+            Shape::Word(&[
+                (
+                    "canonical",
+                    "by their canonical form: case, compatibility forms, invisible characters and white space at the ends make no \
+                     difference",
+                ),
+                ("exact", "code point by code point"),
+            ]),
+            "How principals are compared: of approvers and requesters, and in keys of limits, caches and budgets. Without it: \
+             `canonical`.",
+        ),
     ],
 };
 
@@ -54,6 +70,10 @@ pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defau
             Some("deny") => Unmatched::Deny,
             Some("approval") => Unmatched::Approval,
             _ => Unmatched::Allow,
+        },
+        principals: match agreed::word(files, RECORD.name, "principals", diagnostics) {
+            Some("exact") => Comparison::Exact,
+            _ => Comparison::Canonical,
         },
         absent_matches: agreed::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
     }

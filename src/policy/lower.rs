@@ -16,6 +16,7 @@ use crate::diagnostic::{
 use crate::json::{self, Digest, Value, json};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, Kind, KindEntry};
+use crate::principal::Comparison;
 use crate::source::{Entry, LoadedFile, Node};
 
 /// All rules files of a load, read.
@@ -218,6 +219,7 @@ fn read_parts(
     reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
     reader.of_run = entry.of_run;
+    reader.principals = defaults.principals;
     let matcher = node.get("match").map(|node| match entry.of_run {
         true => Matcher::read_of_run(node, entry.name, &mut reader),
         false => Matcher::read(node, &mut reader),
@@ -226,6 +228,7 @@ fn read_parts(
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
+    let context_reads = std::mem::take(&mut reader.context_reads);
     drawn_files.append(&mut reader.drawn_paths);
     if matcher.is_none() && entry.needs_matcher && !POLICY.may_be_misspelled(node, "match") {
         diagnostics.push(
@@ -259,7 +262,8 @@ fn read_parts(
         matcher,
         kind,
         span: node.span,
-        behaviour: behaviour(node, &drawn_texts),
+        context_reads,
+        behaviour: behaviour(node, &drawn_texts, defaults.principals),
     })
 }
 
@@ -293,12 +297,15 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
     Some(first)
 }
 
-fn behaviour(node: &Node, drawn_texts: &[String]) -> Digest {
+fn behaviour(node: &Node, drawn_texts: &[String], principals: Comparison) -> Digest {
     let mut value = node.to_json();
     if let Value::Object(members) = &mut value {
         members.remove("description");
     }
-    json::digest(&json!([value, drawn_texts]))
+    match principals {
+        Comparison::Canonical => json::digest(&json!([value, drawn_texts])),
+        Comparison::Exact => json::digest(&json!([value, drawn_texts, principals])),
+    }
 }
 
 /// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.

@@ -19,6 +19,7 @@ pub use widening::{Widening, widenings};
 
 use std::path::PathBuf;
 
+use crate::call::ContextReads;
 use crate::diagnostic::{Diagnostics, SourceMap, Span};
 use crate::json::Digest;
 use crate::matcher::Matcher;
@@ -53,10 +54,20 @@ pub struct Policy {
     pub kind: Kind,
     /// Whether it acts on the run around its calls.
     pub concerns_run: bool,
+    /// The members of the context that it reads.
+    pub context_reads: ContextReads,
     /// Where it stands.
     pub span: Span,
     /// Digest of all that it does, its description aside.
     pub behaviour: Digest,
+}
+
+impl Policy {
+    /// Whether what it reads of the context can change what a call does, or what is shown of it: an approval is bound to that. A
+    /// shadow and an `audit` only record.
+    pub fn binds_context(&self) -> bool {
+        self.mode == Mode::Enforce && !self.kind.is_of_run() && !matches!(self.kind, Kind::Audit(_))
+    }
 }
 
 /// What a load yields: the compiled chains if nothing is wrong, and in any case all that was found.

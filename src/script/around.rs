@@ -16,7 +16,7 @@ use super::program::{Program, Spot};
 use super::reads::Reads;
 use super::value::Val;
 use super::work::Limits;
-use crate::call::{Root, SessionState, ToolCall};
+use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value, canonical, json};
 
 /// A script longer than this, in bytes, is refused.
@@ -40,6 +40,7 @@ pub static SCRIPT_LIMITS: Limits = Limits {
 pub struct Around {
     program: Program,
     reads: Reads,
+    context_reads: Arc<ContextReads>,
     digest: Digest,
 }
 
@@ -51,6 +52,8 @@ pub struct ScriptCall<'c>(Arc<Seen<'c>>);
 pub(super) struct Seen<'c> {
     script: Digest,
     pub(super) call: &'c ToolCall,
+    /// What the script reads of the call's context.
+    context: Arc<ContextReads>,
     /// What the tool's server says of it, if the script reads that.
     pub(super) annotations: Option<&'c Value>,
     /// What the script reads of the session, if it does. A copy: the session goes on, and a replay must not see it.
@@ -146,12 +149,18 @@ impl Around {
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = lower(text, &ast, Language::Script)?;
         let digest = Digest::of(format!("around 1\n{text}").as_bytes());
-        Ok(Self { program: compiled.program, reads: compiled.reads, digest })
+        let context_reads = Arc::new(compiled.reads.context.clone());
+        Ok(Self { program: compiled.program, reads: compiled.reads, context_reads, digest })
     }
 
     /// The digest of the script: journals are bound to it.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The members of the context that it reads.
+    pub fn context_reads(&self) -> &ContextReads {
+        &self.context_reads
     }
 
     /// Whether it reads what the session has seen.
@@ -186,6 +195,7 @@ impl Around {
         Ok(ScriptCall(Arc::new(Seen {
             script: self.digest,
             call,
+            context: Arc::clone(&self.context_reads),
             annotations: annotations.filter(|_| reads_annotations),
             session,
             digest: OnceLock::new(),
@@ -193,8 +203,8 @@ impl Around {
     }
 
     /// Goes on with a journal that was kept, perhaps by another process. The session is as the journal holds it.
-    /// Errors: no journal, or one of another script, or of another call: tool, server, id, input, context and options,
-    /// and the annotations where the script reads them, must be the same.
+    /// Errors: no journal, or one of another script, or of another call: tool, server, id, input and options must be the same, and
+    /// of the context and the annotations what the script reads.
     pub fn resume<'c>(
         &self,
         call: &'c ToolCall,
@@ -268,9 +278,10 @@ impl ScriptCall<'_> {
     /// The digest of the call: a journal that is kept is bound to it.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
-            let Seen { call, annotations, .. } = &*self.0;
+            let Seen { call, context, annotations, .. } = &*self.0;
+            let context = context.part_of(&call.context);
             let names = json!([call.tool, call.server, call.id]);
-            let values = [&call.input, &call.context, &call.options, annotations.unwrap_or(&Value::Null)]
+            let values = [&call.input, &context, &call.options, annotations.unwrap_or(&Value::Null)]
                 .map(canonical)
                 .join(",");
             Digest::of(format!("[{},{values}]", canonical(&names)).as_bytes())

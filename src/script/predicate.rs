@@ -13,7 +13,7 @@ use super::program::{Member, Program};
 use super::reads::Reads;
 use super::value::Val;
 use super::work::{Fault, Limits, Work};
-use crate::call::{CallView, Node, Root};
+use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{Map, Value};
 
 /// An expression longer than this, in bytes, is refused.
@@ -68,6 +68,11 @@ impl Expression {
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         self.reads.roots.clone()
+    }
+
+    /// The members of the context that the expression reads.
+    pub fn context_reads(&self) -> &ContextReads {
+        &self.reads.context
     }
 
     /// What the expression gives for a call. Errors: a comparison of values of different types, a missing property or
@@ -144,6 +149,11 @@ impl Predicate {
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         self.0.roots_read()
+    }
+
+    /// The members of the context that the expression reads.
+    pub fn context_reads(&self) -> &ContextReads {
+        self.0.context_reads()
     }
 
     /// Whether the expression is true of a call. Errors: anything but a boolean, and all for which an expression has no

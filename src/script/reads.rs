@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::call::{Root, SessionState};
+use crate::call::{ContextReads, Root, SessionState};
 use crate::json::{Map, Value};
 
 /// Everything that a program reads.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) roots: BTreeSet<Root>,
+    pub(super) context: ContextReads,
     /// What it reads of the session, as far as its keys are written out: `facts`, `order`, or nothing for all of it.
     session: Vec<Vec<String>>,
 }
@@ -17,8 +18,11 @@ impl Reads {
     /// Notes that the program looks at a member of the call document, at the place that these keys lead to.
     pub(super) fn add(&mut self, root: Root, keys: Vec<String>) {
         self.roots.insert(root);
-        if root == Root::Session {
-            self.session.push(keys);
+        match (root, keys.first()) {
+            (Root::Context, Some(member)) => self.context.add(member),
+            (Root::Context, None) => self.context.add_everything(),
+            (Root::Session, _) => self.session.push(keys),
+            _ => {}
         }
     }
 

@@ -8,11 +8,12 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::Session;
 use super::desk::Known;
-use super::hooking::Hooked;
 use super::made::is_same;
+use super::offered::Offered;
 use super::resume::{ResumeError, Round, of_history};
 use super::rounds::decided;
 use crate::call::{Outcome, ToolCall};
+use crate::execution::Hooked;
 use crate::host::ToolExecutor;
 use crate::json::Value;
 use crate::kernel::{Decision, Effect, Layers};
@@ -74,7 +75,8 @@ pub struct Called {
 
 impl Session {
     /// Arms the session's tools for an SDK that drives the rounds. [`begin`](Self::begin) and [`resume`](Self::resume) come before.
-    pub fn arm<E: ToolExecutor>(self, executor: E) -> Armed<E> {
+    pub fn arm<E: ToolExecutor>(mut self, executor: E) -> Armed<E> {
+        self.name_conversation(&self.conversation());
         let run = self.run.clone();
         let driven = Mutex::new(Driven { session: self, told: Vec::new() });
         Armed { inner: Arc::new(Inner { executor, run, driven }) }
@@ -101,16 +103,18 @@ impl<E: ToolExecutor> Armed<E> {
         ArmedSession(self.inner.driven.lock().await)
     }
 
-    /// The tools that the model is shown now, by the policies of this moment.
+    /// The tools that the model is shown now, as hooks and policies leave them at this moment. From now on, calls of other tools are
+    /// denied with `not_offered`.
     pub async fn tools(&self) -> Vec<ToolDescriptor> {
-        let driven = self.inner.driven.lock().await;
-        let session = &driven.session;
+        let mut driven = self.inner.driven.lock().await;
+        let session = &mut driven.session;
         let mut config = Config { tools: session.tools().to_vec(), ..Config::default() };
-        let layers = session.layers();
         for at_init in [true, false] {
-            let (context, state) = (&session.run.context, &session.state);
-            // Nothing begins by this, so nothing of it is recorded.
-            let _ = session.shared.kernel(&layers).configure(&mut config, context, state, at_init);
+            // Nothing begins by this, so no shadow is recorded.
+            (config, _) = session.configure(config, at_init);
+        }
+        if !session.tools().is_empty() {
+            session.offered = Some(Arc::new(Offered::new(&config.tools)));
         }
         config.tools
     }
@@ -210,8 +214,7 @@ impl std::fmt::Debug for Driven {
 
 impl Driven {
     fn call(&self, id: &str, tool: &str, input: &Value) -> ToolCall {
-        let part = CallPart { id: id.to_owned(), name: tool.to_owned(), input: input.clone() };
-        self.session.calls.of(&part)
+        self.session.calls.of(&CallPart::new(id, tool, input.clone()))
     }
 
     /// Brings one call to its outcome: of a round that was told as its round was decided, otherwise by itself.

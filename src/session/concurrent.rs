@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Session;
+use super::desk::Known;
 use super::judged::Said;
 use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
+use crate::execution::Hooked;
 use crate::host::ToolExecutor;
 use crate::json::Value;
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
@@ -76,6 +78,16 @@ impl Session {
         ConcurrentSession { inner: Arc::new(inner) }
     }
 
+    /// What the session has seen so far is unknown, unless a store that others share knows it: conditions that read it are undecided, so
+    /// restricting policies match. For hosts that had to forget a session.
+    #[must_use]
+    pub fn with_unknown_past(mut self) -> Self {
+        if !self.shared.services.store.is_shared() {
+            self.state.distrust();
+        }
+        self
+    }
+
     /// The same session for one call, which sees what was seen so far. `layer`: the call's own rules.
     fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
         Self {
@@ -94,6 +106,7 @@ impl Session {
             tools: self.tools.clone(),
             telling: self.telling.clone(),
             skill_tool: None,
+            offered: self.offered.clone(),
             listener: self.listener.clone(),
             made: super::Made::default(),
         }
@@ -142,21 +155,35 @@ impl Inner {
         tokio::time::timeout(PATIENCE, wait).await.is_ok()
     }
 
-    /// Begins a call: waits for its turn where it must.
-    async fn begin(&self, call: ToolCall) -> (Turn<'_>, ToolCall) {
-        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
-        let (number, call, waits) = {
+    /// What hooks make of a new call, before it is known whether it waits: that depends on what they make of it.
+    async fn hooked(&self, call: ToolCall) -> Hooked {
+        let (mut session, call) = {
             let mut line = self.line();
             let call = line.session.name_call(call);
+            if line.session.hooks.is_empty() {
+                return Hooked::untouched(call);
+            }
+            (line.session.for_one_call(None), call)
+        };
+        session.name_conversation(&session.conversation());
+        session.hooks().before(call).await
+    }
+
+    /// Begins a call: waits for its turn where it must. `unknown`: hooks have yet to see the call, so what it reads is not known.
+    async fn begin(&self, call: &ToolCall, unknown: bool) -> Turn<'_> {
+        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
+        let (number, waits) = {
+            let mut line = self.line();
             line.session.halt_if_aborted();
             let number = line.next;
             line.next += 1;
             let others = line.under_way.len();
             let waits = others > 0
-                && (line.session.reads_session(&call, layer.as_ref())
+                && (unknown
+                    || line.session.reads_session(call, layer.as_ref())
                     || line.session.may_be_last(others, layer.as_ref()));
             line.under_way.insert(number);
-            (number, call, waits)
+            (number, waits)
         };
         // From here on the call leaves the line whatever happens to it.
         let mut turn = {
@@ -173,7 +200,7 @@ impl Inner {
                 turn.before = turn.session.state.clone();
             }
         }
-        (turn, call)
+        turn
     }
 }
 
@@ -222,14 +249,15 @@ impl ConcurrentSession {
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         self.see().await;
-        let (mut turn, call) = self.inner.begin(call).await;
-        let occurrence = call.id.clone();
+        let mut hooked = self.inner.hooked(call).await;
+        let mut turn = self.inner.begin(&hooked.call, false).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let name = session.name.clone();
         let mut desk = session.desk(&layers, &conversation, executor);
-        let prepared = desk.prepare(call, occurrence, &Ok(())).await;
-        let outcome = desk.put_through(&prepared, None, false, started).await;
+        desk.refuse_unoffered(&mut hooked);
+        let name_of = desk.name(hooked.call.id.clone());
+        let outcome = desk.put_through(&(Known::New(name_of), hooked), None, false, started).await;
         let outcome = desk.report(name.as_deref(), outcome);
         drop(turn);
         self.keep().await;
@@ -247,7 +275,11 @@ impl ConcurrentSession {
     ) -> Outcome {
         let started = Instant::now();
         self.see().await;
-        let (mut turn, call) = self.inner.begin(call).await;
+        let (call, has_hooks) = {
+            let session = &mut self.inner.line().session;
+            (session.name_call(call), !session.hooks.is_empty())
+        };
+        let mut turn = self.inner.begin(&call, has_hooks).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let label = session.name.clone();
@@ -260,6 +292,13 @@ impl ConcurrentSession {
         drop(turn);
         self.keep().await;
         outcome
+    }
+
+    /// Replaces what is vouched for of the run as a whole, as by a host that has verified its caller again. Each call has its own context.
+    pub fn set_context(&self, context: Value) {
+        let session = &mut self.inner.line().session;
+        session.run.context.clone_from(&context);
+        session.calls.context = context;
     }
 
     /// Adds tools to those that are known; of two of one name and server the later one stands.

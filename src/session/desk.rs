@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::hooking::{Hooked, Hooks};
 use super::judged::Said;
 use super::made::Made;
+use super::offered::Offered;
 use super::spending::Spending;
 use super::told::Telling;
 use crate::approval::{Entry, LedgerError, Name, Stage};
 use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::execution::{Execute, Stopped, Turn};
+use crate::execution::{Execute, Hooked, Hooks, Stopped, Turn};
 use crate::host::{StoreError, ToolExecutor, ToolSpan, guarded};
-use crate::kernel::{Decision, Effect, Ended, Event, Kernel, tell};
+use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, tell};
 use crate::middleware::{AtBound, Used};
 
 /// How long a call is waited for that someone else runs.
@@ -32,6 +32,8 @@ pub(super) struct Desk<'d, E> {
     pub(super) recorded: bool,
     /// How models are told of outcomes.
     pub(super) telling: &'d Telling,
+    /// The tools that the model was offered, where that is known.
+    pub(super) offered: Option<&'d Offered>,
     /// What came of the calls of the present round.
     pub(super) made: &'d mut Made,
 }
@@ -53,6 +55,8 @@ pub(super) enum Elsewhere {
     Over(Box<Outcome>),
     /// They never came back, and it may run twice: it is this one's now.
     Abandoned(Box<Entry>),
+    /// Nobody knows how it ended, for this reason.
+    Unknown(String),
 }
 
 impl<'d, E: ToolExecutor> Desk<'d, E> {
@@ -62,8 +66,17 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     }
 
     /// The host's own code.
-    pub(super) fn hooks(&self) -> Hooks<'d> {
-        Hooks { all: self.execute.hooks, run: self.execute.run }
+    fn hooks(&self) -> Hooks<'d> {
+        self.execute.hooks()
+    }
+
+    /// What hooks make of a call. Where one of them ended the run, nothing begins any more.
+    pub(super) async fn hooked(&mut self, call: ToolCall) -> Hooked {
+        let hooked = self.hooks().before(call).await;
+        if let Some(reason) = self.execute.run.aborted() {
+            self.state.halt(&reason);
+        }
+        hooked
     }
 
     /// The budgets of the session.
@@ -75,7 +88,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// Brings a decided call to its outcome, as far as budgets let it. Only a call that may have reached its tool is counted.
     pub(super) async fn run<'c>(
         &mut self,
-        call: &'c ToolCall,
+        hooked: &'c Hooked,
         mut decision: Decision<'c>,
         turn: &Turn,
         started: Instant,
@@ -99,7 +112,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
             }
         }
         // On the heap: everything around a tool would else lie in each future that waits for it.
-        let ended = Box::pin(self.execute.run(call, decision, turn, self.state, started)).await;
+        let ended = Box::pin(self.execute.run(hooked, decision, turn, self.state, started)).await;
         let has_run = ended.as_ref().is_ok_and(|outcome| has_run(outcome.outcome));
         if let Some(taken) = taken.filter(|_| !has_run) {
             self.spending().give_back(self.state, taken).await;
@@ -161,10 +174,11 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         match known {
             Known::Unknown(name, error) => {
                 let turn = Turn::first(name, false);
-                let mut decision = self.execute.kernel.decide(call, self.state);
+                let hooked = self.hooked(call.clone()).await;
+                let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
                 decision.refuse(Effect::Deny, unreachable_store(&error), None);
                 // It is not noted as its end: for all that is known the call may have run, or waits with its answer.
-                self.execute.refuse(call, decision, &turn, self.state, started).await
+                self.execute.refuse(&hooked, decision, &turn, self.state, started).await
             }
             Known::Earlier(name) | Known::New(name) => {
                 self.take_up(call, &name, Said::default(), started).await.outcome
@@ -185,35 +199,38 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         name: Name,
         started: Instant,
     ) -> Outcome {
-        let call = &hooked.call;
-        let tool = self.kernel().tools.get(call);
-        let once = self.recorded || tool.is_some_and(|tool| tool.once);
-        let turn = Turn { asked: hooked.asked.clone(), ..Turn::first(name, once) };
-        match self.run(call, decision, &turn, started).await {
-            Ok(outcome) => self.over(call, &turn, outcome).await,
-            Err(Stopped::Elsewhere(entry)) => match self.elsewhere(call, &turn, *entry, started).await {
+        let tool = self.kernel().tools.get(&hooked.call);
+        let once = self.recorded || tool.is_some_and(|tool| tool.descriptor.once);
+        let turn = Turn::first(name, once);
+        match self.run(hooked, decision, &turn, started).await {
+            Ok(outcome) => self.over(hooked, &turn, outcome).await,
+            Err(Stopped::Elsewhere(entry)) => match self.elsewhere(hooked.requested(), &turn, *entry).await {
                 Elsewhere::Over(outcome) => *outcome,
-                Elsewhere::Abandoned(entry) => self.run_again(call, &turn.name, *entry, started).await,
+                Elsewhere::Abandoned(entry) => {
+                    self.run_again(hooked.requested(), &turn.name, *entry, started).await
+                }
+                Elsewhere::Unknown(message) => self.unfinished(hooked, message, started),
             },
             Err(Stopped::Ledger(error)) => {
                 let reason = unreachable_store(&error);
-                self.denied(call, &turn, Effect::Deny, reason, started).await
+                self.denied(hooked, &turn, Effect::Deny, reason, started).await
             }
         }
     }
 
     /// Notes how a call ended, and tells who watches.
-    pub(super) async fn over(&mut self, call: &ToolCall, turn: &Turn, mut outcome: Outcome) -> Outcome {
+    pub(super) async fn over(&mut self, hooked: &Hooked, turn: &Turn, mut outcome: Outcome) -> Outcome {
+        let call = &hooked.call;
         if outcome.outcome != OutcomeKind::Suspended && !self.execute.hooks.is_empty() {
             let (kernel, state) = (self.kernel(), &*self.state);
             outcome = self.hooks().after(call, outcome, |outcome| kernel.hide(call, outcome, state)).await;
         }
         // Whatever fails here, the outcome stands.
-        let _ = guarded(self.note_end(call, turn, &outcome)).await;
+        let _ = guarded(self.note_end(hooked.requested(), turn, &outcome)).await;
         outcome
     }
 
-    async fn note_end(&self, call: &ToolCall, turn: &Turn, outcome: &Outcome) {
+    async fn note_end(&self, requested: &ToolCall, turn: &Turn, outcome: &Outcome) {
         let ledger = self.shared.services.ledger(&*self.shared.clock);
         // A call that the ledger has as over is one whose traces in the session are kept: the other way round, a process that
         // ends in between would lose them.
@@ -231,7 +248,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
             }
         } else if kept.is_ok() && (turn.is_claimed() || turn.entry.is_some() || self.recorded) {
             // Without it, the ledger says that nobody knows how the call ended: it is never run again for that.
-            let _ = ledger.settle(&turn.name, &turn.entry(call), outcome).await;
+            let _ = ledger.settle(&turn.name, &turn.entry(requested), outcome).await;
         }
     }
 
@@ -244,37 +261,32 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// A call that does not run, for a reason that lies outside of the rules.
     pub(super) async fn denied(
         &mut self,
-        call: &ToolCall,
+        hooked: &Hooked,
         turn: &Turn,
         effect: Effect,
         reason: Reason,
         started: Instant,
     ) -> Outcome {
-        let mut decision = self.execute.kernel.decide(call, self.state);
+        let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
         decision.refuse(effect, reason, None);
-        let outcome = self.execute.refuse(call, decision, turn, self.state, started).await;
-        self.over(call, turn, outcome).await
+        let outcome = self.execute.refuse(hooked, decision, turn, self.state, started).await;
+        self.over(hooked, turn, outcome).await
     }
 
     /// A call that someone else took up: what came of it, as soon as they say so. If they do not, nobody knows; one that may
     /// run twice is then claimed anew.
-    pub(super) async fn elsewhere(
-        &mut self,
-        call: &ToolCall,
-        turn: &Turn,
-        mut entry: Entry,
-        started: Instant,
-    ) -> Elsewhere {
-        let over = |outcome: Outcome| Elsewhere::Over(Box::new(outcome));
+    pub(super) async fn elsewhere(&mut self, call: &ToolCall, turn: &Turn, mut entry: Entry) -> Elsewhere {
         let clock = &*self.shared.clock;
         let ledger = self.shared.services.ledger(clock);
         let mut waited = Duration::ZERO;
         loop {
             match entry.stage {
-                Stage::Settled { outcome, .. } => return over(Outcome { replayed: true, ..*outcome }),
+                Stage::Settled { outcome, .. } => {
+                    return Elsewhere::Over(Box::new(Outcome { replayed: true, ..*outcome }));
+                }
                 Stage::Claimed { at } if waited >= OTHERS_PATIENCE => {
                     let tool = self.execute.kernel.tools.get(call);
-                    if tool.is_some_and(|tool| tool.idempotent)
+                    if tool.is_some_and(|tool| tool.descriptor.idempotent)
                         && ledger.reclaim(&turn.name, at).await == Ok(true)
                     {
                         return Elsewhere::Abandoned(Box::new(entry));
@@ -288,12 +300,12 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                         self.state.distrust();
                         let _ = self.keep_what_was_seen().await;
                     }
-                    return over(self.unfinished(call, message, started));
+                    return Elsewhere::Unknown(message);
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < OTHERS_PATIENCE => {}
                 Stage::Claimed { .. } | Stage::Waiting => {
                     let message = "its question was answered otherwise meanwhile; take the session up again";
-                    return over(self.unfinished(call, message.to_owned(), started));
+                    return Elsewhere::Unknown(message.to_owned());
                 }
             }
             clock.sleep(LOOK_AGAIN).await;
@@ -302,21 +314,21 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                 Ok(Some(found)) => entry = found,
                 Ok(None) | Err(_) => {
                     let message = "it is not known whether it ran: the store does not say".to_owned();
-                    return over(self.unfinished(call, message, started));
+                    return Elsewhere::Unknown(message);
                 }
             }
         }
     }
 
     /// A call of which nobody knows how it ended.
-    pub(super) fn unfinished(&mut self, call: &ToolCall, message: String, started: Instant) -> Outcome {
+    pub(super) fn unfinished(&mut self, hooked: &Hooked, message: String, started: Instant) -> Outcome {
         let reason = Reason { policy: None, code: reason_code::UNFINISHED.to_owned(), message };
-        self.indeterminate(call, reason, started)
+        self.indeterminate(hooked, reason, started)
     }
 
     /// A call of which nobody knows how it ended, for this reason.
-    pub(super) fn indeterminate(&mut self, call: &ToolCall, reason: Reason, started: Instant) -> Outcome {
-        let decision = self.execute.kernel.decide(call, self.state);
+    pub(super) fn indeterminate(&mut self, hooked: &Hooked, reason: Reason, started: Instant) -> Outcome {
+        let decision = hooked.decide(&self.kernel(), self.state, Held::default());
         let ended = Ended::Broken(None, reason, OutcomeKind::Indeterminate);
         self.execute.kernel.settle(decision, ended.into(), self.state, started)
     }

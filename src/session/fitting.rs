@@ -3,38 +3,44 @@
 use super::desk::Desk;
 use crate::approval::{Question, edited};
 use crate::call::{Reason, ToolCall, reason_code};
+use crate::execution::Hooked;
 use crate::host::ToolExecutor;
 use crate::json::{self, Value};
+use crate::kernel::Held;
+
+/// What becomes of arguments that an approver edited.
+pub(super) enum Edit {
+    /// The call is to be decided with these.
+    Input(Value),
+    /// Hooks or policies make other arguments of the call by now than those that were edited.
+    Outdated,
+}
 
 impl<E: ToolExecutor> Desk<'_, E> {
-    /// The arguments as a person changed them. Errors: they can't be taken.
-    pub(super) fn edit(&self, call: &ToolCall, question: &Question, given: &Value) -> Result<Value, Reason> {
+    /// The arguments as an approver edited them. Errors: they can't be used.
+    pub(super) fn edit(&self, base: &Hooked, question: &Question, given: &Value) -> Result<Edit, Reason> {
         let kernel = self.kernel();
-        let decided = kernel.decide(call, self.state);
+        let decided = base.decide(&kernel, self.state, Held::default());
         let real = decided.input();
+        if json::digest(real).to_string() != question.request.input_digest {
+            return Ok(Edit::Outdated);
+        }
         let fail = |message: String| Reason {
             policy: question.request.policies.first().cloned(),
             code: reason_code::SCHEMA_VIOLATION.to_owned(),
             message: format!("the arguments that a person gave it can't be used: {message}"),
         };
-        if json::digest(real).to_string() != question.request.input_digest {
-            return Err(fail("what was asked about is made in other forms by now".to_owned()));
-        }
         let allowed = question.editable();
         let allowed: Vec<_> = allowed.iter().map(Vec::as_slice).collect();
         let input = edited(real, &question.request.input, given, &allowed)
             .map_err(|error| fail(error.to_string()))?;
-        let call = call.with_input(input);
+        let call = base.call.with_input(input);
         kernel.fits_edits(&call, &question.askers).map_err(fail)?;
-        let formed = kernel.decide(&call, self.state);
-        if *formed.input() != call.input {
-            return Err(fail("a policy gives them another form than the person has seen".to_owned()));
-        }
-        Ok(call.input)
+        Ok(Edit::Input(call.input))
     }
 
     /// Why an approved call does not fit its tool any more.
-    pub(super) fn unfit(&self, call: &ToolCall) -> Option<Reason> {
+    pub(super) fn unfit(&self, call: &ToolCall, input: &Value) -> Option<Reason> {
         let tools = self.execute.kernel.tools;
         let fail =
             |code: &str, message: String| Some(Reason { policy: None, code: code.to_owned(), message });
@@ -46,8 +52,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return fail(reason_code::SCHEMA_UNAVAILABLE, message);
         };
         let Some(Ok(schema)) = &tool.schema else { return None };
-        let input = self.execute.kernel.decide(call, self.state);
-        match schema.check(input.input()) {
+        match schema.check(input) {
             Ok(()) => None,
             Err(violations) => fail(
                 reason_code::SCHEMA_VIOLATION,

@@ -103,6 +103,7 @@ impl Shared {
         if request.tool_call_id != call.id || *asked != is {
             return Err("the call was changed since it was asked about".to_owned());
         }
+        put.question.check_context(&call.context)?;
         Ok(put)
     }
 

@@ -1,15 +1,16 @@
 //! One agent run: its calls in order, what it has seen, and whole rounds decided before any of their calls runs.
 
 mod answered;
+mod approved;
 mod armed;
 mod concurrent;
 mod desk;
 mod ending;
 mod fitting;
-mod hooking;
 mod judged;
 mod kept;
 mod made;
+mod offered;
 mod resume;
 mod rounds;
 mod run;
@@ -32,7 +33,7 @@ use arc_swap::ArcSwap;
 
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
-use crate::execution::{Execute, Services};
+use crate::execution::{Execute, Hooks, Services};
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, ToolExecutor};
 use crate::json::Value;
@@ -43,6 +44,7 @@ use crate::policy::Chains;
 use crate::tools::{ToolDescriptor, Tools};
 use desk::Desk;
 use made::Made;
+use offered::Offered;
 use run::Progress;
 use told::Telling;
 
@@ -103,6 +105,8 @@ pub struct Session {
     telling: Telling,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
+    /// The tools that the model was offered last, where the host's configuration has any.
+    offered: Option<Arc<Offered>>,
     /// What came of the present round, as long as no history has it.
     made: Made,
     /// Who hears of every asking, if anybody.
@@ -151,6 +155,7 @@ impl Session {
             tools: None,
             telling: Telling::default(),
             skill_tool: None,
+            offered: None,
             made: Made::default(),
             listener: shared.listener.clone(),
             unique_name,
@@ -319,8 +324,9 @@ impl Session {
         conversation: &'d str,
         executor: &'d E,
     ) -> Desk<'d, E> {
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, listener, made, .. } =
-            self;
+        self.name_conversation(conversation);
+        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, .. } = self;
+        let Self { listener, made, offered, .. } = self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let execute = Execute {
             kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
@@ -331,7 +337,29 @@ impl Session {
             run,
             observers: &shared.observers,
         };
-        Desk { shared, execute, state, conversation, recorded: *recorded, telling, made }
+        Desk {
+            shared,
+            execute,
+            state,
+            conversation,
+            recorded: *recorded,
+            telling,
+            offered: offered.as_deref(),
+            made,
+        }
+    }
+
+    /// Lets hooks know the conversation.
+    fn name_conversation(&mut self, conversation: &str) {
+        if self.run.conversation_id.as_deref() != Some(conversation) {
+            self.run.conversation_id = Some(conversation.to_owned());
+        }
+    }
+
+    /// The hooks of the session, with what they are given.
+    fn hooks(&self) -> Hooks<'_> {
+        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
+        Hooks { all: &self.hooks, run: &self.run, tools, observers: &self.shared.observers }
     }
 
     /// What decides about the run.

@@ -170,26 +170,26 @@ impl Session {
             false => self.execute_named(rest, names, executor).await,
         }
         .into_iter();
-        let outcomes: Vec<Outcome> = calls
-            .iter()
-            .zip(made)
-            .filter_map(|(call, made)| match made {
+        let mut outcomes = Vec::with_capacity(calls.len());
+        for (call, made) in calls.iter().zip(made) {
+            outcomes.extend(match made {
                 None => rest.next(),
                 Some(Some(outcome)) => Some(outcome),
-                Some(None) => Some(self.given_up(call, executor)),
-            })
-            .collect();
+                Some(None) => Some(self.given_up(call, executor).await),
+            });
+        }
         self.tools_done(&outcomes);
         outcomes
     }
 
     /// A call of a round that was given up while it ran.
-    fn given_up(&mut self, call: &ToolCall, executor: &impl ToolExecutor) -> Outcome {
+    async fn given_up(&mut self, call: &ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let (layers, conversation, name) = (self.layers(), self.conversation(), self.name.clone());
         let mut desk = self.desk(&layers, &conversation, executor);
         let message =
             "this call was given up while it ran; it is not run again, for it may have taken effect";
-        let outcome = desk.unfinished(call, message.to_owned(), Instant::now());
+        let hooked = desk.hooked(call.clone()).await;
+        let outcome = desk.unfinished(&hooked, message.to_owned(), Instant::now());
         desk.report(name.as_deref(), outcome)
     }
 
@@ -302,7 +302,8 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             _ => {
                 let message = "the history has no result of this call: it may have run, and is not run again";
-                self.unfinished(call, message.to_owned(), started)
+                let hooked = self.hooked(call.clone()).await;
+                self.unfinished(&hooked, message.to_owned(), started)
             }
         }
     }
@@ -371,7 +372,7 @@ fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
                 return None;
             }
             let why = "no call waits for it".to_owned();
-            Some(Ignored { place, approval_id: response.approval_id.clone(), why })
+            Some(Ignored { place, approval_id: response.approval_id.clone(), code: "not_pending", why })
         }
         _ => None,
     });

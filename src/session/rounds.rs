@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use super::Session;
 use super::desk::{Desk, Known};
-use super::hooking::Hooked;
 use crate::call::{Outcome, Reason, SessionState, ToolCall, reason_code};
+use crate::execution::Hooked;
 use crate::host::{StoreError, ToolExecutor};
-use crate::kernel::{Decision, Effect, Kernel};
+use crate::kernel::{Decision, Effect, Held, Kernel};
 
 impl Session {
     /// Puts the calls of one round through. All are decided before any runs: if one halts, none runs; if some wait for a
@@ -58,7 +58,7 @@ impl Session {
         for (turn, decision) in turns.iter().zip(decisions) {
             let started = Instant::now();
             let (known, hooked) = turn;
-            desk.made.begin(hooked.asked().clone());
+            desk.made.begin(hooked.requested().clone());
             let outcome = match (known, decision) {
                 (Known::New(of), Some(decision)) => {
                     let decision =
@@ -121,10 +121,21 @@ impl<E: ToolExecutor> Desk<'_, E> {
     ) -> (Known, Hooked) {
         let known = self.look_up(&call, occurrence, seen).await;
         let hooked = match known {
-            Known::New(_) => self.hooks().before(call).await,
+            Known::New(_) => {
+                let mut hooked = self.hooked(call).await;
+                self.refuse_unoffered(&mut hooked);
+                hooked
+            }
             _ => Hooked::untouched(call),
         };
         (known, hooked)
+    }
+
+    /// Refuses a new call of a tool that the model was not offered. A call that was suspended and resumes was offered when it was made.
+    pub(super) fn refuse_unoffered(&self, hooked: &mut Hooked) {
+        if self.offered.is_some_and(|offered| !offered.has(&hooked.call)) {
+            hooked.refuse_unoffered();
+        }
     }
 
     /// Decides a call and brings it to its outcome. `first`: what it was decided to be with its round, under the same layers. `waits`:
@@ -158,5 +169,5 @@ pub(super) fn decided<'c>(
     (known, hooked): &'c (Known, Hooked),
     state: &SessionState,
 ) -> Option<Decision<'c>> {
-    matches!(known, Known::New(_)).then(|| hooked.apply(kernel.decide(&hooked.call, state)))
+    matches!(known, Known::New(_)).then(|| hooked.decide(kernel, state, Held::default()))
 }

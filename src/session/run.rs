@@ -1,9 +1,10 @@
 //! The run around its calls: how it begins, what the model is called with and uses, and whether it goes on.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Session;
+use super::offered::Offered;
 use super::spending::{Spending, Taken, UsedUp, of_model};
 use crate::call::{Amount, Outcome, RunShadow, ToolCall};
 use crate::kernel::{Kernel, stage};
@@ -18,6 +19,8 @@ pub(super) struct Progress {
     pub(super) session_begun: bool,
     pub(super) stats: RunStats,
     pub(super) ended: bool,
+    /// The host's configuration has tools: the model may call no others than it was offered.
+    lists_tools: bool,
     /// Whether the turn was kept for later.
     pub(super) captured: bool,
     /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
@@ -59,6 +62,7 @@ impl Session {
         };
         run.conversation_id = Some(self.conversation());
         self.run = run;
+        (self.progress.lists_tools, self.offered) = (!config.tools.is_empty(), None);
         if let Some(name) =
             self.name.clone().filter(|_| self.state.document().get("conversationId").is_none())
         {
@@ -66,10 +70,10 @@ impl Session {
         }
         self.tell_rules(Phase::Init);
         if !std::mem::replace(&mut self.progress.session_begun, true) {
-            self.each_hook(|hook, run| hook.on_session_start(run));
+            self.each_hook("on_session_start", |hook, run| hook.on_session_start(run));
         }
         let config = self.configured(config, true);
-        self.each_hook(|hook, run| hook.on_start(run));
+        self.each_hook("on_start", |hook, run| hook.on_start(run));
         self.may_go_on().map(|()| config)
     }
 
@@ -81,8 +85,11 @@ impl Session {
         self.may_go_on()?;
         self.hooks_go_on(&config.messages)?;
         self.pay(Some(Used { iterations: Some(Amount::whole(1)), ..Used::default() })).await?;
+        self.progress.lists_tools |= !config.tools.is_empty();
         let config = self.configured(config, false);
-        self.each_hook(|hook, run| hook.before_completion(run, &config.messages));
+        let lists_tools = self.progress.lists_tools || !config.tools.is_empty();
+        self.offered = lists_tools.then(|| Arc::new(Offered::new(&config.tools)));
+        self.each_hook("before_completion", |hook, run| hook.before_completion(run, &config.messages));
         self.may_go_on()?;
         self.progress.stats.iterations += 1;
         self.progress.filter = None;
@@ -101,7 +108,7 @@ impl Session {
             all.cost = Some(all.cost.unwrap_or_default() + cost);
         }
         self.progress.unpaid.push(usage);
-        self.each_hook(|hook, run| hook.on_usage(run, &usage));
+        self.each_hook("on_usage", |hook, run| hook.on_usage(run, &usage));
     }
 
     /// Counts what models used, looks whether budgets let the run go on, and counts what it is going to use. Errors: they do not.
@@ -144,11 +151,13 @@ impl Session {
     pub(super) fn requested(&mut self, calls: &[ToolCall]) {
         self.tell_rules(Phase::BeforeTools);
         for hook in &self.hooks {
-            let run = &self.run;
-            match catch_unwind(AssertUnwindSafe(|| hook.after_tool_request(run, calls))) {
-                Ok(None) => {}
-                Ok(Some(reason)) => self.run.abort(reason),
-                Err(_) => self.run.abort(format!("the hook `{}` failed", hook.id())),
+            let said = self
+                .hooks()
+                .call(hook, "after_tool_request", |hook, run| hook.after_tool_request(run, calls));
+            match said {
+                Some(None) => {}
+                Some(Some(reason)) => self.run.abort(reason),
+                None => self.run.abort(format!("the hook `{}` failed", hook.id())),
             }
         }
         self.halt_if_aborted();
@@ -164,40 +173,46 @@ impl Session {
     /// All calls of a round have come to their outcomes.
     pub(super) fn tools_done(&mut self, outcomes: &[Outcome]) {
         self.tell_rules(Phase::AfterTools);
-        self.each_hook(|hook, run| hook.after_tools(run, outcomes));
+        self.each_hook("after_tools", |hook, run| hook.after_tools(run, outcomes));
     }
 
     /// The host has compacted the history. Hooks hear of it where it is another one by that.
     pub fn compacted(&mut self, before: &History, after: &History) {
         if before != after {
-            self.each_hook(|hook, run| hook.after_compaction(run, before, after));
+            self.each_hook("after_compaction", |hook, run| hook.after_compaction(run, before, after));
         }
     }
 
     /// The model has ended its last turn.
     pub fn completed(&mut self, history: &History) {
-        self.each_hook(|hook, run| hook.after_completion(run, history));
+        self.each_hook("after_completion", |hook, run| hook.after_completion(run, history));
     }
 
-    /// The configuration as hooks and then policies make it.
-    pub(super) fn configured(&mut self, mut config: Config, at_init: bool) -> Config {
+    /// The configuration as hooks and then policies make it. What policies in shadow would have changed is recorded.
+    pub(super) fn configured(&mut self, config: Config, at_init: bool) -> Config {
+        let (config, shadows) = self.configure(config, at_init);
+        self.note_shadows(shadows);
+        config
+    }
+
+    /// The configuration as hooks and then policies make it, and what policies in shadow would have changed.
+    pub(super) fn configure(&self, mut config: Config, at_init: bool) -> (Config, Vec<RunShadow>) {
         for hook in &self.hooks {
-            let run = &self.run;
-            if let Ok(Some(patch)) = catch_unwind(AssertUnwindSafe(|| hook.on_config(run, &config))) {
+            let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
+            if let Some(Some(patch)) = said {
                 config = config.patched(patch);
             }
         }
         let layers = self.layers();
         let kernel = self.kernel(&layers);
         let shadows = kernel.configure(&mut config, &self.run.context, &self.state, at_init);
-        self.note_shadows(shadows);
-        config
+        (config, shadows)
     }
 
     /// Errors: a hook says that the model is not to be called again.
     fn hooks_go_on(&self, history: &History) -> Result<(), Ending> {
-        let stops = |hook: &&std::sync::Arc<dyn Middleware>| {
-            catch_unwind(AssertUnwindSafe(|| !hook.goes_on(&self.run, history))).unwrap_or(false)
+        let stops = |hook: &&Arc<dyn Middleware>| {
+            self.hooks().call(hook, "goes_on", |hook, run| !hook.goes_on(run, history)).unwrap_or(false)
         };
         match self.hooks.iter().find(stops).filter(|_| self.run.iteration > 0) {
             Some(hook) => {
@@ -256,10 +271,10 @@ impl Session {
         }
     }
 
-    /// Tells every hook. One that panics changes nothing.
-    pub(super) fn each_hook(&self, tell: impl Fn(&dyn Middleware, &RunContext)) {
+    /// Calls one method of every hook. One that panics changes nothing, and is reported.
+    pub(super) fn each_hook(&self, point: &'static str, tell: impl Fn(&dyn Middleware, &RunContext)) {
         for hook in &self.hooks {
-            let _ = catch_unwind(AssertUnwindSafe(|| tell(&**hook, &self.run)));
+            self.hooks().call(hook, point, &tell);
         }
     }
 }

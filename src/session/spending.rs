@@ -8,6 +8,7 @@ use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
 use crate::middleware::{AtBound, Budget, Per, Used};
 use crate::policy::{Mode, Policy};
+use crate::principal::Named;
 
 /// How often a change is tried again when others were quicker.
 const TRIES: usize = 64;
@@ -155,11 +156,14 @@ impl<'s> Spending<'s> {
         match budget.per {
             Per::Run => Ok(None),
             Per::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
-            Per::Principal => match self.run.context.get("principal") {
-                Some(principal) if !principal.is_null() => {
-                    Ok(Some(json!(["principal", self.run.context.get("tenant"), principal])))
+            Per::Principal => match Named::from_context(&self.run.context, budget.principals) {
+                Named::Principal(principal) => {
+                    Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
                 }
-                _ => Err(StoreError::Unavailable("the context names no principal".to_owned())),
+                Named::Nobody => Err(StoreError::Unavailable("the context names no principal".to_owned())),
+                Named::Invalid(found) => Err(StoreError::Unavailable(format!(
+                    "`context.principal` is {found}, and a principal is named by a string"
+                ))),
             },
         }
     }

@@ -66,11 +66,12 @@ impl Session {
 
     fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
         for hook in &self.hooks {
-            let run = &self.run;
-            let fate = |chunk: Chunk| match catch_unwind(AssertUnwindSafe(|| hook.on_chunk(run, &chunk))) {
-                Ok(ChunkFate::Pass) | Err(_) => vec![chunk],
-                Ok(ChunkFate::Replace(others)) => others,
-            };
+            let hooks = self.hooks();
+            let fate =
+                |chunk: Chunk| match hooks.call(hook, "on_chunk", |hook, run| hook.on_chunk(run, &chunk)) {
+                    Some(ChunkFate::Pass) | None => vec![chunk],
+                    Some(ChunkFate::Replace(others)) => others,
+                };
             chunks = chunks.into_iter().flat_map(fate).collect();
         }
         self.passed_on(&chunks);

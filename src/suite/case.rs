@@ -1,5 +1,6 @@
 //! What a test file says, ready to run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,33 @@ impl Case {
     /// Whether people answer in it.
     pub(super) fn has_replies(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Reply(_)))
+    }
+}
+
+/// Who acts and who answers in the cases of a suite.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Identities {
+    /// The names of principals, as they are written.
+    pub(crate) principals: BTreeSet<String>,
+    /// The names of roles.
+    pub(crate) roles: BTreeSet<String>,
+}
+
+impl Identities {
+    pub(super) fn add(&mut self, case: &Case) {
+        for CallStep { call, .. } in case.calls() {
+            self.principals.extend(call.context.get("principal").and_then(Value::as_str).map(str::to_owned));
+            let roles = call.context.get("roles").and_then(Value::as_array).into_iter().flatten();
+            self.roles.extend(roles.filter_map(Value::as_str).map(str::to_owned));
+        }
+        for step in case.steps.iter() {
+            if let Step::Reply(reply) = step
+                && let Some(by) = &reply.by
+            {
+                self.principals.insert(by.principal.clone());
+                self.roles.extend(by.roles.iter().cloned());
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::case::{CallStep, Case, Reply, Step, TestFile};
+use super::case::{CallStep, Case, Identities, Reply, Step, TestFile};
 use super::conversation::{Conversation, NotReplied};
 use super::coverage::Coverage;
 use super::expect::{Came, Expectation};
@@ -42,6 +42,13 @@ impl Suite {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Who acts and who answers in the cases.
+    pub(crate) fn identities(&self) -> Identities {
+        let mut identities = Identities::default();
+        self.files.iter().flat_map(|file| &file.cases).for_each(|case| identities.add(case));
+        identities
     }
 
     /// The cases in whose file's or own name this text occurs, letter case aside.

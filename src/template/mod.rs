@@ -12,7 +12,7 @@ pub use render::{RenderError, Rendered};
 
 use std::collections::BTreeSet;
 
-use crate::call::Root;
+use crate::call::{ContextReads, Root};
 
 /// A parsed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,5 +77,19 @@ impl Template {
             Piece::Place(_) | Piece::Literal(_) => None,
         };
         self.pieces.iter().filter_map(root).collect()
+    }
+
+    /// The members of the context that the text reads.
+    pub fn context_reads(&self) -> ContextReads {
+        let mut reads = ContextReads::default();
+        for piece in &self.pieces {
+            if let Piece::Place(Place { subject: Subject::Root(Root::Context), steps, .. }) = piece {
+                match steps.first() {
+                    Some(Step::Key(name)) => reads.add(name),
+                    Some(Step::Index(_)) | None => reads.add_everything(),
+                }
+            }
+        }
+        reads
     }
 }

@@ -91,8 +91,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, schema: Value) -> ToolDescriptor {
-        crate::json::from_value(json!({ "name": name, "description": "Does it.", "input_schema": schema }))
-            .unwrap()
+        json::from_value(json!({ "name": name, "description": "Does it.", "input_schema": schema })).unwrap()
     }
 
     fn parameters(schema: Value, dialect: Dialect) -> Value {

@@ -24,23 +24,28 @@ fn i3_only_sealed_names_of_those_who_may_answer_count() {
     let lead = |name: &str| Approver::new(name).with_role("lead");
     type Row = (&'static str, Vec<(Approver, bool)>, &'static str, usize);
     let table: Vec<Row> = vec![
-        ("approvers: [bea, lead]", vec![(named("bea"), true)], "executed", 0),
-        ("approvers: [bea, lead]", vec![(lead("cid"), true)], "executed", 0),
-        ("approvers: [bea, lead]", vec![(named("cid"), true)], "suspended", 1),
-        ("approvers: [bea, lead]", vec![(named("cid"), false)], "suspended", 1),
-        ("approvers: [bea, lead]", vec![(named("cid"), false), (lead("dan"), true)], "executed", 1),
-        ("approvers: [bea, lead]", vec![(named("bea"), false), (lead("dan"), true)], "denied", 0),
+        ("approvers: [bea, role:lead]", vec![(named("bea"), true)], "executed", 0),
+        ("approvers: [bea, role:lead]", vec![(lead("cid"), true)], "executed", 0),
+        ("approvers: [bea, role:lead]", vec![(named("cid"), true)], "suspended", 1),
+        ("approvers: [bea, role:lead]", vec![(named("cid"), false)], "suspended", 1),
+        ("approvers: [bea, role:lead]", vec![(named("cid"), false), (lead("dan"), true)], "executed", 1),
+        ("approvers: [bea, role:lead]", vec![(named("bea"), false), (lead("dan"), true)], "denied", 0),
         ("approvers: [ana]", vec![(named("ana"), true)], "suspended", 1),
-        ("approvers: [lead]", vec![(lead("ana"), true)], "suspended", 1),
-        ("approvers: [lead]", vec![(lead("ana"), false)], "suspended", 1),
+        ("approvers: [role:lead]", vec![(lead("ana"), true)], "suspended", 1),
+        ("approvers: [role:lead]", vec![(lead("ana"), false)], "suspended", 1),
         ("quorum: 2", vec![(named("bea"), true)], "suspended", 0),
         ("quorum: 2", vec![(named("bea"), true), (named("bea"), true)], "suspended", 0),
         ("quorum: 2", vec![(named("bea"), true), (named("ana"), true)], "suspended", 1),
         ("quorum: 2", vec![(named("bea"), true), (named("cid"), true)], "executed", 0),
         ("quorum: 2", vec![(named("bea"), true), (named("cid"), false)], "denied", 0),
         ("quorum: 2", vec![(named("bea"), true), (named("bea"), false)], "suspended", 0),
-        ("quorum: 2, approvers: [lead]", vec![(lead("bea"), true), (named("cid"), true)], "suspended", 1),
-        ("quorum: 2, approvers: [lead]", vec![(lead("bea"), true), (lead("cid"), true)], "executed", 0),
+        (
+            "quorum: 2, approvers: [role:lead]",
+            vec![(lead("bea"), true), (named("cid"), true)],
+            "suspended",
+            1,
+        ),
+        ("quorum: 2, approvers: [role:lead]", vec![(lead("bea"), true), (lead("cid"), true)], "executed", 0),
         // Where names do not count, one may say yes for oneself.
         ("message: 'Go?'", vec![(named("ana"), true)], "executed", 0),
     ];

@@ -189,18 +189,25 @@ fn i1_changed_arguments_that_another_policy_asks_about_are_asked_about_as_they_a
 }
 
 #[test]
-fn i1_changed_arguments_that_a_transform_would_change_are_not_run() {
+fn i1_changed_arguments_that_a_transform_changes_again_are_asked_about_as_they_would_run() {
     let rules = format!(
         "{EDITABLE}  - id: cap
     match: {{ tool: refund, where: [ {{ path: $.input.amount, gt: 500 }} ] }}
     transform: {{ input: [ {{ path: $.input.amount, set: 500 }} ] }}
 "
     );
-    for (amount, outcome) in [(400, ("executed", "approved")), (900, ("invalid", "schema_violation"))] {
+    for (amount, outcome) in [(400, ("executed", "approved")), (900, ("suspended", "approval_required"))] {
         let mut scene = Scene::asked(&rules, refund());
         scene.answer(edited(&scene, with(|input| input["amount"] = amount.into())));
         assert_eq!(ended(&scene.outcome()), outcome);
         assert_eq!(scene.tool.count(), usize::from(amount == 400));
+        if amount == 900 {
+            let shown = with(|input| input["amount"] = 500.into());
+            assert_eq!(scene.request().input, Some(shown.clone()));
+            scene.approve();
+            assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+            assert_eq!(scene.tool.inputs(), [shown]);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! No change of a sealed question or answer is accepted, whatever is changed.
 
 use callgate::approval::{Question, Standing, tally};
-use callgate::json::{Map, Value, json};
+use callgate::json::{Value, json};
 use callgate::message::{Approver, History, RequestPart, ResponsePart, approval_response};
 use proptest::prelude::*;
 

@@ -159,6 +159,20 @@ fn i7_a_tool_that_may_run_twice_does_not_where_the_rules_stop_it_now() {
     }
 }
 
+/// I7. What was approved for somebody else does not run again, and nobody says that it did not run at all.
+#[test]
+fn i7_a_tool_that_may_run_twice_does_not_for_somebody_else() {
+    for context in [json!({ "principal": "bob", "tenant": "acme" }), json!({ "tenant": "acme" })] {
+        let mut scene = Scene::refund(250);
+        scene.tools = vec![descriptor(json!({ "idempotent": true }))];
+        scene.approve();
+        crash(&mut scene);
+        scene.context = context.clone();
+        assert_eq!(ended(&scene.outcome()), ("indeterminate", "unfinished"), "{context}");
+        assert_eq!(scene.tool.count(), 1);
+    }
+}
+
 /// I7. A tool that is marked so is claimed also where nobody is asked.
 #[test]
 fn i7_a_tool_marked_once_is_not_run_again_after_a_crash() {

@@ -6,6 +6,7 @@ use callgate::approval::{Ledger, Name, Question, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest};
 use callgate::host::{Clock, ManualClock, Observer, StateStore};
 use callgate::json::{Value, json};
+use callgate::lifecycle::ToolHooks;
 use callgate::message::{
     Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
     approval_response,
@@ -74,6 +75,8 @@ pub struct Scene {
     pub tools: Vec<ToolDescriptor>,
     /// Rules below the engine's own.
     pub layers: Vec<String>,
+    /// The host's hooks.
+    pub hooks: Vec<ToolHooks>,
     pub watcher: Watcher,
 }
 
@@ -91,6 +94,7 @@ impl Scene {
             keys: Some(KEY.to_owned()),
             tools: Vec::new(),
             layers: Vec::new(),
+            hooks: Vec::new(),
             watcher: Watcher::default(),
         }
     }
@@ -155,7 +159,8 @@ impl Scene {
         let session =
             self.engine().session().named(self.conversation.clone()).with_context(self.context.clone());
         let layers = self.layers.iter().map(|text| engine::load_text(text).unwrap());
-        layers.fold(session, Session::with_layer)
+        let session = layers.fold(session, Session::with_layer);
+        self.hooks.iter().cloned().fold(session, Session::with_middleware)
     }
 
     pub fn keys(&self) -> Option<Keys> {

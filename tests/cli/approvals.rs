@@ -9,7 +9,7 @@ const BOARD: &str = r#"
 policies:
   - id: board
     match: pay
-    approval: { message: "Pay {{ input.amount }}?", approvers: [lead], quorum: 2, edits: [$.input.note, $.input.tags], remember: { scope: arguments, for: 8h } }
+    approval: { message: "Pay {{ input.amount }}?", approvers: [role:lead], quorum: 2, edits: [$.input.note, $.input.tags], remember: { scope: arguments, for: 8h } }
 "#;
 
 const BOARD_CALLS: &str = r#"{"id":"c2","tool":"pay","input":{"amount":5,"note":"a","tags":["x"]},"session":"s","context":{"principal":"bot"},"recorded":{"output":"paid"}}
@@ -98,12 +98,21 @@ fn an_answer_that_would_not_count_is_refused_and_not_recorded() {
     let desk = board();
     let approve = |more: &[&str]| desk.approvals(&[&["approve", "approval_c2"], more].concat());
     refused(&approve(&[]), "who answered");
-    refused(&approve(&["--as", "bob"]), "`bob` is none of those who may answer: lead");
+    refused(&approve(&["--as", "bob"]), "`bob` is none of those who may answer: role:lead");
     refused(&approve(&["--as", "bob", "--role", "leader"]), "none of those who may answer");
-    refused(&approve(&["--as", "bot", "--role", "lead"]), "`bot` can't answer for themselves");
+    refused(
+        &approve(&["--as", "bot", "--role", "lead"]),
+        "`bot` can't answer for themselves [self_approval]",
+    );
+    refused(
+        &approve(&["--as", "Bot\u{a0}", "--role", "lead"]),
+        "can't answer for themselves [self_approval]",
+    );
+    refused(&approve(&["--as", "lead"]), "none of those who may answer: role:lead [not_an_approver]");
     assert_eq!(desk.json(&["show", "approval_c2"])["answers"].as_array().unwrap().len(), 0);
     assert_eq!(approve(&["--as", "ana", "--role", "lead"]).code, Some(0));
     refused(&approve(&["--as", "ana", "--role", "lead"]), "`ana` has answered already");
+    refused(&approve(&["--as", "Ana", "--role", "lead"]), "`Ana` has answered already");
     assert_eq!(approve(&["--as", "lea", "--role", "lead"]).code, Some(0));
     refused(&approve(&["--as", "zoe", "--role", "lead"]), "answered already: approved by ana, lea");
     // A no still stops what did not begin.
@@ -111,6 +120,20 @@ fn an_answer_that_would_not_count_is_refused_and_not_recorded() {
     refused(&approve(&["--as", "kim", "--role", "lead"]), "answered already: denied by zoe");
     assert_eq!(desk.resume(BOARD_CALLS), ["c2 denied"]);
     refused(&approve(&["--as", "kim", "--role", "lead"]), "the call is over already: denied");
+}
+
+/// Whoever answers may be the one for whom the agent acts.
+#[test]
+fn i3_nobody_approves_where_the_requester_is_unknown() {
+    for context in ["{}", r#"{"principal":42}"#, r#"{"principal":["ana"]}"#, r#"{"principal":" "}"#] {
+        let desk = Desk::new(&[("rules.yaml", BOARD)]);
+        let calls = BOARD_CALLS.replace(r#"{"principal":"bot"}"#, context);
+        desk.resume(&calls);
+        let ended = desk.approvals(&["approve", "approval_c2", "--as", "ana", "--role", "lead"]);
+        refused(&ended, "[unknown_requester]");
+        assert!(ended.stderr.contains("`context.principal`"), "{}", ended.stderr);
+        assert_eq!(desk.json(&["show", "approval_c2"])["requester"], Value::Null);
+    }
 }
 
 #[test]
@@ -322,6 +345,8 @@ fn an_answer_is_taken_from_whoever_may_give_it_with_a_state_that_is_there() {
         &["approvals", "approve", "--state", "file:s.db"],
         &["approvals", "approve", "x", "--role", "lead", "--state", "file:s.db"],
         &["approvals", "approve", "x", "--as", "", "--state", "file:s.db"],
+        &["approvals", "approve", "x", "--as", " \u{a0}\u{200b}", "--state", "file:s.db"],
+        &["approvals", "approve", "x", "--as", "an\u{7}a", "--state", "file:s.db"],
     ] {
         assert_eq!(desk.run(arguments).code, Some(2), "{arguments:?}");
     }

@@ -132,11 +132,11 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
     assert!(outcomes[1..7].iter().all(|one| one["reason"]["code"] == "invalid_call"));
     let problems: Vec<&str> = ended.stderr.lines().collect();
     for (problem, wanted) in problems.iter().zip([
-        "error: stdin:3: not JSON: EOF while parsing an object (column 14)",
+        "error: stdin:3: not JSON: unexpected end of the text (column",
         "error: stdin:5: a call is a JSON object, this is an array",
         "error: stdin:6: `tool` is missing",
         "error: stdin:7: the byte 0xE9",
-        "error: stdin:8: not JSON: the key `a\\u{1b}` stands twice in one object",
+        "error: stdin:8: not JSON: duplicate key `a\\u{1b}`",
         "error: stdin:9: the line has 18 MiB; 16 MiB are the limit",
     ]) {
         assert!(problem.starts_with(wanted), "{problem}");
@@ -310,4 +310,25 @@ fn rules_and_calls_can_be_named_in_the_usual_orders() {
     let gone = desk.run(&["run", "--policies", "rules.yaml", "--", "gone.jsonl"]);
     assert_eq!(gone.code, Some(2));
     assert!(gone.stderr.contains("`gone.jsonl` can't be read"), "{}", gone.stderr);
+}
+
+/// A key that a reader takes for a mark of its own would change the numbers that policies see.
+#[test]
+fn no_key_of_a_call_hides_its_amount() {
+    let rules = "policies:\n  - { id: no-large, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, deny: {} }";
+    let calls = [
+        r#"{"tool":"pay","input":{"note":{"$serde_json::private::Number":"5"},"amount":99999,"z":1e0}}"#,
+        r#"{"tool":"pay","input":{"note":{"\u0024serde_json::private::Number":"5"},"amount":99999,"z":1e0}}"#,
+        r#"{"tool":"pay","input":{"note":[{"$serde_json::private::RawValue":"5"}],"amount":99999,"z":1e0}}"#,
+        r#"{"tool":"pay","input":{"note":{"$callgate::json::Value":"5"},"amount":99999,"z":1e0}}"#,
+        r#"{"tool":"pay","input":{"amount":{"$serde_json::private::Number":"5"}}}"#,
+        r#"{"tool":"pay","input":{"amount":100.00000000000000000000000001}}"#,
+    ];
+    let ended = Desk::new(&[("rules.yaml", rules)]).run_with_input(&JSON, &calls.join("\n"));
+    let outcomes = ended.outcomes();
+    assert_eq!(outcomes.len(), calls.len(), "{}", ended.stderr);
+    for (outcome, call) in outcomes.iter().zip(calls) {
+        assert_eq!(outcome["outcome"], "denied", "{call}");
+        assert_eq!(outcome["input"], callgate::json::parse(call).unwrap()["input"]);
+    }
 }

@@ -207,7 +207,7 @@ fn what_is_told_of_a_server_is_readable_and_nothing_of_its_own_stands_in_it_as_i
     let answer = behind.call("say", json!({ "lines": format!("{odd}\n{harmful}\n{FINE}\n") }));
     assert_eq!(said(&answer), "fine");
     behind.is_told("it says what is no message: an `id` is a string or a whole number");
-    behind.is_told(r"the key `\u{60}\u{1b}[2J\u{a}callgate: fine` stands twice");
+    behind.is_told(r"duplicate key `\u{60}\u{1b}[2J\u{a}callgate: fine`");
     behind.end();
 }
 

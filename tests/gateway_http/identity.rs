@@ -9,7 +9,7 @@ use callgate::mcp::Identity;
 use super::scene::{Served, Upstream};
 
 /// The digest of `secret-of-ana`.
-fn digest(token: &str) -> String {
+pub fn digest(token: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -182,6 +182,22 @@ fn everything_that_is_wrong_with_a_file_is_told_at_its_place() {
         (
             "jwt: { issuer: i, audience: a, algorithms: HS256, secret_env: CARGO_PKG_NAME }",
             "shorter than 32 bytes",
+        ),
+        (
+            "{ tokens: [{ env: PATH, principal: a }], jwt: { issuer: i, audience: a, algorithms: RS256, pem: bad } }",
+            "`prefix` is missing",
+        ),
+        (
+            "jwt: [{ issuer: i, audience: a, algorithms: RS256, pem: bad, prefix: 'A:' }, { issuer: j, audience: a, algorithms: RS256, pem: bad, prefix: 'a:b' }]",
+            "another issuer could name the same principals",
+        ),
+        (
+            "{ tokens: [{ env: PATH, principal: 'X:ci' }], jwt: { issuer: i, audience: a, algorithms: RS256, pem: bad, prefix: 'x:' } }",
+            "the issuer with this prefix could name the same principal",
+        ),
+        (
+            "jwt: { issuer: i, audience: a, algorithms: RS256, pem: bad, context: { issuer: x } }",
+            "`issuer` has a key of its own",
         ),
         (
             "jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json, leeway: 30 }",

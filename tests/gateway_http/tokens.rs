@@ -3,12 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use callgate::json::{Value, json};
+use callgate::mcp::IdentityFile;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 
 use super::identity::{Desk, RULES};
-use super::scene::{Served, Upstream};
+use super::scene::{PATIENCE, Served, Upstream};
 
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
@@ -66,6 +67,14 @@ impl Keys {
         })
     }
 
+    /// The same with claims that are not read as JSON before.
+    fn elliptic_text(&self, header: &Value, claims: &str) -> String {
+        let part = |text: &str| BASE64URL_NOPAD.encode(text.as_bytes());
+        let message = format!("{}.{}", part(&header.to_string()), part(claims));
+        let signature = self.elliptic.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
+        format!("{message}.{}", BASE64URL_NOPAD.encode(signature.as_ref()))
+    }
+
     fn edwards(&self, claims: &Value) -> String {
         signed(&json!({ "alg": "EdDSA" }), claims, |message| self.edwards.sign(message).as_ref().to_vec())
     }
@@ -73,13 +82,23 @@ impl Keys {
 
 const FILE: &str = "jwt:\n\
     - { issuer: https://id.test, audience: [gateway, other], algorithms: [ES256], jwks: keys.json, roles: realm.roles, \
-        tenant: org, claims: [email], context: { team: red } }\n\
-    - { issuer: https://second.test, audience: gateway, algorithms: EdDSA, pem: key.pem, principal: email }\n";
+        tenant: org, claims: [email], context: { team: red }, prefix: 'first:' }\n\
+    - { issuer: https://second.test, audience: gateway, algorithms: EdDSA, pem: key.pem, principal: email, prefix: 'second:' }\n";
+
+/// As [`RULES`], for principals with the prefix of the first issuer.
+fn rules() -> String {
+    RULES.replace("eq: ana", "eq: 'first:ana'")
+}
 
 async fn served(upstream: &Upstream, keys: &Keys) -> Served {
     let desk = Desk::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
     let identity = desk.identity();
-    Served::with(&upstream.url, RULES, |door| door.with_identity(identity)).await
+    Served::with(&upstream.url, &rules(), |door| door.with_identity(identity)).await
+}
+
+/// The text of claims with more members before them.
+fn twice(claims: &Value, more: &str) -> String {
+    claims.to_string().replacen('{', &format!("{{{more}"), 1)
 }
 
 #[tokio::test]
@@ -102,6 +121,8 @@ async fn who_is_believed_says_who_calls() {
         (with("aud", json!(["x", "other"])), json!(null)),
         // Within the leeway.
         (with("exp", json!(now() - 10)), json!(null)),
+        (with("exp", json!(now() as f64 + 60.5)), json!(null)),
+        (with("nbf", json!(now() as f64 - 0.5)), json!(null)),
     ] {
         let token = format!("Bearer {}", keys.elliptic(&header, &claims));
         let answer = served.call(&[("authorization", &token)], "send", json!({})).await;
@@ -110,8 +131,8 @@ async fn who_is_believed_says_who_calls() {
     let second = json!({ "iss": "https://second.test", "aud": "gateway", "email": "ana", "exp": now() + 60 });
     let token = format!("Bearer {}", keys.edwards(&second));
     let answer = served.call(&[("authorization", &token)], "send", json!({})).await;
-    // Of this issuer nobody has roles.
-    assert_eq!((answer.status, answer.code()), (200, json!("no_writer")), "{}", answer.body);
+    // The same name said by another issuer is another principal.
+    assert_eq!((answer.status, answer.code()), (200, json!("not_ana")), "{}", answer.body);
 }
 
 #[tokio::test]
@@ -163,6 +184,11 @@ async fn nobody_else_is_believed() {
         ("no tenant", without("org")),
         ("no token", "x.y.z".to_owned()),
         ("a long one", "a".repeat(20_000)),
+        ("claims with a key twice", keys.elliptic_text(&header, &twice(&claims(), r#""sub":"eve","#))),
+        (
+            "claims with a key twice below",
+            keys.elliptic_text(&header, &twice(&claims(), r#""x":{"y":1,"y":2},"#)),
+        ),
     ];
     for (what, token) in cases {
         let token = format!("Bearer {token}");
@@ -172,4 +198,25 @@ async fn nobody_else_is_believed() {
     assert!(upstream.got().is_empty());
     let log = served.log.lock().unwrap().join("\n");
     assert!(!log.contains(parts[1]) && !log.contains("x.y.z"), "{log}");
+}
+
+#[tokio::test]
+async fn a_key_that_is_removed_from_the_set_signs_nothing_any_more() {
+    let (upstream, keys, next) = (Upstream::plain().await, Keys::new(), Keys::new());
+    let desk = Desk::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
+    let file = IdentityFile::open(&desk.path()).unwrap();
+    let served = Served::with(&upstream.url, &rules(), |door| door.with_identity_file(file)).await;
+    let header = json!({ "alg": "ES256", "kid": "k1" });
+    let token = |keys: &Keys| format!("Bearer {}", keys.elliptic(&header, &claims()));
+    let status = async |token: &str| served.call(&[("authorization", token)], "echo", json!({})).await.status;
+    let (old, new) = (token(&keys), token(&next));
+    assert_eq!((status(&old).await, status(&new).await), (200, 401));
+    std::fs::write(desk.path().with_file_name("keys.json"), next.set()).unwrap();
+    let wait = async {
+        while status(&new).await != 200 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("the new key is never used");
+    assert_eq!(status(&old).await, 401);
 }

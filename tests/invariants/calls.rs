@@ -34,7 +34,7 @@ fn any_json() -> impl Strategy<Value = Value> {
             "123456789012345678901234567890",
         ][..],
     )
-    .prop_map(|text| callgate::json::from_str::<Value>(text).unwrap());
+    .prop_map(|text| json::from_str::<Value>(text).unwrap());
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -223,7 +223,7 @@ fn i8_a_panic_where_a_call_is_stopped_denies_it_and_shows_nothing_of_it() {
     let outcomes = block_on(session.execute_round(calls, &witness));
     assert_eq!(outcomes[0].outcome, OutcomeKind::Denied);
     assert_eq!(outcomes[0].reason.code, "internal_error");
-    assert!(!callgate::json::to_string(&outcomes[0]).unwrap().contains("4711"));
+    assert!(!json::to_string(&outcomes[0]).unwrap().contains("4711"));
     assert_eq!(outcomes[1].outcome, OutcomeKind::Executed, "a sibling is not lost");
     assert_eq!(witness.seen().len(), 1);
 }

@@ -3,10 +3,10 @@
 use callgate::engine::load_text;
 use callgate::json::{Value, json};
 use callgate::lifecycle::{Config, ConfigPatch, Middleware, Phase, RunContext};
-use callgate::{EngineBuilder, Session};
+use callgate::{EngineBuilder, Session, ToolCall};
 
 use super::tool;
-use crate::workshop::{noon, rules};
+use crate::workshop::{Tool, ended, noon, rules};
 
 /// What the model is called with the first time, and the second.
 fn configured(engine: EngineBuilder, config: Config) -> (Session, Vec<Config>) {
@@ -213,5 +213,113 @@ fn each_part_of_the_configuration_can_be_changed_by_itself() {
         };
         let engine = rules("policies: []").middleware(Patching(patch));
         assert_eq!(configured(engine, before.clone()).1, [after.clone(), after]);
+    }
+}
+
+/// A hook that takes a tool out of the configuration, at its beginning or before each call of the model.
+struct Without(&'static str, Phase);
+
+impl Middleware for Without {
+    fn id(&self) -> &str {
+        "without"
+    }
+    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ConfigPatch> {
+        let rest = config.tools.iter().filter(|tool| tool.name != self.0).cloned().collect();
+        (run.phase == self.1).then(|| ConfigPatch { tools: Some(rest), ..ConfigPatch::default() })
+    }
+}
+
+/// How calls of these tools end in this session.
+fn codes(session: &mut Session, calls: &[ToolCall]) -> Vec<String> {
+    let tool = Tool::counting(&noon());
+    calls.iter().map(|call| noon().drive(session.execute(call.clone(), &tool)).reason.code).collect()
+}
+
+fn calls_of(tools: &[&str]) -> Vec<ToolCall> {
+    tools.iter().map(|tool| ToolCall::new("", *tool, json!({}))).collect()
+}
+
+#[test]
+fn a_tool_that_was_not_offered_is_refused_when_it_is_called() {
+    let hiding = "policies: [ { id: p, model: { tools: { hide: pay } } } ]";
+    let none = "policies: []";
+    for engine in [
+        rules(hiding),
+        rules(none).middleware(Without("pay", Phase::Init)),
+        rules(none).middleware(Without("pay", Phase::BeforeModel)),
+    ] {
+        let (mut session, _) = configured(engine, tools());
+        let codes = codes(&mut session, &calls_of(&["search", "pay", "admin.drop", "unheard-of"]));
+        assert_eq!(codes, ["unmatched", "not_offered", "unmatched", "not_offered"]);
+    }
+}
+
+#[test]
+fn what_was_offered_is_what_the_last_call_of_the_model_was_given() {
+    let text = "policies:
+  - id: first-only-search
+    match: { where: [ { path: $.session.iteration, eq: 0 } ] }
+    model: { tools: { show: search } }";
+    let mut session = rules(text).build().session();
+    // Before any call of the model nothing is known of what it was offered.
+    let config = session.begin(tools()).unwrap();
+    assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
+    noon().drive(session.before_model(config.clone())).unwrap();
+    assert_eq!(codes(&mut session, &calls_of(&["pay", "search"])), ["not_offered", "unmatched"]);
+    noon().drive(session.before_model(config)).unwrap();
+    assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
+    // A host that keeps its tools out of the configuration offers what it likes, until a hook adds or takes one.
+    let (mut session, _) = configured(rules("policies: []"), Config::default());
+    assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
+    // Nothing at all is an offer as well.
+    let (mut session, _) =
+        configured(rules("policies: [ { id: p, model: { tools: { hide: '*' } } } ]"), tools());
+    assert_eq!(codes(&mut session, &calls_of(&["search"])), ["not_offered"]);
+}
+
+#[test]
+fn a_tool_of_one_server_is_offered_for_that_server_alone() {
+    let on =
+        |name: &str, server: &str| callgate::ToolDescriptor { server: Some(server.into()), ..tool(name) };
+    let given =
+        Config { tools: vec![on("pay", "bank"), on("pay", "shop"), tool("look")], ..Config::default() };
+    let text = "policies: [ { id: p, match: { server: shop, tool: pay }, deny: {} } ]";
+    let (mut session, _) = configured(rules(text), given);
+    let call = |tool: &str| ToolCall::new("", tool, json!({}));
+    let calls = [
+        call("pay").on_server("bank"),
+        call("pay").on_server("shop"),
+        call("pay").on_server("other"),
+        call("pay"),
+        call("look").on_server("bank"),
+    ];
+    assert_eq!(
+        codes(&mut session, &calls),
+        ["unmatched", "denied", "not_offered", "not_offered", "unmatched"]
+    );
+}
+
+#[test]
+fn stricter_verdicts_than_not_offered_count() {
+    let text = "policies:
+  - { id: hide, model: { tools: { hide: pay } } }
+  - { id: stop, match: pay, halt: {} }";
+    let (mut session, _) = configured(rules(text), tools());
+    let tool = Tool::counting(&noon());
+    let outcome = noon().drive(session.execute(ToolCall::new("", "pay", json!({})), &tool));
+    assert_eq!(ended(&outcome), ("halted", "halted"));
+}
+
+#[test]
+fn an_sdk_is_offered_what_hooks_and_policies_leave_and_can_call_no_other() {
+    let clock = noon();
+    let hiding = "policies: [ { id: p, model: { tools: { hide: 'admin*' } } } ]";
+    let engine = rules(hiding).clock(clock.clone()).tools(tools().tools);
+    let session = engine.middleware(Without("pay", Phase::Init)).build().session();
+    let armed = session.arm(Tool::counting(&clock));
+    let names: Vec<String> = clock.drive(armed.tools()).into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["search"]);
+    for (tool, code) in [("search", "unmatched"), ("pay", "not_offered"), ("admin.drop", "not_offered")] {
+        assert_eq!(clock.drive(armed.call("", tool, json!({}))).outcome.reason.code, code, "{tool}");
     }
 }

@@ -4,8 +4,9 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use callgate::host::{HookFailure, Observer};
 use callgate::json::json;
-use callgate::lifecycle::{Chunk, Config, Ending, RunContext};
+use callgate::lifecycle::{Before, Chunk, Config, Ending, Middleware, RunContext, RunStats, ToolHooks};
 use callgate::message::History;
 use callgate::state::MemoryStore;
 use callgate::{ToolAnswer, ToolCall, ToolError, ToolExecutor};
@@ -261,4 +262,88 @@ fn a_policy_stops_the_run_wherever_it_stands() {
     // When in doubt it stops: what is no boolean can't be compared with one.
     let mut unclear = engine.session().with_context(json!({ "frozen": "yes", "tenant": "acme" }));
     assert_eq!(aborted(unclear.begin(Config::default())), "frozen for acme");
+}
+
+/// A hook that fails in this way when it is told of the end.
+struct Fails(fn() -> Result<(), String>);
+
+impl Middleware for Fails {
+    fn id(&self) -> &str {
+        "fails"
+    }
+    fn on_end(&self, _: &RunContext, _: &Ending, _: &RunStats) -> Result<(), String> {
+        (self.0)()
+    }
+    fn on_session_end(&self, _: &RunContext) {
+        panic!("a secret")
+    }
+}
+
+/// What observers are told of hooks that failed.
+#[derive(Clone, Default)]
+struct Failures(Log);
+
+impl Observer for Failures {
+    fn on_outcome(&self, _: &callgate::Outcome) {}
+    fn on_hook_failure(&self, failure: &HookFailure<'_>) {
+        assert!(!failure.request_id.is_empty());
+        self.0.note(format!("{} {}: {}", failure.hook, failure.point, failure.message));
+    }
+}
+
+#[test]
+fn an_error_in_a_hook_at_the_end_is_returned_and_reported_and_keeps_no_other_from_being_told() {
+    let clock = noon();
+    for (how, message) in [
+        ((|| Err("no database".to_owned())) as fn() -> _, "no database"),
+        (|| panic!("a secret"), "it panicked"),
+    ] {
+        let (log, failures) = (Log::default(), Failures::default());
+        let engine = rules("policies: []").observer(failures.clone()).middleware(Fails(how));
+        let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
+        let mut session = engine.session();
+        session.begin(Config::default()).unwrap();
+        session.run().defer(Box::pin(async { Err("no mail".to_owned()) }));
+        let wrong = clock.drive(async { session.end(&ending()).await.finish().await });
+        let own = format!("the hook `fails` failed at the end of the run: {message}");
+        assert_eq!(wrong, [own, "no mail".to_owned()]);
+        assert_eq!(endings(&log), ["finished stop"]);
+        assert_eq!(failures.0.take(), [format!("fails on_end: {message}")]);
+        // Of a session that is closed or dropped the same.
+        session.begin(Config::default()).unwrap();
+        assert_eq!(clock.drive(session.close().finish()).len(), 1);
+        let told = [format!("fails on_end: {message}"), "fails on_session_end: it panicked".to_owned()];
+        assert_eq!(failures.0.take(), told);
+        session.begin(Config::default()).unwrap();
+        drop(session);
+        assert_eq!(failures.0.take(), [format!("fails on_end: {message}")]);
+    }
+}
+
+#[test]
+fn every_hook_that_panics_is_reported_with_its_point_and_without_its_words() {
+    let clock = noon();
+    type Clumsy = fn(ToolHooks) -> ToolHooks;
+    let cases: [(&str, Clumsy); 5] = [
+        ("concerns", |hook| hook.matching(|_| panic!("a secret"))),
+        ("before", |hook| hook.before(|_| -> Before { panic!("a secret") })),
+        ("around", |hook| hook.around(|_, _| panic!("a secret"))),
+        ("on_error", |hook| hook.on_error(|_, _| panic!("a secret"))),
+        ("after", |hook| hook.after(|_| panic!("a secret"))),
+    ];
+    for (point, hook) in cases {
+        let failures = Failures::default();
+        let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Err(ToolError::new("down")))]);
+        let engine =
+            rules("policies: []").observer(failures.clone()).middleware(hook(ToolHooks::new("clumsy")));
+        let outcome = clock.drive(engine.build().session().execute(call("look", json!({})), &tool));
+        assert!(!outcome.reason.message.contains("secret"), "{outcome:?}");
+        let told = failures.0.take();
+        assert!(
+            !told.is_empty() && told.iter().all(|line| *line == format!("clumsy {point}: it panicked")),
+            "{told:?}"
+        );
+        let ran = matches!(point, "on_error" | "after");
+        assert_eq!(tool.count() > 0, ran, "{point}");
+    }
 }

@@ -1,7 +1,8 @@
 //! A run from its beginning to its end: which hooks hear of what, in which order, and what rules read meanwhile.
 
+use callgate::host::BoxFuture;
 use callgate::json::json;
-use callgate::lifecycle::{Before, Chunk, Config, ToolHooks};
+use callgate::lifecycle::{Before, Chunk, Config, HookCall, ToolHooks};
 use callgate::message::History;
 
 use super::{Listener, Log, calling, ending, finished, session, user};
@@ -152,7 +153,7 @@ fn a_hook_that_panics_anywhere_around_the_calls_changes_nothing() {
             _: &callgate::lifecycle::RunContext,
             _: &callgate::lifecycle::Ending,
             _: &callgate::lifecycle::RunStats,
-        ) {
+        ) -> Result<(), String> {
             panic!("clumsy")
         }
     }
@@ -206,4 +207,110 @@ fn hooks_of_the_engine_come_before_those_of_the_prompt_and_those_before_the_call
     let mut session = engine.session().with_middleware(push("prompt")).with_middleware(push("call"));
     clock.drive(session.execute(call("look", json!({})), &tool));
     assert_eq!(tool.inputs(), [json!({ "names": ["engine", "prompt", "call"] })]);
+}
+
+/// A hook that notes, at each of its points, what it gets of its run.
+struct Asks(Log);
+
+impl Asks {
+    fn note(&self, point: &str, run: &callgate::lifecycle::RunContext) {
+        let conversation = run.conversation_id.clone().unwrap_or_default();
+        self.0.note(format!(
+            "{point} {conversation} {} {}",
+            run.context["tenant"],
+            !run.request_id.is_empty()
+        ));
+    }
+}
+
+impl callgate::lifecycle::Middleware for Asks {
+    fn id(&self) -> &str {
+        "asks"
+    }
+    fn wraps(&self) -> bool {
+        true
+    }
+    fn on_session_start(&self, run: &callgate::lifecycle::RunContext) {
+        self.note("session", run);
+    }
+    fn on_config(
+        &self,
+        run: &callgate::lifecycle::RunContext,
+        _: &Config,
+    ) -> Option<callgate::lifecycle::ConfigPatch> {
+        self.note("config", run);
+        None
+    }
+    fn on_start(&self, run: &callgate::lifecycle::RunContext) {
+        self.note("start", run);
+    }
+    fn on_chunk(&self, run: &callgate::lifecycle::RunContext, _: &Chunk) -> callgate::lifecycle::ChunkFate {
+        self.note("chunk", run);
+        callgate::lifecycle::ChunkFate::Pass
+    }
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
+        self.note("before", call.run);
+        assert_eq!(call.context, call.run.context);
+        Box::pin(std::future::ready(Before::Continue))
+    }
+    fn around<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        mut next: callgate::lifecycle::Next<'a>,
+    ) -> BoxFuture<'a, Result<callgate::json::Value, callgate::ToolError>> {
+        self.note("around", call.run);
+        Box::pin(async move { next.call().await })
+    }
+    fn on_error<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        _: &'a callgate::ToolError,
+    ) -> BoxFuture<'a, callgate::lifecycle::OnError> {
+        self.note("error", call.run);
+        Box::pin(std::future::ready(callgate::lifecycle::OnError::Keep))
+    }
+    fn after<'a>(&'a self, end: &'a callgate::lifecycle::ToolEnd<'a>) -> BoxFuture<'a, ()> {
+        self.note("after", end.run);
+        Box::pin(std::future::ready(()))
+    }
+    fn on_end(
+        &self,
+        run: &callgate::lifecycle::RunContext,
+        _: &callgate::lifecycle::Ending,
+        _: &callgate::lifecycle::RunStats,
+    ) -> Result<(), String> {
+        self.note("end", run);
+        Ok(())
+    }
+}
+
+#[test]
+fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
+    let clock = noon();
+    let log = Log::default();
+    let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Err(callgate::ToolError::new("boom")))]);
+    let engine = rules("policies: []").middleware(Asks(log.clone())).build();
+    let session = || engine.session().named("talk").with_context(json!({ "tenant": "acme" }));
+    let mut run = session();
+    clock.drive(async {
+        let base = run.begin(Config::default()).unwrap();
+        run.before_model(base).await.unwrap();
+        run.chunk(Chunk::text("t", "hm")).unwrap();
+        let mut history = user("look");
+        calling(&mut history, "c1", "look", json!({}));
+        run.round(&mut history, &tool).await.unwrap();
+        let _ = run.end(&ending()).await;
+    });
+    let points =
+        ["session", "config", "start", "config", "chunk", "before", "around", "error", "after", "end"];
+    assert_eq!(log.take(), points.map(|point| format!("{point} talk \"acme\" true")));
+    // A host that drives calls alone, in each of its ways.
+    let points = ["before", "around", "error", "after"].map(|point| format!("{point} talk \"acme\" true"));
+    let look = || callgate::ToolCall::new("c1", "look", json!({})).with_context(json!({ "tenant": "acme" }));
+    clock.drive(session().execute(look(), &tool));
+    assert_eq!(log.take(), points);
+    clock.drive(session().concurrent().execute(look(), &tool));
+    assert_eq!(log.take(), points);
+    clock.drive(session().arm(tool).call("c1", "look", json!({})));
+    assert_eq!(log.take(), points);
 }

@@ -1,6 +1,6 @@
 //! Callgate around Rig: Rig's `AgentRun` says what comes next in a run, Callgate what may come. This file is to be copied.
 
-use callgate::json::{Value, json};
+use callgate::json::{self, Value, json};
 use callgate::lifecycle::{Chunk, Config, Ending, Usage};
 use callgate::message::{Dialect, History, Message, Output, Part, Role, Settled};
 use callgate::session::Round;
@@ -14,7 +14,6 @@ use rig_core::DynModel;
 use rig_core::completion::{CompletionRequest, CompletionResponse};
 use rig_core::message::{AssistantContent, ToolResultContent, UserContent};
 use rig_core::operation::Completion;
-use serde::Deserialize;
 
 /// An agent of Rig. Of an `Agent` that is built already: `run_spec()`, and the tools that it was built with.
 pub struct Agent {
@@ -38,13 +37,13 @@ impl Talk {
     }
 
     /// As it is stored.
-    pub fn to_json(&self) -> Result<Value, callgate::json::Error> {
-        Ok(json!({ "run": callgate::json::to_value(&self.run)?, "calls": self.calls.write(Dialect::AiSdk) }))
+    pub fn to_json(&self) -> Result<Value, json::Error> {
+        Ok(json!({ "run": json::to_value(&self.run)?, "calls": self.calls.write(Dialect::AiSdk) }))
     }
 
     /// As it was stored.
     pub fn of_json(stored: &Value) -> Result<Self, Box<dyn std::error::Error>> {
-        let run = AgentRun::deserialize(&stored["run"])?;
+        let run = json::from_value(stored["run"].clone())?;
         Ok(Self { run, calls: History::read(Dialect::AiSdk, &stored["calls"])? })
     }
 }
@@ -77,7 +76,7 @@ impl Agent {
         let describe = |tool: rig_core::completion::ToolDefinition| ToolDescriptor {
             name: tool.name.to_string(),
             description: Some(tool.description),
-            input_schema: Some(tool.parameters),
+            input_schema: Some(tool.parameters.into()),
             annotations: None,
             server: None,
             once: false,
@@ -176,7 +175,7 @@ impl Agent {
         }
         let new = calls.iter().filter(|call| call.preresolved_result.is_none()).map(|call| {
             let function = &call.tool_call.function;
-            Part::call(call.tool_call.id.to_string(), function.name.to_string(), function.arguments_value())
+            Part::call(call.tool_call.id.to_string(), function.name.to_string(), function.arguments_value().into())
         });
         known.push(Message::new(Role::Assistant, new.collect()));
         session.round(known, self).await.map_err(failed)
@@ -235,13 +234,17 @@ fn results(known: &History, calls: Vec<PendingToolCall>) -> Vec<UserContent> {
 
 fn content_of(output: &Output) -> Vec<ToolResultContent> {
     vec![match output {
-        Output::Json(value) => ToolResultContent::Json { value: value.clone() },
+        Output::Json(value) => match value.clone().try_into() {
+            Ok(value) => ToolResultContent::Json { value },
+            // Rig's numbers are those of `serde_json`; text holds every number.
+            Err(_) => ToolResultContent::text(value.to_string()),
+        },
         other => ToolResultContent::text(other.text()),
     }]
 }
 
 fn json_of(output: &ToolOutput) -> Value {
-    output.as_json().cloned().unwrap_or_else(|| output.render().into())
+    output.as_json().cloned().map_or_else(|| output.render().into(), Value::from)
 }
 
 fn failed(error: impl std::fmt::Display) -> Ending {

@@ -6,7 +6,7 @@ use rig_agent::tool::{Tool, ToolContext, ToolSet};
 use rig_core::message::{AssistantContent, ToolCall, ToolFunction, ToolName};
 use rig_core::test_utils::{MockCompletionModel, MockTurn};
 use serde::Deserialize;
-use callgate::json::{Value, json};
+use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 struct Order {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{Refusal, show};
-use crate::approval::{Grant, Item, Progress, Standing};
+use crate::approval::{Grant, Ignored, Item, Progress, Standing};
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
 use crate::json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn item(item: &Item) -> Value {
     let request = &item.request;
     let answers = item.answers.iter().enumerate().map(|(place, said)| {
         let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
-        answer(said, ignored.map(|ignored| ignored.why.as_str()))
+        answer(said, ignored)
     });
     let asks = item.asks.iter().map(|ask| {
         json!({
@@ -78,7 +78,7 @@ fn decision(standing: &Standing) -> &'static str {
     }
 }
 
-fn answer(said: &ResponsePart, ignored: Option<&str>) -> Value {
+fn answer(said: &ResponsePart, ignored: Option<&Ignored>) -> Value {
     json!({
         "decision": match said {
             _ if said.cancel => "cancelled",
@@ -94,7 +94,8 @@ fn answer(said: &ResponsePart, ignored: Option<&str>) -> Value {
         "input": said.edited_input,
         "output": said.output,
         "counts": ignored.is_none(),
-        "why": ignored,
+        "code": ignored.map(|ignored| ignored.code),
+        "why": ignored.map(|ignored| ignored.why.as_str()),
     })
 }
 

@@ -23,6 +23,7 @@ use crate::host::SystemClock;
 use crate::json as values;
 use crate::json::Value;
 use crate::message::{Approver, ResponsePart};
+use crate::principal::{Comparison, Principal};
 
 /// List the questions that wait for people in the state of a run or a gateway, and answer them.
 ///
@@ -149,7 +150,7 @@ struct One {
 #[derive(clap::Args)]
 struct Who {
     /// Who answers. Without it the answer has no name, and does not count where approvers or a quorum are asked for
-    #[arg(long = "as", value_name = "PRINCIPAL", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long = "as", value_name = "PRINCIPAL", value_parser = principal)]
     principal: Option<String>,
     /// A role that they have
     #[arg(long = "role", value_name = "ROLE", requires = "principal", value_parser = NonEmptyStringValueParser::new())]
@@ -157,6 +158,14 @@ struct Who {
     /// Why; the agent is told
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+}
+
+/// A name that names somebody, as it is written.
+fn principal(name: &str) -> Result<String, &'static str> {
+    match Principal::parse(name, Comparison::Canonical) {
+        Some(_) => Ok(name.to_owned()),
+        None => Err("it names nobody: it is blank, or has control characters"),
+    }
 }
 
 impl Who {

@@ -1,4 +1,4 @@
-//! The clients that are connected: those with a session of theirs, and those that are told by who calls.
+//! The clients that are connected: those that shook hands, found by the name of their session, and those found by who calls.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -11,6 +11,7 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
+use super::conversations::{Beginning, Conversation, Conversations};
 use super::headers::said;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::frame::Frame;
@@ -19,14 +20,11 @@ use crate::mcp::identity::Caller;
 use crate::mcp::link::{Link, Who};
 use crate::mcp::outlet::Outlet;
 use crate::mcp::server::Gone;
-use crate::session::ConcurrentSession;
 
 /// A client of which nothing was heard for so long is closed.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// How often is looked for them.
 const LOOK: Duration = Duration::from_secs(30);
-/// What was seen in sessions that go on without a connection is remembered for this many.
-const REMEMBERED: usize = 4096;
 /// The longest name of a session that a client may choose, in bytes.
 const LONGEST_NAME: usize = 256;
 
@@ -74,14 +72,15 @@ impl SessionFrom {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Session(String),
-    Shared { caller: String, name: Option<String> },
+    Shared(Conversation),
 }
 
 /// A client that is connected.
 pub(super) struct Client {
     pub(super) link: Arc<Link>,
-    /// Who it is.
+    /// Whose it is, and everything that is vouched for of its calls, as a digest.
     caller: String,
+    vouched: String,
     /// Messages that belong to none of its requests.
     general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>>,
     requests: AtomicU64,
@@ -151,11 +150,28 @@ pub(super) struct Clients {
     table: Mutex<Table>,
 }
 
-#[derive(Default)]
 struct Table {
     connected: HashMap<Key, Arc<Client>>,
-    /// What was seen in the sessions of callers, beyond their connections.
-    remembered: HashMap<Key, (Instant, ConcurrentSession)>,
+    conversations: Conversations,
+}
+
+impl Table {
+    /// The idle client that makes room for another one of `caller`: of the caller with the most clients, the one that was idle longest. A
+    /// caller with fewer clients than `caller`, or as many, loses none.
+    fn victim(&self, caller: &str) -> Option<Key> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for client in self.connected.values() {
+            *counts.entry(&client.caller).or_default() += 1;
+        }
+        let count = |of: &str| counts.get(of).copied().unwrap_or_default();
+        let own = count(caller);
+        let idle = self.connected.iter().filter(|(_, client)| {
+            !client.is_busy() && (client.caller == caller || count(&client.caller) > own)
+        });
+        let victim =
+            idle.min_by_key(|(_, client)| (std::cmp::Reverse(count(&client.caller)), *locked(&client.last)));
+        victim.map(|(key, _)| key.clone())
+    }
 }
 
 /// Why there is no client.
@@ -170,40 +186,47 @@ pub(super) enum NoClient {
 }
 
 impl Clients {
-    pub(super) fn new(gateway: &Arc<Gateway>, most: usize) -> Arc<Self> {
-        Arc::new(Self { gateway: Arc::clone(gateway), most, table: Mutex::default() })
+    /// At most `most` clients are connected at once, and `most_conversations` of one caller are remembered.
+    pub(super) fn new(gateway: &Arc<Gateway>, most: usize, most_conversations: usize) -> Arc<Self> {
+        let conversations = Conversations::new(most_conversations);
+        let table = Mutex::new(Table { connected: HashMap::new(), conversations });
+        Arc::new(Self { gateway: Arc::clone(gateway), most, table })
     }
 
-    /// Begins a session; gives its name.
-    pub(super) fn begin(&self, caller: &Caller) -> Result<(String, Served), NoClient> {
+    /// Begins a connection with a handshake, in a conversation of its caller; returns the name by which it is found.
+    pub(super) fn begin(&self, caller: &Caller, name: Option<String>) -> Result<(String, Served), NoClient> {
         let mut secret = [0; 24];
         let random = SystemRandom::new().fill(&mut secret);
         random.map_err(|_| NoClient::Failed("the system gives no random bytes".to_owned()))?;
-        let name = BASE64URL_NOPAD.encode(&secret);
+        let session = BASE64URL_NOPAD.encode(&secret);
+        let conversation = Conversation { caller: self.name_of(caller), name };
         let mut table = locked(&self.table);
-        let client = self.connect(&mut table, Key::Session(name.clone()), caller, None)?;
-        Ok((name, client))
+        let client = self.connect(&mut table, Key::Session(session.clone()), caller, &conversation)?;
+        Ok((session, client))
     }
 
     /// The client of a session, if it is this caller's.
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, NoClient> {
         let table = locked(&self.table);
         let key = Key::Session(name.to_owned());
-        let client = table.connected.get(&key).filter(|client| client.caller == caller.key);
+        let client = table.connected.get(&key).filter(|client| client.vouched == caller.vouched());
         let client = client.ok_or(NoClient::Unknown)?;
         Ok(client.serve())
     }
 
     /// The client of a caller, or of one of the caller's sessions; it is connected if it is not.
     pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, NoClient> {
-        let key = Key::Shared { caller: caller.key.clone(), name };
+        let conversation = Conversation { caller: self.name_of(caller), name };
+        let key = Key::Shared(conversation.clone());
         let mut table = locked(&self.table);
         if let Some(client) = table.connected.get(&key) {
-            return Ok(client.serve());
+            if client.vouched == caller.vouched() {
+                return Ok(client.serve());
+            }
+            // The caller's roles are others now. The conversation goes on, by another connection.
+            self.disconnect(&mut table, &key);
         }
-        let Key::Shared { caller: who, name } = &key else { return Err(NoClient::Unknown) };
-        let session = format!("http-{}", json::digest(&json!([who, name])));
-        self.connect(&mut table, key, caller, Some(session))
+        self.connect(&mut table, key, caller, &conversation)
     }
 
     /// Ends a session.
@@ -212,7 +235,7 @@ impl Clients {
         let client = {
             let mut table = locked(&self.table);
             match table.connected.get(&key) {
-                Some(client) if client.caller == caller.key => table.connected.remove(&key),
+                Some(client) if client.vouched == caller.vouched() => table.connected.remove(&key),
                 _ => None,
             }
         };
@@ -230,24 +253,29 @@ impl Clients {
         table: &mut Table,
         key: Key,
         caller: &Caller,
-        session: Option<String>,
+        conversation: &Conversation,
     ) -> Result<Served, NoClient> {
         if table.connected.len() >= self.most {
-            let idle = table.connected.iter().filter(|(_, client)| !client.is_busy());
-            let idlest = idle.min_by_key(|(_, client)| *locked(&client.last)).map(|(key, _)| key.clone());
-            self.disconnect(table, &idlest.ok_or(NoClient::Full)?);
+            let victim = table.victim(&conversation.caller).ok_or(NoClient::Full)?;
+            self.disconnect(table, &victim);
         }
         let (outlet, general) = Outlet::lossy();
         // Who has no session has no stream of it either.
         let has_stream = matches!(key, Key::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
-        let who = Who { context: self.context(caller), session };
-        let going_on = table.remembered.remove(&key).map(|(_, session)| session);
-        let link = Link::open_again(&self.gateway, who, outlet, going_on)
+        let context = self.context(caller);
+        let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
+        let who = Who { context: context.clone(), session: Some(name) };
+        let session = table.conversations.session(conversation, |beginning| {
+            self.gateway.session(&who, beginning == Beginning::MayBeEvicted)
+        });
+        session.set_context(context.clone());
+        let link = Link::open_in(&self.gateway, session, context, outlet)
             .map_err(|Gone(why)| NoClient::Failed(why))?;
         let client = Arc::new(Client {
             link,
-            caller: caller.key.clone(),
+            caller: conversation.caller.clone(),
+            vouched: caller.vouched(),
             general,
             requests: AtomicU64::new(1),
             under_way: AtomicUsize::new(0),
@@ -257,6 +285,11 @@ impl Clients {
         let served = client.serve();
         table.connected.insert(key, client);
         Ok(served)
+    }
+
+    /// What tells a caller from others, as the rules compare principals.
+    fn name_of(&self, caller: &Caller) -> String {
+        caller.name(self.gateway.engine.rules().defaults().principals)
     }
 
     /// What is vouched for of a caller: what the operator says of all, and what is known of this one.
@@ -269,20 +302,11 @@ impl Clients {
         if context.is_empty() { Value::Null } else { Value::Object(context) }
     }
 
-    /// Closes a client. What was seen in a session that its caller can come back to is remembered: labels and facts must not be lost by
-    /// leaving for a while.
+    /// Closes a client. What its conversation has seen is remembered: labels and facts must not be lost by leaving for a while.
     fn disconnect(&self, table: &mut Table, key: &Key) {
-        let Some(client) = table.connected.remove(key) else { return };
-        if matches!(key, Key::Shared { .. }) {
-            table.remembered.insert(key.clone(), (Instant::now(), client.link.session.clone()));
-            if table.remembered.len() > REMEMBERED {
-                let oldest = table.remembered.iter().min_by_key(|(_, (since, _))| *since);
-                if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                    table.remembered.remove(&oldest);
-                }
-            }
+        if let Some(client) = table.connected.remove(key) {
+            tokio::spawn(client.close());
         }
-        tokio::spawn(client.close());
     }
 
     /// Closes clients of which nothing was heard for long, for ever.

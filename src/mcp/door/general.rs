@@ -48,6 +48,7 @@ impl Entrance {
         match client.general() {
             Some(messages) => {
                 let ends = either(client.closed(), self.closing.clone());
+                let ends = either(ends, self.revoked(caller));
                 stream(General(messages), caller.lasts(), ends)
             }
             None => status(409, "this session's stream is being read already"),

@@ -3,6 +3,7 @@
 
 mod clients;
 mod connections;
+mod conversations;
 mod general;
 mod headers;
 mod names;
@@ -29,9 +30,10 @@ use self::reply::status;
 use self::visitor::Visitors;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::http_words;
-use crate::mcp::identity::{Caller, Identity, Unknown};
+use crate::mcp::identity::{Caller, CurrentIdentity, Followed, Identity, IdentityFile, Unknown};
 
 pub use clients::SessionFrom;
+pub use conversations::MOST_CONVERSATIONS;
 
 /// Clients that are connected at once, unless another bound is set.
 pub const MOST_CLIENTS: usize = 100;
@@ -45,10 +47,13 @@ const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// A door to a gateway, over HTTP.
 pub struct HttpDoor {
     gateway: Arc<Gateway>,
-    identity: Option<Identity>,
+    identity: Option<CurrentIdentity>,
+    /// The file that the identities come from.
+    followed: Option<Followed>,
     origins: Vec<String>,
     session_from: Option<SessionFrom>,
     most_clients: usize,
+    most_conversations: usize,
 }
 
 impl std::fmt::Debug for HttpDoor {
@@ -59,7 +64,7 @@ impl std::fmt::Debug for HttpDoor {
 
 /// What every request meets.
 struct Entrance {
-    identity: Option<Identity>,
+    identity: Option<Arc<CurrentIdentity>>,
     visitors: Visitors,
     clients: Arc<Clients>,
     session_from: Option<SessionFrom>,
@@ -72,13 +77,30 @@ struct Entrance {
 impl HttpDoor {
     /// A door to this gateway.
     pub fn new(gateway: Arc<Gateway>) -> Self {
-        Self { gateway, identity: None, origins: Vec::new(), session_from: None, most_clients: MOST_CLIENTS }
+        Self {
+            gateway,
+            identity: None,
+            followed: None,
+            origins: Vec::new(),
+            session_from: None,
+            most_clients: MOST_CLIENTS,
+            most_conversations: MOST_CONVERSATIONS,
+        }
     }
 
     /// Only who this knows may enter, and policies see who it is.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {
-        self.identity = Some(identity);
+        self.identity = Some(CurrentIdentity::fixed(identity));
+        self
+    }
+
+    /// The same with the identities of a file, which is read again when it or a key file that it names changes: a token or key that
+    /// was removed is refused from then on, and open streams of its callers end.
+    #[must_use]
+    pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
+        let (identity, followed) = CurrentIdentity::of_file(file);
+        (self.identity, self.followed) = (Some(identity), Some(followed));
         self
     }
 
@@ -97,7 +119,16 @@ impl HttpDoor {
         self
     }
 
-    /// How many clients may be connected at once. Beyond it the one that was idle longest is closed.
+    /// How many conversations of one caller are remembered. Of more the one used least recently is evicted; when it comes back, what it
+    /// has seen is unknown, and conditions that read it are undecided.
+    #[must_use]
+    pub fn with_most_conversations(mut self, most: usize) -> Self {
+        self.most_conversations = most.max(1);
+        self
+    }
+
+    /// How many clients may be connected at once. Beyond it an idle one is closed: of the caller with the most clients, the one that
+    /// was idle longest, but none of a caller with fewer clients than the new one's.
     #[must_use]
     pub fn with_most_clients(mut self, most: usize) -> Self {
         self.most_clients = most.max(1);
@@ -125,11 +156,16 @@ impl HttpDoor {
         let trouble = |error: std::io::Error| format!("the socket fails: {error}");
         let address = listener.local_addr().map_err(trouble)?;
         self.check(address)?;
-        let clients = Clients::new(&self.gateway, self.most_clients);
+        let clients = Clients::new(&self.gateway, self.most_clients, self.most_conversations);
+        let identity = self.identity.map(Arc::new);
+        let following = identity.clone().zip(self.followed).map(|(identity, followed)| {
+            let gateway = Arc::clone(&self.gateway);
+            tokio::spawn(async move { identity.follow(followed, |text| gateway.log(text)).await })
+        });
         let (close, closing) = watch::channel(false);
         let entrance = Arc::new(Entrance {
             visitors: Visitors::new(address.ip().is_loopback(), self.origins),
-            identity: self.identity,
+            identity,
             clients: Arc::clone(&clients),
             session_from: self.session_from,
             closing: closing.clone(),
@@ -154,6 +190,9 @@ impl HttpDoor {
             () = given_up => {}
         }
         sweeping.abort();
+        if let Some(following) = following {
+            following.abort();
+        }
         clients.close_all().await;
         Ok(())
     }
@@ -204,9 +243,18 @@ impl Entrance {
         }
     }
 
+    /// Becomes true when a caller's credential is revoked.
+    fn revoked(&self, caller: &Caller) -> watch::Receiver<bool> {
+        match &self.identity {
+            Some(identity) => identity.revoked(caller),
+            // Never: the sender is gone.
+            None => watch::channel(false).1,
+        }
+    }
+
     /// Who calls.
     fn caller(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
-        let Some(identity) = &self.identity else { return Ok(Caller::anyone()) };
+        let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two, one reader would take the first and another one the second.
         let said = headers::said(request.headers(), header::AUTHORIZATION.as_str());
         let known = match said {

@@ -106,15 +106,20 @@ impl Entrance {
     }
 
     fn alone(&self, frame: &Frame, headers: &HeaderMap, caller: &Caller) -> Result<Served, Box<Response>> {
-        let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
-        let name = name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten();
+        let name = self.conversation(frame, headers)?;
         self.clients.shared(caller, name).map_err(|why| Box::new(no_client(&why)))
+    }
+
+    /// The name of the caller's conversation that a request says, if it says one.
+    fn conversation(&self, frame: &Frame, headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
+        let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
+        Ok(name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten())
     }
 
     /// A message of a session, or the one that begins it.
     async fn post_in_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
         if frame.method() == method::INITIALIZE && !headers.contains_key(SESSION) {
-            return self.begin_session(frame, caller).await;
+            return self.begin_session(frame, headers, caller).await;
         }
         let client = match self.session(headers, caller) {
             Ok(client) => client,
@@ -132,11 +137,15 @@ impl Entrance {
         }
     }
 
-    async fn begin_session(&self, frame: Frame, caller: &Caller) -> Response {
+    async fn begin_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
         let Kind::Request(id) = frame.kind().clone() else {
             return status(400, "`initialize` is a request");
         };
-        let (name, client) = match self.clients.begin(caller) {
+        let conversation = match self.conversation(&frame, headers) {
+            Ok(name) => name,
+            Err(response) => return *response,
+        };
+        let (name, client) = match self.clients.begin(caller, conversation) {
             Ok(begun) => begun,
             Err(why) => return no_client(&why),
         };
@@ -169,7 +178,7 @@ impl Entrance {
         }
         // What comes once the client's session is closed is for nobody.
         let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
-        let ends = either(ends, given_up);
+        let ends = either(either(ends, given_up), self.revoked(caller));
         let lasts = goes_on.then(|| caller.lasts()).flatten();
         stream(Answer { asked, first, messages }, lasts, ends)
     }

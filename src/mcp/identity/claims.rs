@@ -1,11 +1,14 @@
 //! What the claims of a token come to in the context of calls.
 
 use crate::json::{Map, Value};
+use crate::principal::{Comparison, Principal};
 
 /// Which claim says what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) principal: String,
+    /// Stands before each principal, so that two issuers never name the same one.
+    pub(super) prefix: String,
     pub(super) roles: Option<String>,
     pub(super) tenant: Option<String>,
     /// Claims that are shown as they are.
@@ -20,7 +23,10 @@ impl Mapping {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
             .ok_or_else(|| format!("its token has no claim `{}`, which says who it is", self.principal))?;
-        context.insert("principal".to_owned(), principal.into());
+        if Principal::parse(&principal, Comparison::Canonical).is_none() {
+            return Err(format!("the claim `{}` of its token names nobody", self.principal));
+        }
+        context.insert("principal".to_owned(), format!("{}{principal}", self.prefix).into());
         if let Some(name) = &self.roles {
             let roles = match claim(claims, name) {
                 None | Some(Value::Null) => Vec::new(),
@@ -72,6 +78,7 @@ mod tests {
     fn context(claims: Value) -> Result<Value, String> {
         let mapping = Mapping {
             principal: "sub".into(),
+            prefix: String::new(),
             roles: Some("realm_access.roles".into()),
             tenant: Some("https://example.com/tenant".into()),
             shown: vec!["email".into()],
@@ -94,6 +101,8 @@ mod tests {
         for claims in [
             json!({ "https://example.com/tenant": "t" }),
             json!({ "sub": "", "https://example.com/tenant": "t" }),
+            json!({ "sub": "\u{a0}\u{200b}", "https://example.com/tenant": "t" }),
+            json!({ "sub": "ann\u{0}", "https://example.com/tenant": "t" }),
             json!({ "sub": 7, "https://example.com/tenant": "t" }),
             json!({ "sub": "ann" }),
             json!({ "sub": "ann", "https://example.com/tenant": "t", "realm_access": { "roles": [1] } }),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
+use serde::de::IgnoredAny;
 
-use super::Caller;
 use super::claims::Mapping;
-use super::signatures;
-use crate::json::{Map, Value};
+use super::{Caller, signatures, token};
+use crate::json::Map;
 
 /// One whose tokens are believed.
 pub(super) struct Issuer {
@@ -18,8 +18,8 @@ pub(super) struct Issuer {
     pub(super) audience: Vec<String>,
     pub(super) algorithms: Vec<Algorithm>,
     pub(super) keys: Vec<Key>,
-    /// How far clocks may be apart, in seconds.
-    pub(super) leeway: u64,
+    /// How far clocks may be apart.
+    pub(super) leeway: Duration,
     pub(super) mapping: Mapping,
 }
 
@@ -73,16 +73,21 @@ impl Key {
     }
 }
 
-/// Who a token says is calling, where one of these says it. Error: why it is not believed.
+/// The caller that a token names, if one of the issuers has signed it.
+///
+/// # Errors
+/// Why the token is refused.
 pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> {
     signatures::install();
+    // Read before any signature is checked, so that every reader of the token reads the same.
+    let claims = token::claims(token)?;
     let header = decode_header(token).map_err(|_| "its token is none that was given out, and no JWT")?;
     if header.crit.is_some() {
         return Err("its token asks for more than is known here (`crit`)".to_owned());
     }
     let mut why = "nobody who is believed has signed its token".to_owned();
     for issuer in issuers {
-        match issuer.caller(token, &header) {
+        match issuer.caller(token, &header, &claims) {
             Ok(caller) => return Ok(caller),
             Err(Some(refused)) => why = refused,
             Err(None) => {}
@@ -92,25 +97,27 @@ pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> 
 }
 
 impl Issuer {
-    /// Error: why the token is not believed, of one that this issuer has signed.
-    fn caller(&self, token: &str, header: &Header) -> Result<Caller, Option<String>> {
+    /// # Errors
+    /// Why a token that this issuer has signed is refused; `None` if it has not signed it.
+    fn caller(&self, token: &str, header: &Header, claims: &Map) -> Result<Caller, Option<String>> {
         if !self.algorithms.contains(&header.alg) {
             return Err(None);
         }
         let mut validation = Validation::new(header.alg);
-        validation.leeway = self.leeway;
-        validation.validate_nbf = true;
+        // Dates are checked below: they may have a fraction, which jsonwebtoken does not read.
+        validation.validate_exp = false;
         validation.set_issuer(&[&self.name]);
         validation.set_audience(&self.audience);
-        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
+        validation.set_required_spec_claims(&["iss", "aud"]);
         let mut why = None;
         for key in self.keys.iter().filter(|key| key.may_have_signed(header)) {
-            match decode::<Map>(token, &key.key, &validation) {
-                Ok(token) => {
-                    let context = self.mapping.context(&token.claims).map_err(Some)?;
-                    let mut caller = Caller::of(&self.name, context);
-                    let expires = token.claims.get("exp").and_then(Value::as_f64);
-                    caller.expires = expires.and_then(|at| Duration::try_from_secs_f64(at).ok());
+            match decode::<IgnoredAny>(token, &key.key, &validation) {
+                Ok(_) => {
+                    let expires = token::check_dates(claims, self.leeway).map_err(Some)?;
+                    let mut context = self.mapping.context(claims).map_err(Some)?;
+                    context.insert("issuer".to_owned(), self.name.as_str().into());
+                    let mut caller = Caller::new(&self.name, context);
+                    caller.expires = Some(expires);
                     return Ok(caller);
                 }
                 Err(error) => match error.kind() {

@@ -17,6 +17,7 @@ use crate::diagnostic::{
 };
 use crate::json::{Map, Value};
 use crate::policy;
+use crate::principal::{Comparison, Principal};
 use crate::source::{self, Node};
 
 /// Clocks that differ by this much are not noticed.
@@ -24,7 +25,7 @@ const LEEWAY: Duration = Duration::from_secs(30);
 /// A shorter secret can be found by trying.
 const SHORTEST_SECRET: usize = 32;
 /// What the file itself says of everyone.
-const OWN: [&str; 4] = ["principal", "roles", "tenant", "claims"];
+const OWN: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
 
 /// Why an identity file can't be used.
 #[derive(Debug)]
@@ -44,8 +45,16 @@ impl std::fmt::Display for IdentityError {
 impl std::error::Error for IdentityError {}
 
 impl Identity {
-    /// Reads an identity file, with the keys and environment variables that it names. Errors: everything that is wrong with it.
+    /// Reads an identity file, with the keys and environment variables that it names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
     pub fn from_file(path: &Path) -> Result<Self, IdentityError> {
+        Self::read(path).map(|(identity, _)| identity)
+    }
+
+    /// The same, with all files that were read.
+    pub(super) fn read(path: &Path) -> Result<(Self, SourceMap), IdentityError> {
         let loaded = source::load_trusted(path);
         let (mut sources, mut diagnostics) = (loaded.sources, loaded.diagnostics);
         let mut identity = match Self::new() {
@@ -65,7 +74,7 @@ impl Identity {
             }
         }
         match identity {
-            Some(identity) if !diagnostics.has_errors() => Ok(identity),
+            Some(identity) if !diagnostics.has_errors() => Ok((identity, sources)),
             _ => Err(IdentityError { diagnostics, sources }),
         }
     }
@@ -84,11 +93,47 @@ impl FileReader<'_> {
             }
         }
         let issuers = root.get("jwt").map(one_or_many).unwrap_or_default();
+        self.check_prefixes(tokens, issuers);
         identity.issuers.extend(issuers.iter().filter_map(|node| self.issuer(node)));
         if root.entries().is_some() && tokens.is_empty() && issuers.is_empty() {
             let diagnostic = Diagnostic::new(&MISSING_KEY, root.span, "nobody is known")
                 .help("say who may call in `tokens`, or whose tokens are believed in `jwt`");
             self.reader.report(diagnostic);
+        }
+    }
+
+    /// Reports issuers that could name a principal which another issuer, or a token, names, too. A single issuer needs no prefix.
+    fn check_prefixes(&mut self, tokens: &[Node], issuers: &[Node]) {
+        if issuers.len() + usize::from(!tokens.is_empty()) < 2 {
+            return;
+        }
+        // Principals that differ in case only are the same one.
+        let folded = |node: &Node| node.as_str().unwrap_or_default().to_lowercase();
+        let mut known: Vec<String> = Vec::new();
+        for issuer in issuers {
+            let Some(prefix) =
+                issuer.get("prefix").filter(|prefix| prefix.as_str().is_some_and(|it| !it.is_empty()))
+            else {
+                let diagnostic = Diagnostic::new(&MISSING_KEY, issuer.span, "`prefix` is missing")
+                    .help(
+                        "principals come from several places here, so two could have one name: write the text that stands before \
+                         each principal of this issuer, such as `prefix: \"staff:\"`",
+                    );
+                self.reader.report(diagnostic);
+                continue;
+            };
+            let text = folded(prefix);
+            if known.iter().any(|other| other.starts_with(&text) || text.starts_with(other)) {
+                let help = "choose prefixes of which none begins another one";
+                self.wrong(prefix, "another issuer could name the same principals", help);
+            }
+            for principal in tokens.iter().filter_map(|token| token.get("principal")) {
+                if folded(principal).starts_with(&text) {
+                    let help = "choose another prefix, or another principal for the token";
+                    self.wrong(principal, "the issuer with this prefix could name the same principal", help);
+                }
+            }
+            known.push(text);
         }
     }
 
@@ -117,6 +162,15 @@ impl FileReader<'_> {
 
     fn token_context(&mut self, node: &Node) -> Map {
         let mut context = self.context(node);
+        if let Some(principal) = node.get("principal")
+            && principal.as_str().is_some_and(|name| Principal::parse(name, Comparison::Canonical).is_none())
+        {
+            self.wrong(
+                principal,
+                "this principal is blank, or has control characters",
+                "write who calls with the token",
+            );
+        }
         for name in ["principal", "roles", "tenant"] {
             if let Some(value) = node.get(name) {
                 context.insert(name.to_owned(), value.to_json());
@@ -137,6 +191,7 @@ impl FileReader<'_> {
         let leeway = node.get("leeway").and_then(|node| self.reader.duration(node)).unwrap_or(LEEWAY);
         let mapping = Mapping {
             principal: text("principal").unwrap_or_else(|| "sub".to_owned()),
+            prefix: text("prefix").unwrap_or_default(),
             roles: text("roles"),
             tenant: text("tenant"),
             shown: texts("claims"),
@@ -147,7 +202,7 @@ impl FileReader<'_> {
             audience: texts("audience"),
             algorithms,
             keys: keys?,
-            leeway: leeway.as_secs(),
+            leeway,
             mapping,
         })
     }

@@ -79,6 +79,12 @@ static ISSUER: Record = Record {
         ),
         Field::optional("principal", CLAIM, "The claim that says who calls. Without it: `sub`."),
         Field::optional(
+            "prefix",
+            Shape::Text("a text such as `staff:`"),
+            "Stands before each principal of this issuer. Needed where principals come from several issuers or tokens, so that no two \
+             callers have one name.",
+        ),
+        Field::optional(
             "roles",
             CLAIM,
             "The claim that says the roles: a list of texts, or words in one text. Without it nobody has any.",

@@ -25,10 +25,8 @@ use super::outlet::{Outlet, QUEUE};
 use super::server::{Connection, Gone, ServerSpec};
 use super::tasks::Tasks;
 use crate::call::ToolCall;
-use crate::engine::Engine;
 use crate::json::{Value, json};
 use crate::message::RequestPart;
-use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 
 /// Calls of one connection that wait for people, so that an identical one goes on. Of more the oldest is forgotten: it is asked
@@ -137,24 +135,19 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Connects a client to all servers. `general`: where messages go that belong to none of its requests.
-    pub(super) fn open(gateway: &Arc<Gateway>, who: Who, general: Outlet) -> Result<Arc<Self>, Gone> {
-        Self::open_again(gateway, who, general, None)
+    /// Connects a client to all servers, in a session of its own. `general`: where messages go that belong to none of its requests.
+    pub(super) fn open(gateway: &Arc<Gateway>, who: &Who, general: Outlet) -> Result<Arc<Self>, Gone> {
+        Self::open_in(gateway, gateway.session(who, false), who.context.clone(), general)
     }
 
-    /// The same for a client whose session goes on after an earlier connection.
-    pub(super) fn open_again(
+    /// The same in a session that other connections may share. `context`: what is vouched for of the calls of this connection.
+    pub(super) fn open_in(
         gateway: &Arc<Gateway>,
-        who: Who,
+        session: ConcurrentSession,
+        context: Value,
         general: Outlet,
-        going_on: Option<ConcurrentSession>,
     ) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
-        let Who { context, session } = who;
-        let session = session.unwrap_or_else(|| secret.clone());
-        let mut at_engine = gateway.engine.session().named(&session).with_context(context.clone());
-        at_engine.state_mut().set("conversationId", session.into());
-        let session = at_engine;
         let mut opened = Vec::new();
         for spec in &gateway.servers {
             let (events, heard) = mpsc::channel(QUEUE);
@@ -178,7 +171,7 @@ impl Link {
         let link = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway: Arc::clone(gateway),
-            session: going_on.unwrap_or_else(|| session.concurrent_with(rules_of(gateway))),
+            session,
             context,
             client: Client::default(),
             servers,
@@ -311,11 +304,4 @@ impl Link {
     pub(super) fn is_busy(&self) -> bool {
         locked(&self.asked).values().any(|asked| !*asked.cancel.borrow())
     }
-}
-
-/// The rules for the calls of each server alone, as they are when a call comes.
-fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static {
-    let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
-    let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
-    move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
 }

@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::json;
+
     use crate::source;
 
     /// What the reader of rules files makes of it.

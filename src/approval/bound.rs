@@ -1,0 +1,83 @@
+//! For whom an approval is: who the agent acts for, and what the policies read of the context. Context → [`BoundContext`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::ContextReads;
+use crate::json::{self, Digest, Value, json};
+use crate::principal::{Comparison, Named};
+
+/// The identity and the context members that an approval is bound to. A call with another context is another call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoundContext {
+    /// The members that policies read, beside the identity; the whole context, if there is no list.
+    members: Option<Vec<String>>,
+    /// The digest of the identity and of these members.
+    digest: Digest,
+}
+
+impl BoundContext {
+    /// Binds the identity and what `reads` names of a context.
+    pub fn new(reads: &ContextReads, context: &Value, comparison: Comparison) -> Self {
+        let members = reads.members().map(|names| names.map(str::to_owned).collect());
+        Self { members, digest: digest(reads, context, comparison) }
+    }
+
+    /// Whether a context has the same identity, and the same values in these members.
+    pub fn matches(&self, context: &Value, comparison: Comparison) -> bool {
+        digest(&self.reads(), context, comparison) == self.digest
+    }
+
+    /// The members beside the identity, in words: `context.plan, context.region`.
+    pub fn describe(&self) -> String {
+        match &self.members {
+            None => "context".to_owned(),
+            Some(members) => {
+                let identity = IDENTITY.iter().map(|name| (*name).to_owned());
+                let mut names: Vec<String> = identity.chain(members.iter().cloned()).collect();
+                names.sort();
+                names.dedup();
+                names.iter().map(|name| format!("context.{name}")).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    fn reads(&self) -> ContextReads {
+        match &self.members {
+            Some(members) => members.iter().map(String::as_str).collect(),
+            None => {
+                let mut reads = ContextReads::default();
+                reads.add_everything();
+                reads
+            }
+        }
+    }
+}
+
+/// What makes somebody another one.
+const IDENTITY: [&str; 3] = ["principal", "roles", "tenant"];
+
+fn digest(reads: &ContextReads, context: &Value, comparison: Comparison) -> Digest {
+    json::digest(&json!([identity(context, comparison), reads.part_of(context)]))
+}
+
+/// The principal in the form in which it is compared, the roles in any order, and the tenant.
+fn identity(context: &Value, comparison: Comparison) -> Value {
+    let member = |name: &str| context.get(name).unwrap_or(&Value::Null);
+    let principal = match Named::from_context(context, comparison) {
+        Named::Principal(principal) => json!(["named", principal.key()]),
+        Named::Nobody => Value::Null,
+        Named::Invalid(_) => json!(["invalid", context.get("principal").unwrap_or(context)]),
+    };
+    let names =
+        member("roles").as_array().map(|roles| roles.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    let roles = match names {
+        Some(Some(mut names)) => {
+            names.sort_unstable();
+            names.dedup();
+            json!(names)
+        }
+        _ => member("roles").clone(),
+    };
+    json!([principal, roles, member("tenant")])
+}

@@ -1,0 +1,263 @@
+//! The host's own hooks before and after one call: `ToolCall` → `Hooked` → `Decision`, and `Outcome` → `Outcome`.
+//!
+//! A call is decided only as a [`Hooked`] one, live, resumed, or made of another call by an `around` hook or script. So what a hook said of
+//! it is never lost.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::approval::{Asker, Permit};
+use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::host::{HookFailure, Observer, ToolError, guarded};
+use crate::json::{self, Map, Value, json};
+use crate::kernel::{Decision, Effect, Held, Kernel, Requirement};
+use crate::lifecycle::{Before, HookCall, Middleware, OnError, RequiredApproval, RunContext, ToolEnd};
+use crate::principal::Comparison;
+use crate::tools::ToolSet;
+
+/// The layer in the permits of hooks, which no layer of policies has.
+const LAYER: u32 = u32::MAX;
+/// What observers are told of a panic.
+const PANICKED: &str = "it panicked";
+
+/// The hooks of a session, in order, with what they are given.
+#[derive(Clone, Copy)]
+pub(crate) struct Hooks<'h> {
+    pub(crate) all: &'h [Arc<dyn Middleware>],
+    pub(crate) run: &'h RunContext,
+    pub(crate) tools: &'h ToolSet,
+    pub(crate) observers: &'h [Box<dyn Observer>],
+}
+
+/// A call as hooks left it, with what they said of it.
+pub(crate) struct Hooked {
+    /// The call that is decided.
+    pub(crate) call: ToolCall,
+    /// The call as it came, where hooks changed its arguments.
+    requested: Option<ToolCall>,
+    verdict: Verdict,
+    required: Vec<Requirement>,
+    offered: bool,
+}
+
+/// The strictest of what hooks said, with who said it. Requirements of approvals are kept beside it, for all of them count.
+enum Verdict {
+    Nothing,
+    Skip(String, Value),
+    Block(String, String),
+    Halt(String, String),
+}
+
+impl Verdict {
+    fn strictness(&self) -> u8 {
+        match self {
+            Self::Nothing => 0,
+            Self::Skip(..) => 1,
+            Self::Block(..) => 2,
+            Self::Halt(..) => 3,
+        }
+    }
+}
+
+impl Hooked {
+    /// A call that no hook has seen.
+    pub(crate) fn untouched(call: ToolCall) -> Self {
+        Self { call, requested: None, verdict: Verdict::Nothing, required: Vec::new(), offered: true }
+    }
+
+    /// The call as it came.
+    pub(crate) fn requested(&self) -> &ToolCall {
+        self.requested.as_ref().unwrap_or(&self.call)
+    }
+
+    /// The model was not offered the tool: the call is denied, whatever else is said of it.
+    pub(crate) fn refuse_unoffered(&mut self) {
+        self.offered = false;
+    }
+
+    /// The decision on the call: what policies decide, made as strict as the hooks are.
+    pub(crate) fn decide<'c>(
+        &'c self,
+        kernel: &Kernel<'_>,
+        state: &SessionState,
+        held: Held<'_>,
+    ) -> Decision<'c> {
+        let mut decision = kernel.decide_holding(&self.call, state, held);
+        for requirement in &self.required {
+            decision.require_approval(requirement.clone(), held.permits);
+        }
+        let reason = |by: &str, code: &str, message: &str| Reason {
+            policy: Some(by.to_owned()),
+            code: code.to_owned(),
+            message: message.to_owned(),
+        };
+        match &self.verdict {
+            Verdict::Nothing => {}
+            Verdict::Skip(by, output) => decision.give(by.clone(), output.clone()),
+            Verdict::Block(by, why) => {
+                decision.refuse(Effect::Deny, reason(by, reason_code::BLOCKED, why), None);
+            }
+            Verdict::Halt(by, why) => {
+                decision.refuse(Effect::Halt, reason(by, reason_code::HALTED, why), None);
+            }
+        }
+        if !self.offered {
+            let message = format!("the tool `{}` was not offered to the model", self.call.tool);
+            let code = reason_code::NOT_OFFERED.to_owned();
+            decision.refuse(Effect::Deny, Reason { policy: None, code, message }, None);
+        }
+        decision
+    }
+}
+
+impl<'h> Hooks<'h> {
+    /// What hooks make of a call. All are asked, each about the arguments as the one before left them; one that panics blocks it.
+    pub(crate) async fn before(&self, call: ToolCall) -> Hooked {
+        let mut hooked = Hooked::untouched(call);
+        for hook in self.all {
+            let said = match self.concerns(hook, &hooked.call) {
+                Some(false) => continue,
+                Some(true) => {
+                    let said = guarded(async { hook.before(&self.seen(&hooked.call)).await }).await;
+                    said.map_err(|_| self.failed(hook, "before", PANICKED)).ok()
+                }
+                None => None,
+            };
+            let by = || hook.id().to_owned();
+            let verdict = match said {
+                Some(Before::Continue) => continue,
+                Some(Before::Edit(input)) => {
+                    hooked.requested.get_or_insert_with(|| hooked.call.clone());
+                    hooked.call.input = input;
+                    continue;
+                }
+                Some(Before::Annotate(members)) => {
+                    annotate(&mut hooked.call.context, members);
+                    continue;
+                }
+                Some(Before::RequireApproval(required)) => {
+                    hooked.required.push(requirement(by(), required));
+                    continue;
+                }
+                Some(Before::Skip(output)) => Verdict::Skip(by(), output),
+                Some(Before::Block(why)) => Verdict::Block(by(), why),
+                Some(Before::Halt(why)) => Verdict::Halt(by(), why),
+                None => Verdict::Block(by(), "a hook failed before this call was decided".to_owned()),
+            };
+            if verdict.strictness() > hooked.verdict.strictness() {
+                hooked.verdict = verdict;
+            }
+        }
+        hooked
+    }
+
+    /// What hooks make of an error, and then what they are told of the end, in reverse order. The tool has run, so whatever a
+    /// hook does wrong changes nothing. `hide` hides in what a hook gives all that policies hide.
+    pub(crate) async fn after(
+        &self,
+        call: &ToolCall,
+        mut outcome: Outcome,
+        hide: impl Fn(&mut Outcome),
+    ) -> Outcome {
+        let concerned: Vec<&Arc<dyn Middleware>> =
+            self.all.iter().rev().filter(|hook| self.concerns(hook, call) == Some(true)).collect();
+        for hook in &concerned {
+            if outcome.outcome != OutcomeKind::Failed {
+                break;
+            }
+            let message = outcome.error.clone().unwrap_or_default();
+            let error = match outcome.reason.code.as_str() {
+                reason_code::TOOL_ERROR => ToolError::new(message),
+                kind => ToolError::new(message).of_kind(kind),
+            };
+            match guarded(async { hook.on_error(&self.seen(call), &error).await }).await {
+                Ok(OnError::Replace(other)) => {
+                    outcome.reason.code = other.kind.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
+                    outcome.reason.message.clone_from(&other.message);
+                    outcome.error = Some(other.message);
+                    hide(&mut outcome);
+                }
+                Ok(OnError::Recover(output)) => {
+                    outcome.outcome = OutcomeKind::Recovered;
+                    outcome.reason.code = reason_code::RECOVERED.to_owned();
+                    (outcome.output, outcome.error) = (Some(output), None);
+                    hide(&mut outcome);
+                }
+                Ok(OnError::Keep) => {}
+                Err(_) => self.failed(hook, "on_error", PANICKED),
+            }
+        }
+        let HookCall { descriptor, run, .. } = self.seen(call);
+        let duration = Duration::from_micros(outcome.duration_us);
+        let end = ToolEnd { outcome: &outcome, descriptor, run, duration };
+        for hook in &concerned {
+            if guarded(async { hook.after(&end).await }).await.is_err() {
+                self.failed(hook, "after", PANICKED);
+            }
+        }
+        outcome
+    }
+
+    /// A call as a hook gets it.
+    pub(super) fn seen<'c>(&self, call: &'c ToolCall) -> HookCall<'c>
+    where
+        'h: 'c,
+    {
+        let descriptor = self.tools.get(call).map(|tool| &tool.descriptor);
+        HookCall { call, descriptor, run: self.run }
+    }
+
+    /// Whether a hook concerns a call; `None` if it panicked, which is reported.
+    pub(super) fn concerns(&self, hook: &Arc<dyn Middleware>, call: &ToolCall) -> Option<bool> {
+        self.call(hook, "concerns", |hook, _| hook.concerns(&self.seen(call)))
+    }
+
+    /// Calls one hook; one that panics is reported, and gives nothing.
+    pub(crate) fn call<T>(
+        &self,
+        hook: &Arc<dyn Middleware>,
+        point: &'static str,
+        call: impl FnOnce(&dyn Middleware, &RunContext) -> T,
+    ) -> Option<T> {
+        let called = catch_unwind(AssertUnwindSafe(|| call(&**hook, self.run)));
+        if called.is_err() {
+            self.failed(hook, point, PANICKED);
+        }
+        called.ok()
+    }
+
+    /// Tells observers of a hook that failed.
+    pub(crate) fn failed(&self, hook: &Arc<dyn Middleware>, point: &'static str, message: &str) {
+        let failure = HookFailure { request_id: &self.run.request_id, hook: hook.id(), point, message };
+        for observer in self.observers {
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.on_hook_failure(&failure)));
+        }
+    }
+}
+
+/// What a hook requires, as the ledger and the request have it. It is known again by the hook's id and all that it states.
+fn requirement(by: String, required: RequiredApproval) -> Requirement {
+    let RequiredApproval { message, approvers, quorum, expires } = required;
+    let quorum = quorum.max(1);
+    let lifetime = expires.map(|expires| expires.as_millis().to_string());
+    let behaviour = json::digest(&json!(["hook", by, message, approvers, quorum, lifetime]));
+    // The decision binds it to its final arguments.
+    let permit = Permit { layer: LAYER, policy: Some(by), behaviour, about: behaviour };
+    // A host's names are compared in canonical form, which is stricter towards who answers for themselves.
+    let principals = Comparison::Canonical;
+    let asker = Asker { permit, approvers, quorum, principals, edits: Vec::new(), remember: None };
+    Requirement { asker, text: message, expires }
+}
+
+/// Adds members to the `metadata` of a context.
+fn annotate(context: &mut Value, members: Map) {
+    if !context.is_object() {
+        *context = Value::Object(Map::new());
+    }
+    let Some(context) = context.as_object_mut() else { return };
+    match context.get_mut("metadata") {
+        Some(Value::Object(known)) => known.extend(members),
+        _ => drop(context.insert("metadata".to_owned(), members.into())),
+    }
+}

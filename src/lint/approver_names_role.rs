@@ -1,0 +1,131 @@
+//! Entries of `approvers` that name a principal and are probably meant for a role: before roles had a prefix, one entry named both.
+
+use std::collections::BTreeSet;
+
+use super::checked::Checked;
+use super::scalars::{in_place_of, replaceable};
+use super::{Lint, Needs};
+use crate::approval::ApproverEntry;
+use crate::call::Root;
+use crate::diagnostic::{APPROVER_NAMES_ROLE, Diagnostics, Fix};
+use crate::path::Step;
+use crate::principal::{Comparison, Principal};
+use crate::source::Node;
+
+pub(super) static LINT: Lint = Lint { code: &APPROVER_NAMES_ROLE, needs: Needs::Nothing, check };
+
+/// The last words of names that are roles rather than people.
+const WORDS: [&str; 37] = [
+    "accounting",
+    "admin",
+    "admins",
+    "analysts",
+    "approver",
+    "approvers",
+    "board",
+    "compliance",
+    "controller",
+    "controllers",
+    "devops",
+    "director",
+    "directors",
+    "engineering",
+    "finance",
+    "group",
+    "hr",
+    "it",
+    "lead",
+    "leads",
+    "legal",
+    "manager",
+    "managers",
+    "oncall",
+    "operations",
+    "operator",
+    "operators",
+    "ops",
+    "owner",
+    "owners",
+    "reviewer",
+    "reviewers",
+    "security",
+    "sre",
+    "staff",
+    "support",
+    "team",
+];
+
+fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+    let known = Known::of(checked);
+    for written in checked.policies.iter().filter(|written| written.is(&["approval"])) {
+        let entries = written.kind.value.get("approvers").and_then(Node::items).unwrap_or_default();
+        for entry in entries {
+            let Some(ApproverEntry::Principal(name)) = entry.as_str().map(ApproverEntry::parse) else {
+                continue;
+            };
+            let why = match known.role(name) {
+                Some(place) => format!("which is a role in {place}"),
+                None if known.is_principal(name) || !reads_like_a_role(name) => continue,
+                None => "which reads like a role".to_owned(),
+            };
+            let span = replaceable(checked.sources, entry);
+            let is_sure = known.role(name).is_some() && !known.is_principal(name);
+            let fix = span.filter(|_| is_sure).map(|span| {
+                let role = format!("role:{name}");
+                Fix::replace(format!("write `{role}`"), span, in_place_of(entry, &role))
+            });
+            let message = format!("only a principal named `{name}` may answer, {why}");
+            let help = format!(
+                "write `role:{name}` for everybody with the role, or allow this where a principal is called so"
+            );
+            found.push(written.tells(&APPROVER_NAMES_ROLE, entry.span, message).help(help).fix(fix));
+        }
+    }
+}
+
+/// The names that the rules and their tests use.
+struct Known {
+    in_rules: BTreeSet<String>,
+    in_tests: BTreeSet<String>,
+    principals: Vec<Principal>,
+}
+
+impl Known {
+    fn of(checked: &Checked<'_>) -> Self {
+        let mut in_rules = BTreeSet::new();
+        for test in checked.policies.iter().flat_map(|written| &written.tests) {
+            let of_roles = test.path.steps().map_or_else(
+                || test.path.text().starts_with("$.context.roles"),
+                |steps| matches!(steps.first(), Some(Step::Name(name)) if name == "roles"),
+            );
+            if test.path.root() == Root::Context && of_roles {
+                let operands = test.operators().map(|operator| &operator.value);
+                let nodes =
+                    operands.flat_map(|operand| operand.items().unwrap_or(std::slice::from_ref(operand)));
+                in_rules.extend(nodes.filter_map(Node::as_str).map(str::to_owned));
+            }
+        }
+        let names = checked.tests.map(|tests| tests.suite.identities()).unwrap_or_default();
+        let parse = |name: &String| Principal::parse(name, Comparison::Canonical);
+        Self {
+            in_rules,
+            in_tests: names.roles,
+            principals: names.principals.iter().filter_map(parse).collect(),
+        }
+    }
+
+    /// Where a name is used as a role.
+    fn role(&self, name: &str) -> Option<&'static str> {
+        let places = [(&self.in_rules, "a condition of these rules"), (&self.in_tests, "the policy tests")];
+        places.into_iter().find(|(roles, _)| roles.contains(name)).map(|(_, place)| place)
+    }
+
+    fn is_principal(&self, name: &str) -> bool {
+        Principal::parse(name, Comparison::Canonical).is_some_and(|name| self.principals.contains(&name))
+    }
+}
+
+fn reads_like_a_role(name: &str) -> bool {
+    let last = name.rsplit(['-', '_', '.', '/', ':', ' ']).next().unwrap_or(name).to_lowercase();
+    !name.contains('@') && WORDS.contains(&last.as_str())
+}

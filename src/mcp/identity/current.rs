@@ -1,0 +1,121 @@
+//! The identities that are valid now: read from a file, and read again when it or a key file that it names changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use super::{Caller, Identity, IdentityError, Unknown};
+use crate::diagnostic::SourceMap;
+use crate::json::{self, Digest, json};
+
+/// How often the files are compared. Their contents are, so that every way of replacing a file is noticed.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// An identity file, as [`HttpDoor::with_identity_file`](crate::mcp::HttpDoor::with_identity_file) takes it.
+pub struct IdentityFile {
+    path: PathBuf,
+    identity: Identity,
+    /// The digest of the file and all key files that it names.
+    contents: Digest,
+}
+
+impl std::fmt::Debug for IdentityFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IdentityFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl IdentityFile {
+    /// Reads an identity file, with the key files and environment variables that it names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn open(path: &Path) -> Result<Self, IdentityError> {
+        let (identity, sources) = Identity::read(path)?;
+        Ok(Self { path: path.to_owned(), identity, contents: digest(&sources) })
+    }
+}
+
+fn digest(sources: &SourceMap) -> Digest {
+    let files = sources.iter().map(|(_, source)| json!([source.name(), source.text()]));
+    json::digest(&files.collect())
+}
+
+/// The identities that are valid now.
+pub(in crate::mcp) struct CurrentIdentity {
+    identity: ArcSwap<Identity>,
+    /// Changes whenever other identities become valid.
+    changed: watch::Sender<u64>,
+}
+
+impl CurrentIdentity {
+    /// Identities that stay as they are.
+    pub(in crate::mcp) fn fixed(identity: Identity) -> Self {
+        Self { identity: ArcSwap::from_pointee(identity), changed: watch::Sender::new(0) }
+    }
+
+    /// The identities of a file, and what [`follow`](Self::follow) needs to follow its changes.
+    pub(in crate::mcp) fn of_file(file: IdentityFile) -> (Self, Followed) {
+        let followed = Followed { path: file.path, contents: file.contents };
+        (Self::fixed(file.identity), followed)
+    }
+
+    /// The caller, by the `Authorization` header of its request.
+    pub(in crate::mcp) fn caller(&self, authorization: Option<&str>) -> Result<Caller, Unknown> {
+        self.identity.load().caller(authorization)
+    }
+
+    /// Reads the file again whenever it changes, for ever. A file with errors changes nothing, and is reported once.
+    pub(in crate::mcp) async fn follow(self: Arc<Self>, mut followed: Followed, log: impl Fn(&str)) {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            let path = followed.path.clone();
+            let Ok(read) = tokio::task::spawn_blocking(move || Identity::read(&path)).await else { continue };
+            let contents = match &read {
+                Ok((_, sources)) => digest(sources),
+                Err(error) => digest(&error.sources),
+            };
+            if std::mem::replace(&mut followed.contents, contents) == contents {
+                continue;
+            }
+            match read {
+                Ok((identity, _)) => {
+                    self.identity.store(Arc::new(identity));
+                    self.changed.send_modify(|changes| *changes = changes.wrapping_add(1));
+                    log("the identity file was reloaded");
+                }
+                Err(error) => {
+                    log(&format!(
+                        "the reload of the identity file is rejected, the identities before stay valid: {error}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Becomes true when a caller's credential is revoked, or vouches for something else.
+    pub(in crate::mcp) fn revoked(self: &Arc<Self>, caller: &Caller) -> watch::Receiver<bool> {
+        let (revoke, revoked) = watch::channel(false);
+        // Subscribed before the first look, so that no change in between is missed.
+        let (mut changes, current, caller) = (self.changed.subscribe(), Arc::clone(self), caller.clone());
+        tokio::spawn(async move {
+            while current.identity.load().still_vouches_for(&caller) {
+                tokio::select! {
+                    changed = changes.changed() => if changed.is_err() { return },
+                    () = revoke.closed() => return,
+                }
+            }
+            let _ = revoke.send(true);
+        });
+        revoked
+    }
+}
+
+/// A file whose changes are followed.
+pub(in crate::mcp) struct Followed {
+    path: PathBuf,
+    contents: Digest,
+}

@@ -1,0 +1,259 @@
+//! Principals: the name of who calls or who approves → [`Principal`]. Everything that compares principals compares these.
+//!
+//! Two names are one principal if their canonical forms are equal: Unicode's NFKC_Casefold (compatibility normalization, full case
+//! folding, default-ignorable code points removed), without white space at the ends. So `Bob` is `bob`, and so are full-width
+//! letters, a soft hyphen or a zero-width space inside the name, and a no-break space behind it. Letters of different scripts that
+//! look alike are different: Cyrillic `а` is not Latin `a`.
+
+use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+
+use icu_casemap::CaseMapper;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::CodePointSetData;
+use icu_properties::props::DefaultIgnorableCodePoint;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{JsonType, Value};
+
+/// Normalization and folding each can make work for the other. Every name is stable after three rounds.
+const MAX_ROUNDS: usize = 8;
+
+/// How principals are compared (`defaults.principals`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Comparison {
+    /// By their canonical form.
+    #[default]
+    Canonical,
+    /// Code point by code point, for identity providers whose names differ in case or form only.
+    Exact,
+}
+
+impl Comparison {
+    /// Whether this is the comparison by canonical form.
+    pub fn is_canonical(&self) -> bool {
+        *self == Self::Canonical
+    }
+}
+
+/// Who calls, or who approves. Equal to another one if both are compared alike and name the same principal.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    written: String,
+    key: String,
+}
+
+impl Principal {
+    /// Reads a name. Returns `None` if nothing is left of it in canonical form, or if it contains a control character: then nobody
+    /// is named, whatever the comparison.
+    ///
+    /// ```
+    /// use callgate::principal::{Comparison, Principal};
+    ///
+    /// let principal = |name| Principal::parse(name, Comparison::Canonical);
+    /// assert_eq!(principal("Ana\u{a0}"), principal("ana"));
+    /// assert_ne!(Principal::parse("Ana", Comparison::Exact), Principal::parse("ana", Comparison::Exact));
+    /// assert_eq!(principal(" \u{200b}"), None);
+    /// ```
+    pub fn parse(name: &str, comparison: Comparison) -> Option<Self> {
+        let canonical = canonical(name);
+        if canonical.is_empty() || canonical.contains(char::is_control) {
+            return None;
+        }
+        let key = match comparison {
+            Comparison::Canonical => canonical.into_owned(),
+            Comparison::Exact => name.to_owned(),
+        };
+        Some(Self { written: name.to_owned(), key })
+    }
+
+    /// The name as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// The form that is compared: the same text for the same principal.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+/// What a value that is expected to name a principal says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// It names this principal.
+    Principal(Principal),
+    /// It is absent, null or blank.
+    Nobody,
+    /// It is not a string that can name anybody.
+    Invalid(&'static str),
+}
+
+impl Named {
+    /// Reads the value.
+    pub fn from_value(value: Option<&Value>, comparison: Comparison) -> Self {
+        match value {
+            None | Some(Value::Null) => Self::Nobody,
+            Some(Value::String(name)) => match Principal::parse(name, comparison) {
+                Some(principal) => Self::Principal(principal),
+                None if canonical(name).is_empty() => Self::Nobody,
+                None => Self::Invalid("a string with control characters"),
+            },
+            Some(other) => Self::Invalid(JsonType::of(other).with_article()),
+        }
+    }
+
+    /// Reads `principal` of a call's context.
+    pub fn from_context(context: &Value, comparison: Comparison) -> Self {
+        match context {
+            Value::Null | Value::Object(_) => Self::from_value(context.get("principal"), comparison),
+            other => Self::Invalid(JsonType::of(other).with_article()),
+        }
+    }
+}
+
+fn canonical(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(name);
+    }
+    let compatible = ComposingNormalizerBorrowed::new_nfkc();
+    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let mut form = name.to_owned();
+    for _ in 0..MAX_ROUNDS {
+        let folded = CaseMapper::new().fold_string(&compatible.normalize(&form)).into_owned();
+        let visible: String = folded.chars().filter(|c| !ignorable.contains(*c)).collect();
+        let next = compatible.normalize(&visible).trim().to_owned();
+        if next == form {
+            break;
+        }
+        form = next;
+    }
+    Cow::Owned(form)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::json;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_one(a: &str, b: &str) -> bool {
+        let principal = |name| Principal::parse(name, Comparison::Canonical).unwrap();
+        principal(a) == principal(b)
+    }
+
+    #[test]
+    fn spellings_of_one_principal_are_equal() {
+        for (a, b) in [
+            ("Bob", "bob"),
+            ("ana", "ana\u{a0}"),
+            ("ana", "\u{3000}ana\u{2003}\n"),
+            ("ana", "a\u{ad}n\u{200b}a\u{feff}"),
+            ("ana", "\u{202e}ana\u{2066}\u{e0020}"),
+            ("\u{ff21}\u{ff4e}\u{ff41}", "ana"),
+            ("\u{1d4d0}na", "ana"),
+            ("stra\u{df}e", "STRASSE"),
+            ("caf\u{e9}", "cafe\u{301}"),
+            ("\u{3c2}igma", "\u{3a3}IGMA"),
+            ("\u{fb01}nn", "FINN"),
+            ("\u{212a}im", "kim"),
+            ("\u{1e9e}", "ss"),
+            ("a\u{345}\u{301}", "a\u{301}\u{345}"),
+            ("ana@example.com", "Ana@Example.COM"),
+        ] {
+            assert!(is_one(a, b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_different_principals_differ() {
+        for (a, b) in [
+            ("ana", "\u{430}na"),
+            ("jose", "jos\u{e9}"),
+            ("i", "\u{131}"),
+            ("ana b", "anab"),
+            ("0live", "olive"),
+            ("ana", "ana@example.com"),
+        ] {
+            assert!(!is_one(a, b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn blank_names_and_names_with_control_characters_name_nobody() {
+        for comparison in [Comparison::Canonical, Comparison::Exact] {
+            for name in [
+                "",
+                " ",
+                "\t\n",
+                "\u{a0}\u{200b}",
+                "\u{3164}",
+                "\u{2060}\u{fe0f}",
+                "a\u{0}b",
+                "a\nb",
+                "\u{7}",
+            ] {
+                assert_eq!(Principal::parse(name, comparison), None, "{name:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_strings_name_a_principal() {
+        for (value, expected) in [
+            (json!(null), Some(Named::Nobody)),
+            (json!(""), Some(Named::Nobody)),
+            (json!(" \u{200d}"), Some(Named::Nobody)),
+            (json!(42), None),
+            (json!(true), None),
+            (json!(["ana"]), None),
+            (json!({ "name": "ana" }), None),
+            (json!("a\u{1}b"), None),
+        ] {
+            for comparison in [Comparison::Canonical, Comparison::Exact] {
+                let named = Named::from_value(Some(&value), comparison);
+                match &expected {
+                    Some(expected) => assert_eq!(named, *expected, "{value}"),
+                    None => assert!(matches!(named, Named::Invalid(_)), "{value}"),
+                }
+                assert_eq!(Named::from_context(&json!({ "principal": value }), comparison), named, "{value}");
+            }
+        }
+        assert_eq!(Named::from_context(&json!(null), Comparison::Canonical), Named::Nobody);
+        assert!(matches!(Named::from_context(&json!("ana"), Comparison::Canonical), Named::Invalid(_)));
+    }
+
+    #[test]
+    fn the_canonical_form_of_every_character_is_stable() {
+        let all: Vec<char> = (0..=u32::from(char::MAX)).filter_map(char::from_u32).collect();
+        for block in all.chunks(1024) {
+            let names: String = block.iter().flat_map(|c| ['x', *c]).collect();
+            let form = canonical(&names).into_owned();
+            assert_eq!(canonical(&form), form, "from {:?}", block.first());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_form_is_stable(name in "\\PC{0,8}", mark in "[\u{300}-\u{345}\u{200b}\u{ad}A-Z \u{a0}\u{ff21}]{0,6}") {
+            let form = canonical(&format!("{name}{mark}")).into_owned();
+            prop_assert_eq!(canonical(&form), form.as_str());
+        }
+    }
+}
