@@ -15,6 +15,7 @@ mod identity;
 mod mutations;
 mod once;
 mod principals;
+mod recalled;
 mod remembering;
 mod required;
 mod resuming;

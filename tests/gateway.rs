@@ -4,6 +4,7 @@ mod conformance;
 mod faults;
 mod hostile;
 mod lossless;
+mod inspector;
 mod sessions;
 
 use std::path::{Path, PathBuf};

@@ -97,8 +97,43 @@ fn a_question_lapses_also_after_its_approval_if_nobody_takes_it_up() {
     let (store, _) = asked(&clock, Some(keys("5a")));
     let inbox = Inbox::new(store, Some(keys("5a")), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
-    clock.drive(inbox.answer(&item.name, yes(), None)).unwrap();
+    clock.drive(inbox.answer(&item.name, yes(), Some(Approver::new("ana")))).unwrap();
     clock.advance(std::time::Duration::from_secs(3600));
     let late = clock.drive(inbox.find("approval_c1")).unwrap();
     assert!(matches!(late.progress, Progress::Lapsed { .. }), "{:?}", late.progress);
+}
+
+#[test]
+fn an_answer_without_a_name_is_taken_only_where_every_policy_that_asks_allows_it() {
+    let clock = noon();
+    let allows = "{ id: ask, match: pay, approval: { anonymous: allow } }";
+    let refuses = "{ id: too, match: pay, approval: { anonymous: refuse } }";
+    let silent = "{ id: too, match: pay, approval: {} }";
+    let unmatched = "callgate: 1\ndefaults: { unmatched: approval }\npolicies: []";
+    let script = "{ id: own, match: pay, around: { script: 'approve(\"Pay?\"); next(input)' } }";
+    let of = |policies: &str| format!("policies: [ {policies} ]");
+    for (text, is_taken) in [
+        (of(allows), true),
+        (of(silent), false),
+        (of(refuses), false),
+        (of(&format!("{allows}, {silent}")), false),
+        (of(script), false),
+        (unmatched.to_owned(), false),
+    ] {
+        for response in [yes(), approval_response("", false), ResponsePart { cancel: true, ..yes() }] {
+            let store: Arc<dyn StateStore> = Arc::new(MemoryStore::default());
+            let engine = rules(&text).clock(clock.clone()).store(Arc::clone(&store)).build();
+            let call = ToolCall::new("c1", "pay", json!({ "amount": 5 }));
+            clock.drive(engine.session().named("s").execute(call, &Tool::counting(&clock)));
+            let inbox = Inbox::new(store, None, clock.clone());
+            let item = clock.drive(inbox.find("approval_c1")).unwrap();
+            let answered = clock.drive(inbox.answer(&item.name, response.clone(), None));
+            assert_eq!(answered.is_ok(), is_taken, "{text}: {answered:?}");
+            if !is_taken {
+                assert_eq!(answered, Err(InboxError::Anonymous), "{text}");
+                let named = clock.drive(inbox.answer(&item.name, response, Some(Approver::new("ana"))));
+                assert!(named.is_ok(), "{text}: {named:?}");
+            }
+        }
+    }
 }

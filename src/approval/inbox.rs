@@ -149,6 +149,9 @@ pub enum InboxError {
         /// What may have been meant.
         near: Option<String>,
     },
+    /// The answer has no name, and the policies that ask do not allow that. It was not recorded.
+    #[error("the answer does not say who gives it; only a policy with `anonymous: allow` takes such answers")]
+    Anonymous,
     /// The answer would not count, and was not recorded.
     #[error("{why} [{code}]")]
     Refused {
@@ -210,6 +213,7 @@ impl Inbox {
     /// then. Of `response` counts what is said; which question it answers, and who says it, is filled in.
     ///
     /// # Errors
+    /// [`InboxError::Anonymous`] without `by`, unless every policy that asks allows it.
     /// [`InboxError::Refused`] for an answer that would change nothing, with why. It is not recorded then.
     pub async fn answer(
         &self,
@@ -353,6 +357,9 @@ impl Inbox {
             (_, Some(question)) => question,
             (_, None) => return refuse("invalid_question", "the question counts for nothing".to_owned()),
         };
+        if by.is_none() && !question.askers.iter().all(|asker| asker.anonymous) {
+            return Err(InboxError::Anonymous);
+        }
         let token = item.request.approval_token.clone().unwrap_or_default();
         let response = ResponsePart {
             approval_id: item.request.approval_id.clone(),

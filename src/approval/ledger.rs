@@ -324,6 +324,10 @@ impl<'l> Ledger<'l> {
         Ok(Some((entry_of(name, record)?, version)))
     }
 
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
         in_time(self.clock, || self.store.record(key)).await
     }

@@ -9,6 +9,7 @@
 mod answer;
 mod approvers;
 mod bound;
+mod call_key;
 mod edit;
 mod entry;
 mod grant;
@@ -21,6 +22,7 @@ mod tally;
 pub use answer::{AnswerSealError, seal_answer, verify_answer};
 pub use approvers::{ApproverEntry, Refusal, comparison_of};
 pub use bound::BoundContext;
+pub use call_key::{CallKey, Recalled};
 pub use edit::{EditRefused, edited};
 pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};

@@ -35,6 +35,9 @@ pub struct Asker {
     /// How principals are compared.
     #[serde(default, skip_serializing_if = "Comparison::is_canonical")]
     pub principals: Comparison,
+    /// Whether an answer that is given in the store counts without a name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anonymous: bool,
     /// The arguments that an approver may change, as JSONPaths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<String>,

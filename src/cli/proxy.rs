@@ -107,6 +107,9 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     if let Some(state) = answered_in(&url) {
         gateway = gateway.answered_in(state);
     }
+    if watched.iter().any(|(_, policies)| !policies.is_empty()) {
+        gateway = gateway.with_changing_rules();
+    }
     let gateway = Arc::new(gateway);
     let door = match arguments.listening.door(&gateway)? {
         listening::Said::Nothing => None,

@@ -48,7 +48,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
 
     /// The permits of earlier approvals that apply to a suspended call, together with those that it holds: it is to be decided again
     /// with them. `None` where there are none.
-    pub(super) async fn remembered(
+    pub(crate) async fn remembered(
         &self,
         requested: &ToolCall,
         decision: &Decision<'_>,
@@ -158,6 +158,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
             Err(error) => {
                 let code = match &error {
                     PutError::Ledger(error) => error.code(),
+                    PutError::Elsewhere => reason_code::ASK_AGAIN,
                     PutError::Question(_) | PutError::NoName => reason_code::INTERNAL_ERROR,
                 };
                 let message = format!("no person can be asked about this call: {error}");
@@ -203,6 +204,8 @@ impl<E: ToolExecutor> Execute<'_, E> {
             let noted = ledger.ask(&name, &fresh, &question, &request, keys, claimed).await;
             match noted.map_err(PutError::Ledger)? {
                 Ok(request) => return Ok(request),
+                // Under another name the question would not be found again.
+                Err(_) if self.approval_scope.is_some() => return Err(PutError::Elsewhere),
                 // The name is another call's, or this one's from before the history forgot it.
                 Err(_) => name = Name { occurrence: format!("{}_{number}", turn.name.occurrence), ..name },
             }
@@ -225,6 +228,8 @@ enum PutError {
     Question(QuestionError),
     #[error("every name for the question is taken")]
     NoName,
+    #[error("the same call was started elsewhere at the same time; make it again")]
+    Elsewhere,
 }
 
 /// The tenant for whom the host says the agent acts.

@@ -246,7 +246,8 @@ fn requirement(by: String, required: RequiredApproval) -> Requirement {
     let permit = Permit { layer: LAYER, policy: Some(by), behaviour, about: behaviour };
     // A host's names are compared in canonical form, which is stricter towards who answers for themselves.
     let principals = Comparison::Canonical;
-    let asker = Asker { permit, approvers, quorum, principals, edits: Vec::new(), remember: None };
+    let asker =
+        Asker { permit, approvers, quorum, principals, anonymous: false, edits: Vec::new(), remember: None };
     Requirement { asker, text: message, expires }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Execute<'e, E> {
     pub(crate) hooks: &'e [Arc<dyn Middleware>],
     /// What hooks know of the run.
     pub(crate) run: &'e RunContext,
+    /// Where the session finds approvals by what a call is: the requester's own name. `None`: they are kept by conversation and call id.
+    pub(crate) approval_scope: Option<&'e str>,
     /// Who watches.
     pub(crate) observers: &'e [Box<dyn Observer>],
 }

@@ -24,11 +24,22 @@ thread_local! {
 }
 
 fn replace(slot: Slot) -> Slot {
-    SLOT.with(|held| held.replace(slot))
+    // None while the thread ends: then nothing is exchanged.
+    SLOT.try_with(|held| held.replace(slot)).unwrap_or(Slot::Empty)
+}
+
+/// Leaves the slot empty, however an exchange ends.
+struct Emptied;
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        replace(Slot::Empty);
+    }
 }
 
 /// Runs the `Serialize` of what announced itself, and returns the value that it handed over, if it did.
 pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
+    let _emptied = Emptied;
     replace(Slot::Wanted);
     let returned = serialize();
     match replace(Slot::Empty) {
@@ -48,10 +59,9 @@ pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
 
 /// Runs the visitor of what announced itself with a value in the slot.
 pub(super) fn offer<T>(value: Value, visit: impl FnOnce() -> T) -> T {
+    let _emptied = Emptied;
     replace(Slot::Filled(value));
-    let returned = visit();
-    replace(Slot::Empty);
-    returned
+    visit()
 }
 
 /// Takes the value that our deserializer offers, if it is that which calls.

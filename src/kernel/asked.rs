@@ -51,6 +51,7 @@ impl Kernel<'_> {
                     approvers: approval.approvers.clone(),
                     quorum: approval.quorum,
                     principals: approval.principals,
+                    anonymous: approval.anonymous,
                     edits: paths.map(|path| path.text().to_owned()).collect(),
                     remember: remembered(approval, &view),
                 });
@@ -61,6 +62,7 @@ impl Kernel<'_> {
             permit,
             approvers: Vec::new(),
             quorum: 1,
+            anonymous: false,
             edits: Vec::new(),
             remember: None,
         };

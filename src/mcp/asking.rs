@@ -12,7 +12,7 @@ use super::calls::Runner;
 use super::client::Client;
 use super::frame::Frame;
 use super::method;
-use crate::call::{ApprovalRequest, Approved, ToolCall};
+use crate::call::{Approved, ToolCall};
 use crate::card::Card;
 use crate::json::{self, Map, Value, json};
 use crate::message::{RequestPart, ResponsePart, approval_response};
@@ -30,20 +30,6 @@ const INPUT_REQUIRED: &str = "input_required";
 /// What a client gives back of a server's own question, which must not get lost behind ours.
 const CARRIED: [&str; 2] = ["requestState", "inputResponses"];
 
-/// A call that waits for a person.
-#[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    /// The call as it was asked for.
-    pub(super) call: ToolCall,
-    pub(super) question: RequestPart,
-}
-
-impl Waiting {
-    pub(super) fn is_of(&self, call: &ToolCall) -> bool {
-        self.call.tool == call.tool && self.call.server == call.server && self.call.input == call.input
-    }
-}
-
 /// How long an approved call may take to go on after its server asked for more.
 const GOING_ON: Duration = Duration::from_secs(30 * 60);
 
@@ -51,27 +37,34 @@ const GOING_ON: Duration = Duration::from_secs(30 * 60);
 /// call to the person who approved it, once for each time that the server asks.
 #[derive(Clone, Debug)]
 pub(super) struct GoingOn {
-    approved: Waiting,
+    call: ToolCall,
+    /// The question that was answered.
+    question: RequestPart,
     /// What the server gave out to know the call again.
     state: Option<Value>,
     since: Instant,
 }
 
 impl GoingOn {
-    /// A call that ran by this outcome, if its answer asks for more. Not one whose arguments the person changed: what the client sends
-    /// again are those before.
-    pub(super) fn of(approved: Waiting, outcome: Option<&Approved>, answer: &Frame) -> Option<Self> {
-        let asks = answer
-            .result_value()
-            .filter(|result| result.get("resultType") == Some(&INPUT_REQUIRED.into()))?;
-        outcome.filter(|outcome| !outcome.edited && !outcome.remembered)?;
-        Some(Self { approved, state: asks.get("requestState").cloned(), since: Instant::now() })
+    /// An approved call whose answer asks for more.
+    pub(super) fn new(call: ToolCall, question: RequestPart, answer: &Frame) -> Self {
+        let state = answer.result_value().and_then(|asks| asks.get("requestState").cloned());
+        Self { call, question, state, since: Instant::now() }
+    }
+
+    /// Whether a call that was approved so can go on: its answer asks for more. Not one whose arguments the person changed: what the client
+    /// sends again are those before.
+    pub(super) fn is_possible(approved: &Approved, answer: &Frame) -> bool {
+        let asks_for_more = |result: &Value| result.get("resultType") == Some(&INPUT_REQUIRED.into());
+        !approved.edited && !approved.remembered && answer.result_value().is_some_and(asks_for_more)
     }
 
     /// Whether it is this call that goes on, and the question about it is the one that was answered.
     pub(super) fn is(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> bool {
-        let answered = &self.approved.question;
-        self.approved.is_of(call)
+        let answered = &self.question;
+        self.call.tool == call.tool
+            && self.call.server == call.server
+            && self.call.input == call.input
             && self.since.elapsed() < GOING_ON
             && frame.param("requestState") == self.state.as_ref()
             && (self.state.is_some() || frame.param("inputResponses").is_some())
@@ -83,7 +76,7 @@ impl GoingOn {
     /// What the person said, to the question about it that stands now.
     pub(super) fn answer(&self, question: &RequestPart) -> ResponsePart {
         ResponsePart {
-            reason: Some(format!("goes on after {}", self.approved.question.approval_id)),
+            reason: Some(format!("goes on after {}", self.question.approval_id)),
             approval_token: question.approval_token.clone(),
             ..approval_response(&question.approval_id, true)
         }
@@ -216,29 +209,6 @@ fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
         approval_token: question.approval_token.clone(),
         ..approval_response(&question.approval_id, approved)
     })
-}
-
-/// What is said of a call that goes on waiting. `was_asked`: its client has asked, and got no answer.
-pub(super) fn how_to_approve(
-    request: &ApprovalRequest,
-    state: Option<&str>,
-    was_asked: bool,
-    message: &str,
-) -> String {
-    let id = &request.approval_id;
-    match state {
-        Some(state) => format!(
-            "Waits for approval ({id}): {message}\nA person approves it with `callgate approvals approve {id} --state {state}`; \
-             then the same call with the same arguments goes on."
-        ),
-        None if was_asked => format!(
-            "Waits for approval ({id}): {message}\nWho was asked gave no answer; the same call with the same arguments asks again."
-        ),
-        None => format!(
-            "Waits for approval ({id}), and nobody can give it: this client can't ask a person, and the gateway keeps no state \
-             where others could answer. {message}"
-        ),
-    }
 }
 
 /// Whether what a server says could be taken for a question of ours.

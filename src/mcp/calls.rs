@@ -5,13 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::answer;
-use super::asking::{self, GoingOn, Returned, Waiting, Way};
+use super::asking::{self, GoingOn, Returned, Way};
 use super::binary::SetAside;
 use super::frame::{Frame, Id, code};
 use super::link::{LATE_ANSWERS, Link};
 use super::listing;
 use super::method;
 use super::outlet::Outlet;
+use super::pending;
 use super::pins::Standing;
 use super::server::Gone;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
@@ -82,8 +83,7 @@ fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
         Standing::New => "was not reviewed",
         Standing::Changed => "is not as it was reviewed",
     };
-    let message =
-        format!("the tool `{}` {why}; a person looks at it with `callgate pins review`", inert(tool));
+    let message = format!("the tool `{}` {why}: a person has to review and accept it first", inert(tool));
     Some(answer::of_quarantine(&message))
 }
 
@@ -198,24 +198,15 @@ impl Runner<'_> {
     /// Brings the call to its answer, and people to theirs.
     ///
     /// What executes is put on the heap where it begins: it is large, and would be copied with each future around it.
-    async fn run(&self, call: ToolCall, returned: Returned) -> Frame {
+    async fn run(&self, mut call: ToolCall, returned: Returned) -> Frame {
         let session = &self.link.session;
-        let waiting = match returned.question {
+        let mut was_asked = false;
+        let mut outcome = match &returned.question {
             Some(question) => {
-                let call = ToolCall { id: question.tool_call_id.clone(), ..call.clone() };
-                Some(Waiting { call, question })
+                call.id.clone_from(&question.tool_call_id);
+                Box::pin(session.take_up(call.clone(), question, &returned.answers, self)).await
             }
-            None => self.link.waiting(&call),
-        };
-        let (mut asked, mut was_asked) = (None, false);
-        let (mut call, mut outcome) = match waiting {
-            Some(Waiting { call, question }) => {
-                let taken_up = session.take_up(call.clone(), &question, &returned.answers, self);
-                let outcome = Box::pin(taken_up).await;
-                asked = Some(question);
-                (call, outcome)
-            }
-            None => (call.clone(), Box::pin(session.execute(call, self)).await),
+            None => Box::pin(session.execute(call.clone(), self)).await,
         };
         for _ in 0..QUESTIONS {
             let Some(request) =
@@ -240,27 +231,29 @@ impl Runner<'_> {
                 }
                 Way::None => None,
             };
-            let Some(answer) = answer else {
-                self.link.wait(Waiting { call: call.clone(), question });
-                break;
-            };
+            let Some(answer) = answer else { break };
             outcome = Box::pin(session.take_up(call.clone(), &question, &[answer], self)).await;
-            asked = Some(question);
-        }
-        if outcome.outcome != OutcomeKind::Suspended {
-            self.link.waits_no_more(&call);
         }
         if let Some(request) = &outcome.approval {
-            let state = self.link.gateway.answered_in.as_deref();
-            let was_asked = was_asked || returned.is_dismissed;
-            outcome.error = Some(asking::how_to_approve(request, state, was_asked, &outcome.reason.message));
+            let gateway = &self.link.gateway;
+            if !outcome.replayed {
+                gateway.log_pending(request);
+            }
+            let client = match was_asked || returned.is_dismissed {
+                true => pending::Client::Silent,
+                false => pending::Client::NotAsked,
+            };
+            let askers = session.askers(&RequestPart::from(request)).unwrap_or_default();
+            let is_answerable = gateway.answered_in.is_some();
+            outcome.error = Some(pending::for_agent(&askers, client, is_answerable, &outcome.reason.message));
         }
         let approved = outcome.approved.clone();
         let answer = self.answer(&call, outcome);
         self.link.tasks.note(&call, &answer);
-        let approved_call = asked.map(|question| Waiting { call, question });
-        if let Some(going_on) = approved_call.and_then(|call| GoingOn::of(call, approved.as_ref(), &answer)) {
-            self.link.may_go_on(going_on);
+        if let Some(approved) = approved.filter(|approved| GoingOn::is_possible(approved, &answer))
+            && let Some(question) = session.question(&approved.approval_id).await
+        {
+            self.link.may_go_on(GoingOn::new(call, question, &answer));
         }
         answer
     }

@@ -36,6 +36,8 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 pub struct Frame {
     members: Map,
     kind: Kind,
+    /// How it came, not what it says.
+    is_event: bool,
 }
 
 impl Frame {
@@ -116,7 +118,7 @@ impl Frame {
             },
             (None, false) => return Err(invalid(id, "a message has a `method`, a `result` or an `error`")),
         };
-        Ok(Self { members, kind })
+        Ok(Self { members, kind, is_event: false })
     }
 
     /// A request.
@@ -161,7 +163,19 @@ impl Frame {
             Value::Object(members) => members,
             _ => Map::new(),
         };
-        Self { members, kind }
+        Self { members, kind, is_event: false }
+    }
+
+    /// The same message, as an event of a stream.
+    #[must_use]
+    pub(super) fn into_event(mut self) -> Self {
+        self.is_event = true;
+        self
+    }
+
+    /// Whether its server sent it as an event of a stream. Clients get it in the same form.
+    pub(super) fn is_event(&self) -> bool {
+        self.is_event
     }
 
     /// What it is.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::link::{Link, Who};
 use super::pins::{LockError, Pins, Standing};
-use super::server::ServerSpec;
+use super::server::{Reach, ServerSpec};
 use crate::engine::Engine;
 use crate::json::Value;
 use crate::policy::Chains;
@@ -30,6 +30,8 @@ pub struct Gateway {
     pub(super) answered_in: Option<String>,
     /// The tools that people have reviewed, where only those may be used.
     pub(super) pins: Option<Pins>,
+    /// Its rules change while it runs.
+    rules_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
     links: Mutex<Vec<Weak<Link>>>,
     /// Tools of which it was told that nobody has reviewed them.
@@ -53,6 +55,7 @@ impl Gateway {
             longest_message: LONGEST_MESSAGE,
             answered_in: None,
             pins: None,
+            rules_change: false,
             log: Box::new(|_| {}),
             links: Mutex::new(Vec::new()),
             quarantined: Mutex::default(),
@@ -74,7 +77,7 @@ impl Gateway {
         self
     }
 
-    /// The URL of the state in which people answer questions that clients can't put to them: it is named to whoever waits.
+    /// The URL of the state in which people answer questions that clients can't put to them: it is named in the log, never to agents.
     #[must_use]
     pub fn answered_in(mut self, state: impl Into<String>) -> Self {
         self.answered_in = Some(state.into());
@@ -86,6 +89,20 @@ impl Gateway {
     pub fn pinned_by(mut self, lock_file: PathBuf) -> Result<Self, LockError> {
         self.pins = Some(Pins::read(lock_file)?);
         Ok(self)
+    }
+
+    /// The rules can change while the gateway runs: clients learn at the handshake that they are notified of other tools, as
+    /// [`tools_changed`](Self::tools_changed) does.
+    #[must_use]
+    pub fn with_changing_rules(mut self) -> Self {
+        self.rules_change = true;
+        self
+    }
+
+    /// Whether clients are notified by the gateway itself that their tools may be others: by other rules, or a session that a server over
+    /// HTTP has lost.
+    pub(super) fn notifies_of_tools(&self) -> bool {
+        self.rules_change || self.servers.iter().any(|server| matches!(server.reach, Reach::Http(_)))
     }
 
     /// Where trouble is told that no client can be told of: a line each, without its end.
@@ -137,7 +154,7 @@ impl Gateway {
             session = session.with_unknown_past();
         }
         session.state_mut().set("conversationId", name.into());
-        session.concurrent_with(rules_of(self))
+        session.concurrent_for(who.requester.clone(), rules_of(self))
     }
 
     pub(super) fn add_link(&self, link: &Arc<Link>) {

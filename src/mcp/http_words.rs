@@ -2,9 +2,9 @@
 
 use data_encoding::BASE64;
 
-use super::frame::{Frame, Malformed};
+use super::frame::{Frame, Kind, Malformed, code};
 use super::method;
-use crate::json::{self, Value};
+use crate::json::{self, Value, json};
 
 /// The version of the protocol that a request is in.
 pub(super) const VERSION: &str = "mcp-protocol-version";
@@ -30,6 +30,21 @@ pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscription
 
 /// The first version without a handshake. Versions are dates, so they sort.
 const FIRST_MODERN: &str = "2026-07-28";
+/// The versions of the protocol with a handshake.
+pub(super) const WITH_HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// The error for a request in a version of the protocol that the gateway does not know. A request that says its version in `_meta` can't
+/// be in a version with a handshake, so these are not offered to it.
+pub(super) fn unsupported_version(request: &Frame, requested: &str) -> Frame {
+    let mut supported = vec![FIRST_MODERN];
+    if version_of(request).is_none() {
+        supported.splice(0..0, WITH_HANDSHAKE);
+    }
+    let message = format!("this protocol version is not supported; supported are {}", supported.join(", "));
+    let data = json!({ "supported": supported, "requested": requested });
+    let id = request.id().filter(|_| matches!(request.kind(), Kind::Request(_)));
+    Frame::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
+}
 
 /// Whether a version of the protocol has no handshake.
 pub(super) fn is_modern(version: &str) -> bool {

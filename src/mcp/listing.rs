@@ -201,3 +201,25 @@ fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
     }
     Value::Object(params)
 }
+
+/// The answer to `initialize` or `server/discover`, which declares `listChanged` of tools where the gateway itself notifies clients of it.
+/// Of a server that takes no subscriptions nobody is notified without a handshake, so nothing is declared then.
+pub(super) fn announced(link: &Link, mut answer: Frame) -> Frame {
+    let Some(result) = answer.result_mut().filter(|_| link.gateway.notifies_of_tools()) else {
+        return answer;
+    };
+    let shakes_hands = result.get("protocolVersion").is_some();
+    let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) else {
+        return answer;
+    };
+    let is_on = |capability: &Value| {
+        ["listChanged", "subscribe"].iter().any(|name| capability.get(name) == Some(&Value::Bool(true)))
+    };
+    let takes_subscriptions = capabilities.values().any(is_on);
+    if let Some(tools) = capabilities.get_mut("tools").and_then(Value::as_object_mut)
+        && (shakes_hands || takes_subscriptions)
+    {
+        tools.insert("listChanged".to_owned(), true.into());
+    }
+    answer
+}

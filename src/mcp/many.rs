@@ -127,7 +127,7 @@ async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": who() });
     merge_capabilities(&mut merged, &results);
     merge_instructions(link, &mut merged, &results);
-    Frame::result(id, merged)
+    listing::announced(link, Frame::result(id, merged))
 }
 
 /// What all servers can do, as one. Where one of them does not know the protocol, the client is to use the one before.
@@ -165,7 +165,7 @@ async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
         set(&mut merged, "serverInfo", who());
     }
     bound_caching(&mut merged, &results);
-    Frame::result(id, merged)
+    listing::announced(link, Frame::result(id, merged))
 }
 
 fn who() -> Value {

@@ -10,10 +10,11 @@ use super::gateway::Gateway;
 use super::lines::{self, Line, Lines};
 use super::link::{Link, Who};
 use super::outlet::Outlet;
+use super::requester::{self, Unnamed};
 use super::server::Gone;
 
-/// How long requests are waited for whose client says nothing more.
-const LAST_ANSWERS: Duration = Duration::from_secs(30);
+/// How long requests are waited for whose client has closed its input.
+const LAST_ANSWERS: Duration = Duration::from_secs(4);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long it may take until all servers have ended, and then until the client has read what it was told last.
 const ENDING: Duration = Duration::from_secs(10);
@@ -27,7 +28,12 @@ impl Gateway {
     ) -> Result<(), String> {
         let (outlet, outgoing) = Outlet::new();
         let mut writer = tokio::spawn(lines::write(to, outgoing));
-        let who = Who { context: self.context.clone(), session: self.session.clone() };
+        let unnamed = Unnamed::Lines { session: self.session.as_deref() };
+        let who = Who {
+            requester: requester::name(&self.context, unnamed),
+            context: self.context.clone(),
+            session: self.session.clone(),
+        };
         let link = Link::open(&self, &who, outlet.clone()).map_err(|Gone(why)| why)?;
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
         loop {

@@ -50,6 +50,15 @@ static RECORD: Record = Record {
             "How many approvals it takes, each of another principal. Without it: 1.",
         ),
         Field::optional(
+            "anonymous",
+            Shape::Word(&[
+                ("refuse", "an answer in the state or in a host's inbox needs the name of who gives it"),
+                ("allow", "an answer there counts without a name"),
+            ]),
+            "Whether an approval in the state counts without the name of the approver. Without it: `refuse`. Whoever sits at the client of a \
+             gateway answers there without a name either way, unless `approvers` or `quorum` is set.",
+        ),
+        Field::optional(
             "edits",
             Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
             "Which arguments the approver may change. Without it: none. They must fit the tool's own schema, and go through \
@@ -145,6 +154,8 @@ pub struct Approval {
     pub principals: Comparison,
     /// How many approvals it takes.
     pub quorum: u32,
+    /// Whether an answer in the store counts without a name.
+    pub anonymous: bool,
     /// Which arguments the approver may change.
     pub edits: Edits,
     /// Whether the approval stands for later calls.
@@ -256,12 +267,28 @@ impl Approval {
         let remember = node.get("remember").and_then(|node| Remember::read(node, reader));
         let approvers = read_approvers(node, reader);
         let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
+        let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
+        let needs_name = match (approvers.is_empty(), quorum) {
+            (false, _) => node.get("approvers").map(|approvers| (approvers, "`approvers` needs names")),
+            (true, Some(2..)) => {
+                node.get("quorum").map(|quorum| (quorum, "several approvers are told apart by their names"))
+            }
+            (true, _) => None,
+        };
+        if let (Some(anonymous), Some((other, why))) = (anonymous, needs_name) {
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, anonymous.span, "no answer without a name counts here")
+                    .label(other.span, why)
+                    .help("remove `anonymous`, or write `anonymous: refuse`"),
+            );
+        }
         (reader.reported() == reported).then_some(Self {
             message,
             expires,
             approvers,
             principals: reader.principals,
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
+            anonymous: anonymous.is_some(),
             edits,
             remember,
             one_at_a_time: node.get("present").and_then(Node::as_str) == Some("first"),

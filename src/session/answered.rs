@@ -70,7 +70,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
                     }
                 };
             }
-            let put = match self.shared.put(self.conversation, call, said, own.as_ref()) {
+            let put = match self.shared.put(self.approvals(), call, said, own.as_ref()) {
                 Ok(put) => put,
                 Err(why) => return self.ask_anew(call, name, &why, started).await,
             };

@@ -43,6 +43,8 @@ impl std::fmt::Debug for ConcurrentSession {
 
 struct Inner {
     line: Mutex<Line>,
+    /// The requester's own name, under which its approvals are found again whatever the conversation.
+    approval_scope: Option<String>,
     /// The rules for the calls of one server alone.
     rules_of: Box<RulesOf>,
     /// Changes whenever a call leaves.
@@ -69,12 +71,32 @@ impl Session {
 
     /// The same with rules for the calls of one server alone, as the last layer: they tighten those of all.
     pub fn concurrent_with(
-        mut self,
+        self,
         rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
+    ) -> ConcurrentSession {
+        self.into_concurrent(None, Box::new(rules_of))
+    }
+
+    /// The same, and approvals are found again by what a call is: its requester, server, tool and arguments, in every session of the
+    /// requester and after a restart. A call that may need an approval gets an id of ours, the same for equal calls.
+    ///
+    /// `requester`: a name that no other requester in the store has. Who has it can use the approvals that were given under it.
+    pub fn concurrent_for(
+        self,
+        requester: impl Into<String>,
+        rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
+    ) -> ConcurrentSession {
+        self.into_concurrent(Some(requester.into()), Box::new(rules_of))
+    }
+
+    fn into_concurrent(
+        mut self,
+        approval_scope: Option<String>,
+        rules_of: Box<RulesOf>,
     ) -> ConcurrentSession {
         self.recorded = false;
         let line = Mutex::new(Line { session: self, next: 0, under_way: BTreeSet::new() });
-        let inner = Inner { line, rules_of: Box::new(rules_of), left: watch::Sender::new(0) };
+        let inner = Inner { line, approval_scope, rules_of, left: watch::Sender::new(0) };
         ConcurrentSession { inner: Arc::new(inner) }
     }
 
@@ -249,15 +271,38 @@ impl ConcurrentSession {
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         self.see().await;
-        let mut hooked = self.inner.hooked(call).await;
-        let mut turn = self.inner.begin(&hooked.call, false).await;
+        let scope = self.inner.approval_scope.as_deref();
+        // Hooks may ask, and change what is asked about: the question is looked for before they see the call.
+        let recalls_first = scope.is_some() && !self.inner.line().session.hooks.is_empty();
+        let hooked = match recalls_first {
+            true => Hooked::untouched(self.inner.line().session.name_call(call)),
+            false => self.inner.hooked(call).await,
+        };
+        let mut turn = self.inner.begin(&hooked.call, recalls_first).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let name = session.name.clone();
         let mut desk = session.desk(&layers, &conversation, executor);
+        desk.execute.approval_scope = scope;
+        let (known, mut hooked) = match scope {
+            Some(requester) if recalls_first || desk.may_ask(&hooked.call) => {
+                let (call, known) = desk.recall(hooked.call, requester).await;
+                match known {
+                    Known::New(_) => {
+                        let hooked = desk.hooked(call).await;
+                        (known, hooked)
+                    }
+                    known => (known, Hooked::untouched(call)),
+                }
+            }
+            _ => (Known::New(desk.name(hooked.call.id.clone())), hooked),
+        };
         desk.refuse_unoffered(&mut hooked);
-        let name_of = desk.name(hooked.call.id.clone());
-        let outcome = desk.put_through(&(Known::New(name_of), hooked), None, false, started).await;
+        let made = (known, hooked);
+        let outcome = desk.put_through(&made, None, false, started).await;
+        if let (Known::Earlier(_), Some(requester)) = (&made.0, scope) {
+            desk.pass_over(requester, &made.1.call, &outcome).await;
+        }
         let outcome = desk.report(name.as_deref(), outcome);
         drop(turn);
         self.keep().await;
@@ -284,14 +329,28 @@ impl ConcurrentSession {
         let (layers, conversation) = (session.layers(), session.conversation());
         let label = session.name.clone();
         let occurrence = question.approval_id.strip_prefix("approval_").unwrap_or(&call.id).to_owned();
-        let name = Name { conversation: conversation.clone(), occurrence };
         let mut desk = session.desk(&layers, &conversation, executor);
+        desk.execute.approval_scope = self.inner.approval_scope.as_deref();
+        let name = desk.name(occurrence);
         let said = Said { request: Some(question), answers };
         let taken_up = desk.take_up(&call, &name, said, started).await;
         let outcome = desk.report(label.as_deref(), taken_up.outcome);
         drop(turn);
         self.keep().await;
         outcome
+    }
+
+    /// The question about a call that was approved, as it was given out. `None` if the store does not have it.
+    pub async fn question(&self, approval_id: &str) -> Option<RequestPart> {
+        let (shared, conversation) = {
+            let line = self.inner.line();
+            (Arc::clone(&line.session.shared), line.session.conversation())
+        };
+        let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
+        let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
+        let ledger = shared.services.ledger(&*shared.clock);
+        let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
+        entry.request.as_ref().map(RequestPart::from)
     }
 
     /// Replaces what is vouched for of the run as a whole, as by a host that has verified its caller again. Each call has its own context.
@@ -315,9 +374,13 @@ impl ConcurrentSession {
 
     /// Whether an answer without a name counts for a question of ours.
     pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
+        self.askers(question).is_some_and(|askers| !askers.iter().any(Asker::needs_name))
+    }
+
+    /// The policies that ask a question of ours, with what they demand of answers. `None` if it is not provably ours.
+    pub fn askers(&self, question: &RequestPart) -> Option<Vec<Asker>> {
         let shared = Arc::clone(&self.inner.line().session.shared);
-        Question::open(question, shared.services.keys.as_ref())
-            .is_ok_and(|question| !question.askers.iter().any(Asker::needs_name))
+        Question::open(question, shared.services.keys.as_ref()).ok().map(|question| question.askers)
     }
 
     /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.

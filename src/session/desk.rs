@@ -186,9 +186,14 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         }
     }
 
+    /// The name under which the ledger has the session's approvals.
+    pub(super) fn approvals(&self) -> &'d str {
+        self.execute.approval_scope.unwrap_or(self.conversation)
+    }
+
     /// A call's name among all calls.
     pub(super) fn name(&self, occurrence: String) -> Name {
-        Name { conversation: self.conversation.to_owned(), occurrence }
+        Name { conversation: self.approvals().to_owned(), occurrence }
     }
 
     /// The first turn of a call that was decided.

@@ -11,6 +11,7 @@ mod judged;
 mod kept;
 mod made;
 mod offered;
+mod recalled;
 mod resume;
 mod rounds;
 mod run;
@@ -335,6 +336,7 @@ impl Session {
             session: unique_name,
             hooks,
             run,
+            approval_scope: None,
             observers: &shared.observers,
         };
         Desk {

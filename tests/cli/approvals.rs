@@ -1,5 +1,8 @@
 //! `callgate approvals`: questions of a state, and answers to them that count.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use callgate::json::Value;
 
 use super::state::{CALLS, RULES, desk, masked};
@@ -97,7 +100,7 @@ fn programs_get_the_same_in_json() {
 fn an_answer_that_would_not_count_is_refused_and_not_recorded() {
     let desk = board();
     let approve = |more: &[&str]| desk.approvals(&[&["approve", "approval_c2"], more].concat());
-    refused(&approve(&[]), "who answered");
+    refused(&approve(&[]), "add `--as NAME`");
     refused(&approve(&["--as", "bob"]), "`bob` is none of those who may answer: role:lead");
     refused(&approve(&["--as", "bob", "--role", "leader"]), "none of those who may answer");
     refused(
@@ -137,10 +140,24 @@ fn i3_nobody_approves_where_the_requester_is_unknown() {
 }
 
 #[test]
+fn an_answer_without_a_name_needs_a_policy_that_allows_it() {
+    let desk = waiting();
+    for word in ["approve", "deny", "cancel"] {
+        refused(&desk.approvals(&[word, "approval_c2"]), "add `--as NAME`");
+    }
+    assert_eq!(desk.json(&["show", "approval_c2"])["answers"].as_array().unwrap().len(), 0);
+    let allowed = RULES.replace("expires: 24h", "expires: 24h, anonymous: allow");
+    let desk = Desk::new(&[("rules.yaml", &allowed)]);
+    desk.resume(CALLS);
+    assert_eq!(desk.approvals(&["approve", "approval_c2"]).code, Some(0));
+    assert_eq!(desk.resume(CALLS)[1], "c2 executed");
+}
+
+#[test]
 fn a_question_that_has_lapsed_is_not_answered() {
     let desk = Desk::new(&[("rules.yaml", &RULES.replace("24h", "1ms"))]);
     desk.resume(CALLS);
-    refused(&desk.approvals(&["approve", "approval_c2"]), "has lapsed");
+    refused(&desk.approvals(&["approve", "approval_c2", "--as", "ana"]), "has lapsed");
     assert!(desk.approvals(&["list"]).stdout.contains("nothing waits"));
     assert_eq!(desk.json(&["list", "--all"])["questions"][0]["approvals"][0]["stage"], "lapsed");
     assert_eq!(desk.resume(CALLS)[1], "c2 denied");
@@ -149,7 +166,7 @@ fn a_question_that_has_lapsed_is_not_answered() {
 #[test]
 fn arguments_are_changed_where_the_policy_allows_it() {
     let desk = waiting();
-    let edit = |more: &[&str]| desk.approvals(&[&["edit", "approval_c2"], more].concat());
+    let edit = |more: &[&str]| desk.approvals(&[&["edit", "approval_c2", "--as", "ana"], more].concat());
     refused(&edit(&["--set", "$.input.amount=1"]), "`$.input.amount` may not be changed");
     for (more, said) in [
         (&["--set", "note=late"][..], "is no JSON"),
@@ -163,7 +180,7 @@ fn arguments_are_changed_where_the_policy_allows_it() {
         assert_eq!(ended.code, Some(2), "{more:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(said), "{more:?}: {}", ended.stderr);
     }
-    let ended = edit(&["--set", "note=1", "--set", "note=\"late=r\"", "--as", "ana"]);
+    let ended = edit(&["--set", "note=1", "--set", "note=\"late=r\""]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.starts_with("approved with changes by ana"), "{}", ended.stdout);
     let outcome = desk.outcome(CALLS, "c2");
@@ -175,7 +192,8 @@ fn arguments_are_changed_where_the_policy_allows_it() {
 fn all_arguments_can_come_from_a_file_or_stdin() {
     let whole = r#"{"amount":5,"note":"from stdin"}"#;
     let desk = waiting();
-    let arguments = ["approvals", "edit", "approval_c2", "--state", "file:s.db", "--input", "-"];
+    let arguments =
+        ["approvals", "edit", "approval_c2", "--as", "ana", "--state", "file:s.db", "--input", "-"];
     assert_eq!(desk.run_with_input(&arguments, r#"{"amount":5}"#).code, Some(0), "a note may be left out");
     let desk = waiting();
     refused(&desk.run_with_input(&arguments, "[]"), "no object");
@@ -188,7 +206,7 @@ fn all_arguments_can_come_from_a_file_or_stdin() {
 #[test]
 fn a_person_can_answer_in_the_tools_place_or_end_the_run() {
     let desk = waiting();
-    let answer = |text: &str| desk.approvals(&["answer", "approval_c2", "--output", text]);
+    let answer = |text: &str| desk.approvals(&["answer", "approval_c2", "--as", "ana", "--output", text]);
     let wrong = answer("done");
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.stderr.contains("in quotes"), "{}", wrong.stderr);
@@ -209,20 +227,34 @@ fn a_person_can_answer_in_the_tools_place_or_end_the_run() {
     assert_eq!(desk.resume(&format!("{CALLS}{later}"))[3], "c4 halted");
 }
 
+/// A gateway before a server, and a client that stays until it has so many answers. These, and what is told on stderr.
+fn through_gateway(desk: &Desk, options: &[&str], said: &str, answers: usize) -> (Vec<Value>, String) {
+    let recorder = crate::gateway::script("recorder.py").display().to_string();
+    let arguments = [&["proxy"], options, &["--", "python3", "-S", "-E", &recorder, "log"]].concat();
+    let mut command = desk.command(&arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(said.as_bytes()).unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let heard: Vec<Value> =
+        lines.take(answers).map(|line| callgate::json::parse(&line.unwrap()).unwrap()).collect();
+    drop(stdin);
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, heard.len()), (Some(0), answers), "{}", ended.stderr);
+    (heard, ended.stderr)
+}
+
 /// The questions about calls that a gateway's client makes; it can ask nobody itself.
 fn asked_by_gateway(desk: &Desk, tools: &[&str]) -> Vec<String> {
     let calls = tools.iter().enumerate().map(|(id, tool)| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#) + "\n"
     });
-    let recorder = crate::gateway::script("recorder.py").display().to_string();
-    let proxy = ["proxy", "--policies", "gateway.yaml", "--state", "file:s.db", "--session", "s", "--"];
-    let ended = desk.run_with_input(
-        &[&proxy[..], &["python3", "-S", "-E", &recorder, "log"]].concat(),
-        calls.collect::<String>(),
-    );
-    let id = regex::Regex::new(r"approvals approve (\S+)").unwrap();
-    let ids: Vec<String> = id.captures_iter(&ended.stdout).map(|found| found[1].to_owned()).collect();
-    assert_eq!(ids.len(), tools.len(), "{ended:?}");
+    let options = ["--policies", "gateway.yaml", "--state", "file:s.db", "--session", "s"];
+    let (_, told) = through_gateway(desk, &options, &calls.collect::<String>(), tools.len());
+    let id = regex::Regex::new(r"(approval_\S+) is pending").unwrap();
+    let ids: Vec<String> = id.captures_iter(&told).map(|found| found[1].to_owned()).collect();
+    assert_eq!(ids.len(), tools.len(), "{told}");
     ids
 }
 
@@ -231,21 +263,51 @@ fn how_a_call_goes_on_is_said_of_runs_and_of_gateways() {
     let rules = "policies: [{ id: ask, match: '*', approval: { message: 'May it {{ tool }}?' } }]";
     let desk = Desk::new(&[("rules.yaml", RULES), ("gateway.yaml", rules)]);
     let ids = asked_by_gateway(&desk, &["safe", "write"]);
-    let decide = |word: &str, id: &str| desk.approvals(&[word, id]).stdout;
+    let decide = |word: &str, id: &str| desk.approvals(&[word, id, "--as", "ana"]).stdout;
     let (first, second) = (&*ids[0], &*ids[1]);
     let again = "the same call with the same arguments goes on when the client makes it again";
-    assert_eq!(decide("approve", first), format!("approved\n{again}\n"));
+    assert_eq!(decide("approve", first), format!("approved by ana\n{again}\n"));
     let list = || desk.approvals(&["list"]).stdout;
     let of_one = "1 answered question goes on when the client makes the same call again\n";
     assert!(list().ends_with(of_one), "{}", list());
     let told = "the client is told when it makes the same call again";
-    assert_eq!(decide("deny", second), format!("denied; the call will not run\n{told}\n"));
+    assert_eq!(decide("deny", second), format!("denied by ana; the call will not run\n{told}\n"));
     desk.resume(&CALLS.replace("\"s\"", "\"t\""));
     let further = "take the session `t` further: callgate run --resume --state file:s.db --policies … CALLS";
-    assert_eq!(decide("approve", "approval_c2"), format!("approved\n{further}\n"));
+    assert_eq!(decide("approve", "approval_c2"), format!("approved by ana\n{further}\n"));
     let both = "1 answered question goes on with callgate run --resume --state file:s.db …
 2 answered questions go on when the clients make the same calls again\n";
     assert!(list().ends_with(both), "{}", list());
+}
+
+/// Without `--session`, each gateway is a connection of its own.
+#[test]
+fn an_approval_outlives_the_gateway_and_is_used_once() {
+    let rules = "policies: [{ id: ask, match: '*', approval: { message: 'May it?' } }]";
+    let desk = Desk::new(&[("gateway.yaml", rules)]);
+    let call = || {
+        let call =
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","arguments":{"n":1}}}"#;
+        let options = ["--policies", "gateway.yaml", "--state", "file:s.db"];
+        let (answers, told) = through_gateway(&desk, &options, &format!("{call}\n"), 1);
+        let text = answers[0]["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        let id = regex::Regex::new(r"(approval_\S+) is pending").unwrap();
+        (text, id.captures(&told).map(|found| found[1].to_owned()))
+    };
+    let (text, id) = call();
+    assert!(text.starts_with("Not run: pending approval. May it?"), "{text}");
+    let id = id.unwrap();
+    let (text, again) = call();
+    assert!(text.starts_with("Not run: pending approval."), "{text}");
+    assert_eq!(again, None, "the operator knows it already");
+    assert_eq!(desk.approvals(&["approve", &id, "--as", "lea"]).code, Some(0));
+    assert_eq!(call().0, "safe did it");
+    let (text, anew) = call();
+    assert!(text.starts_with("Not run: pending approval."), "{text}");
+    let anew = anew.unwrap();
+    assert_ne!(anew, id);
+    assert_eq!(desk.approvals(&["deny", &anew, "--as", "lea", "--reason", "enough"]).code, Some(0));
+    assert!(call().0.contains("lea denied this call: enough"));
 }
 
 #[test]
@@ -259,7 +321,7 @@ fn ids_are_found_or_what_was_meant_is_said() {
     let ambiguous = desk.approvals(&["approve", "approval_c2"]);
     refused(&ambiguous, "`o/ther \\u{1b}[2J/approval_c2`, `s/approval_c2`");
     assert!(!ambiguous.stderr.contains('\u{1b}'));
-    assert_eq!(desk.approvals(&["approve", "o/ther \u{1b}[2J/approval_c2"]).code, Some(0));
+    assert_eq!(desk.approvals(&["approve", "o/ther \u{1b}[2J/approval_c2", "--as", "ana"]).code, Some(0));
     assert_eq!(desk.json(&["show", "s/approval_c2"])["stage"], "waiting");
     // Equal questions stand together.
     let listed = desk.json(&["list", "--all"]);

@@ -132,7 +132,7 @@ fn a_halted_session_stays_halted() {
     let pay = "{\"id\":\"p\",\"tool\":\"pay\",\"input\":{\"amount\":1}}\n";
     let look = "{\"id\":\"l\",\"tool\":\"look\",\"input\":{}}\n";
     assert_eq!(desk.resume(&format!("{pay}{stop}")), ["p suspended", "h halted"]);
-    assert_eq!(desk.approvals(&["approve", "approval_p"]).code, Some(0));
+    assert_eq!(desk.approvals(&["approve", "approval_p", "--as", "ana"]).code, Some(0));
     let told = desk.resume(&format!("{pay}{stop}{look}"));
     assert_eq!(told[1..], ["h halted again", "l halted"]);
     assert!(["p halted", "p aborted"].contains(&&*told[0]), "{told:?}");

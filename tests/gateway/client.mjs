@@ -67,7 +67,7 @@ class Session {
     if (step.together) return Promise.all(step.together.map((one) => this.told(one)));
     if (step.wait) return this.waitFor(step.wait, step.count ?? 1);
     if (step.approve) {
-      const [asked] = JSON.stringify(this.toldLast).match(/approval_[0-9a-f]{8}-\d+/);
+      const [asked] = JSON.stringify(this.toldLast).match(/approval_[0-9a-f]{8}-\d+(?:_\d+)?/);
       const [command, ...args] = step.approve.map((part) => (part === "<id>" ? asked : part));
       return spawnSync(command, args).status;
     }

@@ -89,7 +89,7 @@ class Session:
         if "wait" in step:
             return await self.wait_for(step["wait"], step.get("count", 1))
         if "approve" in step:
-            asked = re.search(r"approval_[0-9a-f]{8}-\d+", json.dumps(self.told_last)).group()
+            asked = re.search(r"approval_[0-9a-f]{8}-\d+(?:_\d+)?", json.dumps(self.told_last)).group()
             command = [asked if part == "<id>" else part for part in step["approve"]]
             return (await (await asyncio.create_subprocess_exec(*command, stdout=-3)).wait())
         if "notify" in step:

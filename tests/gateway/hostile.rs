@@ -13,7 +13,7 @@ use callgate::Engine;
 use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
 use insta::Settings;
 use tempfile::TempDir;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 
 use super::script;
@@ -38,12 +38,22 @@ fn gateway(log: &Path) -> Arc<Gateway> {
     Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]).with_longest_message(LONGEST))
 }
 
-/// What a client is answered that sends these bytes and then nothing more: its lines, in order of their text.
-async fn answers(gateway: Arc<Gateway>, said: &[u8]) -> Vec<String> {
+/// What a client is answered that sends these bytes and then nothing more: its lines, in order of their text. It stays until the server
+/// has started, which writes its log then.
+async fn answers(log: &Path, said: &[u8]) -> Vec<String> {
     let (to, mut from) = tokio::io::duplex(1 << 20);
+    let (mut say, hears) = tokio::io::duplex(1 << 20);
     let mut heard = String::new();
     let session = async {
-        let (served, read) = tokio::join!(gateway.serve_lines(said, to), from.read_to_string(&mut heard));
+        let client = async {
+            say.write_all(said).await.unwrap();
+            while !log.exists() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            drop(say);
+            from.read_to_string(&mut heard).await
+        };
+        let (served, read) = tokio::join!(gateway(log).serve_lines(hears, to), client);
         served.unwrap();
         read.unwrap();
     };
@@ -102,7 +112,7 @@ async fn no_spelling_of_a_denied_call_reaches_the_server() {
             let at_once = Arc::clone(&at_once);
             tokio::spawn(async move {
                 let _turn = at_once.acquire().await.unwrap();
-                (answers(gateway(&log), &said).await, log)
+                (answers(&log, &said).await, log)
             })
         })
         .collect();
@@ -139,7 +149,7 @@ async fn none_reaches_it_when_all_come_in_one_session() {
         }
     }
     said.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"ping\"}\n");
-    let answers = answers(gateway(&log), &said).await;
+    let answers = answers(&log, &said).await;
     assert!(
         answers.iter().any(|answer| answer == r#"{"jsonrpc":"2.0","id":"last","result":{"done":"ping"}}"#),
         "the session is whole: {answers:#?}"

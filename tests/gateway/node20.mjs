@@ -3,7 +3,7 @@ import { register } from "node:module";
 
 const fs = "export * from 'node:fs'; export { default } from 'node:fs'; export const globSync = undefined;";
 const hooks = `export const resolve = (specifier, context, next) =>
-  specifier === "fs" && context.parentURL?.includes("/conformance/")
+  specifier === "fs" && /[/]conformance(-next)?[/]/.test(context.parentURL)
     ? { url: ${JSON.stringify(`data:text/javascript,${encodeURIComponent(fs)}`)}, shortCircuit: true }
     : next(specifier, context);`;
 register(`data:text/javascript,${encodeURIComponent(hooks)}`);

@@ -172,7 +172,7 @@ async fn a_question_that_is_dismissed_is_not_put_again_and_again() {
     let cancelled = json!({ "dev.callgate/approval": { "action": "cancel" } });
     let answer = call(json!({ "requestState": state, "inputResponses": cancelled })).await;
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(text.contains("Waits for approval") && text.contains("gave no answer"), "{answer}");
+    assert!(text.contains("pending approval") && text.contains("Nobody answered"), "{answer}");
     // An answer that is missing is no decision: it is asked for again.
     let again = call(json!({ "requestState": state, "inputResponses": {} })).await;
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");

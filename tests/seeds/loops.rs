@@ -127,7 +127,7 @@ impl Middleware for Stops {
         &'a self,
         call: &'a HookCall<'a>,
         mut next: callgate::lifecycle::Next<'a>,
-    ) -> callgate::host::BoxFuture<'a, Result<serde_json::Value, ToolError>> {
+    ) -> callgate::host::BoxFuture<'a, Result<Value, ToolError>> {
         self.at("around", call.run);
         Box::pin(async move { next.call().await })
     }

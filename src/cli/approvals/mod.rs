@@ -29,7 +29,8 @@ use crate::principal::{Comparison, Principal};
 ///
 /// Answers are recorded in the state. The calls of a run go on when their session is taken further with `callgate run --resume`, a
 /// call behind `callgate proxy` when its client makes it again. An answer that would not count is refused, and not recorded. Whoever
-/// can read the state's key file can answer: whom `--as` and `--role` name is believed, and sealed into the answer.
+/// can read the state's key file can answer: whom `--as` and `--role` name is believed, and sealed into the answer. So keep the state and its
+/// key where agents can't read them: an agent with both could approve its own calls in anyone's name.
 ///
 /// ID is an approval's id (`approval_c3`), or CONVERSATION/ID where several conversations have it.
 ///
@@ -42,7 +43,7 @@ use crate::principal::{Comparison, Principal};
     after_help = "Examples:\n  \
         callgate approvals list --state file:state.db\n  \
         callgate approvals approve approval_c3 --state file:state.db --as ana --role finance-lead\n  \
-        callgate approvals edit approval_c3 --state file:state.db --set '$.input.note=\"late\"'\n  \
+        callgate approvals edit approval_c3 --state file:state.db --as ana --set '$.input.note=\"late\"'\n  \
         callgate run --resume --state file:state.db --policies policies calls.jsonl"
 )]
 pub(super) struct Approvals {
@@ -149,7 +150,7 @@ struct One {
 
 #[derive(clap::Args)]
 struct Who {
-    /// Who answers. Without it the answer has no name, and does not count where approvers or a quorum are asked for
+    /// Who answers. An answer without a name is refused, unless the policy says `anonymous: allow`
     #[arg(long = "as", value_name = "PRINCIPAL", value_parser = principal)]
     principal: Option<String>,
     /// A role that they have
@@ -206,6 +207,13 @@ pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Ex
     match ended {
         Ok(()) => Ok(Exit::Done),
         Err(Refusal::Inbox(InboxError::Ledger(error))) => Err(Stop::trouble(error.to_string())),
+        Err(Refusal::Inbox(InboxError::Anonymous)) => {
+            complain(
+                "the answer needs a name: add `--as NAME` with who gives it, or allow answers without one by `anonymous: allow` in the \
+                 `approval` policy",
+            );
+            Ok(Exit::Fails)
+        }
         Err(Refusal::Inbox(error)) => {
             complain(error);
             Ok(Exit::Fails)

@@ -40,7 +40,8 @@ impl Desk<'_> {
         if item.waits() {
             // As it was asked for, which names one question.
             let id = shell_word(id);
-            let command = format!("callgate approvals approve {id} --state {}", shell_word(&self.url));
+            let command =
+                format!("callgate approvals approve {id} --state {} --as NAME", shell_word(&self.url));
             let command = output.paint(BOLD, &command).into_owned();
             let others = output.paint(DIM, "(or deny, edit, answer, cancel)").into_owned();
             writeln!(output, "\n{command}  {others}")?;

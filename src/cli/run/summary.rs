@@ -206,7 +206,7 @@ impl Summary {
             _ => "ID".to_owned(),
         };
         let state = shell_word(state);
-        let answer = format!("callgate approvals approve {id} --state {state}");
+        let answer = format!("callgate approvals approve {id} --state {state} --as NAME");
         let answer = output.paint(BOLD, &answer).into_owned();
         writeln!(output, "\nAnswer:  {answer}")?;
         Ok(writeln!(output, "then run the same calls with --resume.")?)

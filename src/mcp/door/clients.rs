@@ -19,6 +19,7 @@ use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;
 use crate::mcp::link::{Link, Who};
 use crate::mcp::outlet::Outlet;
+use crate::mcp::requester::{self, Unnamed};
 use crate::mcp::server::Gone;
 
 /// A client of which nothing was heard for so long is closed.
@@ -264,8 +265,10 @@ impl Clients {
         let has_stream = matches!(key, Key::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
         let context = self.context(caller);
+        let unnamed = Unnamed::Http { session: conversation.name.as_deref() };
+        let requester = requester::name(&context, unnamed);
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
-        let who = Who { context: context.clone(), session: Some(name) };
+        let who = Who { context: context.clone(), session: Some(name), requester };
         let session = table.conversations.session(conversation, |beginning| {
             self.gateway.session(&who, beginning == Beginning::MayBeEvicted)
         });

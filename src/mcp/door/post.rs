@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::Entrance;
 use super::clients::Served;
@@ -19,7 +19,7 @@ use super::reply::{empty, message, status, status_of};
 use super::stream::{Messages, stream};
 use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
-use crate::mcp::http_words::{self, SESSION};
+use crate::mcp::http_words::{self, SESSION, WITH_HANDSHAKE};
 use crate::mcp::identity::Caller;
 use crate::mcp::listing;
 use crate::mcp::method;
@@ -29,8 +29,8 @@ use crate::mcp::outlet::Outlet;
 const BODY: Duration = Duration::from_secs(60);
 /// A request that is not answered by then is answered by a stream, which can show that it is alive.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The versions of the protocol with a handshake.
-const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The same of `initialize`, whose answer decides whether there is a session.
+const HANDSHAKE: Duration = Duration::from_secs(60);
 
 impl Entrance {
     pub(super) async fn post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
@@ -60,13 +60,13 @@ impl Entrance {
         };
         let in_body = http_words::version_of(&frame);
         let is_modern = said.is_some_and(http_words::is_modern) || in_body.is_some_and(http_words::is_modern);
-        match (is_modern, said) {
-            (true, _) => self.post_alone(frame, &headers, &caller).await,
-            (false, Some(version)) if !LEGACY.contains(&version) => {
-                let why = format!("the version of `mcp-protocol-version` is none of {}", LEGACY.join(", "));
-                refused(&frame, code::UNSUPPORTED_VERSION, &why)
-            }
-            (false, _) => self.post_in_session(frame, &headers, &caller).await,
+        if is_modern {
+            return self.post_alone(frame, &headers, &caller).await;
+        }
+        let unknown = [in_body, said].into_iter().flatten().find(|version| !WITH_HANDSHAKE.contains(version));
+        match unknown {
+            Some(version) => message(400, &http_words::unsupported_version(&frame, version)),
+            None => self.post_in_session(frame, &headers, &caller).await,
         }
     }
 
@@ -151,7 +151,14 @@ impl Entrance {
         };
         let names = Names::kept(&id);
         let asked = Asked { client, names, is_alone: false, is_answered: false };
-        let mut response = self.answer(frame, asked, caller).await;
+        let begun = self.begin(frame, asked, HANDSHAKE).await;
+        if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
+            // There is no session that nobody can use.
+            drop(begun);
+            self.clients.end(&name, caller).await;
+            return message(200, &refusal);
+        }
+        let mut response = self.finish(begun, caller);
         if let Ok(value) = HeaderValue::try_from(name) {
             response.headers_mut().insert(SESSION, value);
         }
@@ -159,7 +166,13 @@ impl Entrance {
     }
 
     /// Puts a request to the servers: one message where nothing but the answer comes, a stream where more does.
-    async fn answer(&self, frame: Frame, mut asked: Asked, caller: &Caller) -> Response {
+    async fn answer(&self, frame: Frame, asked: Asked, caller: &Caller) -> Response {
+        let begun = self.begin(frame, asked, PATIENCE).await;
+        self.finish(begun, caller)
+    }
+
+    /// Puts a request to the servers, and waits for the first message that belongs to it.
+    async fn begin(&self, frame: Frame, asked: Asked, patience: Duration) -> Begun {
         let (outlet, mut messages, given_up) = Outlet::of_several();
         // Such a request is answered at its end, which need not come.
         let goes_on = frame.method() == method::LISTEN;
@@ -168,19 +181,42 @@ impl Entrance {
         tokio::spawn(async move { link.from_client(frame, &outlet).await });
         let mut closed = asked.client.closed();
         let first = tokio::select! {
-            first = tokio::time::timeout(PATIENCE, messages.recv()) => first.ok().flatten(),
+            first = tokio::time::timeout(patience, messages.recv()) => first.ok().flatten(),
             _ = closed.wait_for(|closed| *closed) => None,
         };
-        if let Some(answer) = first.as_ref().filter(|frame| asked.names.is_answer(frame)) {
+        Begun { answer: Answer { asked, first, messages }, goes_on, closed, given_up }
+    }
+
+    /// One message where the first one is the answer and its server does not stream it, else a stream.
+    fn finish(&self, begun: Begun, caller: &Caller) -> Response {
+        if let Some(answer) = begun.answer().filter(|answer| !answer.is_event()).cloned() {
+            let mut asked = begun.answer.asked;
             asked.is_answered = true;
-            let answer = asked.names.for_client(answer.clone());
+            let answer = asked.names.for_client(answer);
             return message(if asked.is_alone { status_of(&answer) } else { 200 }, &answer);
         }
+        let Begun { answer, goes_on, closed, given_up } = begun;
         // What comes once the client's session is closed is for nobody.
         let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
         let ends = either(either(ends, given_up), self.revoked(caller));
         let lasts = goes_on.then(|| caller.lasts()).flatten();
-        stream(Answer { asked, first, messages }, lasts, ends)
+        stream(answer, lasts, ends)
+    }
+}
+
+/// A request that was put to the servers.
+struct Begun {
+    answer: Answer,
+    /// It is answered at its end, which need not come.
+    goes_on: bool,
+    closed: watch::Receiver<bool>,
+    given_up: watch::Receiver<bool>,
+}
+
+impl Begun {
+    /// The answer, if it is the first message.
+    fn answer(&self) -> Option<&Frame> {
+        self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_answer(frame))
     }
 }
 

@@ -92,6 +92,7 @@ impl Link {
                 let then = match task {
                     Some(task) => Then::OfTask(task),
                     None if method == method::TOOLS_LIST => Then::ShowTools,
+                    None if matches!(method, method::INITIALIZE | method::DISCOVER) => Then::Greet,
                     None => Then::Nothing,
                 };
                 self.relay(0, frame, id, outlet, then).await;

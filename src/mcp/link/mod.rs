@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::asking::{GoingOn, Waiting};
+use super::asking::GoingOn;
 use super::client::Client;
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
@@ -29,9 +29,8 @@ use crate::json::{Value, json};
 use crate::message::RequestPart;
 use crate::session::ConcurrentSession;
 
-/// Calls of one connection that wait for people, so that an identical one goes on. Of more the oldest is forgotten: it is asked
-/// about anew.
-const WAITING: usize = 256;
+/// Approved calls of one connection whose servers asked for more. Of more the oldest is forgotten: it is asked about anew.
+const GOING_ON: usize = 256;
 
 /// How long an answer is passed on that is not wanted any more.
 pub(super) const LATE_ANSWERS: Duration = Duration::from_secs(10);
@@ -43,6 +42,8 @@ pub struct Who {
     pub context: Value,
     /// The session that its calls belong to, where it is to go on beyond the connection; otherwise it is one of its own.
     pub session: Option<String>,
+    /// Names the requester: whoever has this name can use the approvals that were given under it.
+    pub requester: String,
 }
 
 /// One client's connection.
@@ -54,7 +55,6 @@ pub(super) struct Link {
     pub(super) context: Value,
     pub(super) client: Client,
     servers: Vec<Server>,
-    waiting: Mutex<VecDeque<Waiting>>,
     going_on: Mutex<VecDeque<GoingOn>>,
     pub(super) tasks: Tasks,
     /// The client's requests that are not answered yet.
@@ -115,6 +115,8 @@ enum Awaiting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
+    /// It says what the server can do.
+    Greet,
     /// It lists tools.
     ShowTools,
     /// It is about this task.
@@ -175,7 +177,6 @@ impl Link {
             context,
             client: Client::default(),
             servers,
-            waiting: Mutex::default(),
             going_on: Mutex::default(),
             tasks: Tasks::default(),
             asked: Mutex::default(),
@@ -243,31 +244,11 @@ impl Link {
         answer
     }
 
-    /// The call that waits and that this one repeats.
-    pub(super) fn waiting(&self, call: &ToolCall) -> Option<Waiting> {
-        locked(&self.waiting).iter().find(|waiting| waiting.is_of(call)).cloned()
-    }
-
-    /// Keeps a call that waits, so that an identical one goes on.
-    pub(super) fn wait(&self, waits: Waiting) {
-        let mut waiting = locked(&self.waiting);
-        waiting.retain(|known| !known.is_of(&waits.call));
-        waiting.push_back(waits);
-        if waiting.len() > WAITING {
-            waiting.pop_front();
-        }
-    }
-
-    /// Forgets a call that waited.
-    pub(super) fn waits_no_more(&self, call: &ToolCall) {
-        locked(&self.waiting).retain(|known| !known.is_of(call));
-    }
-
     /// Keeps an approved call whose server asked for more.
     pub(super) fn may_go_on(&self, call: GoingOn) {
         let mut going_on = locked(&self.going_on);
         going_on.push_back(call);
-        if going_on.len() > WAITING {
+        if going_on.len() > GOING_ON {
             going_on.pop_front();
         }
     }

@@ -172,7 +172,12 @@ impl Link {
         connected.generation += 1;
         let generation = connected.generation;
         let (events, heard) = mpsc::channel(QUEUE);
-        let connection = Connection::open(&server.spec, events, self.gateway.longest_message)?;
+        let connection = Connection::open(&server.spec, events, self.gateway.longest_message);
+        // The command of a server is for the operator, not for agents.
+        let connection = connection.map_err(|Gone(why)| {
+            self.log_of(index, &why);
+            gone("it can't be started")
+        })?;
         tokio::spawn(listen(Weak::clone(&self.me), index, generation, heard));
         if let Some(greeting) = self.client.greeting() {
             let id = self.own_id();
@@ -217,6 +222,11 @@ impl Link {
         }
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
+        }
+        // What they have not answered is not answered any more.
+        for server in &self.servers {
+            let generation = server.connected.read().await.generation;
+            self.tell_of_loss(server, generation, "the gateway ends").await;
         }
         // What was asked meanwhile.
         locked(&self.asking).clear();

@@ -77,6 +77,7 @@ impl Link {
             Some(Awaiting::Client { id, outlet, then }) => {
                 let frame = match then {
                     Then::Nothing => frame,
+                    Then::Greet => listing::announced(self, frame),
                     Then::ShowTools => listing::shown(self, index, frame),
                     Then::OfTask(task) => tasks::hidden(self, &task, frame),
                 };

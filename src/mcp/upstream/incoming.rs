@@ -101,7 +101,7 @@ impl<'c> Incoming<'c> {
             return None;
         }
         Some(match http_words::read_message(&event.data) {
-            Ok(frame) => Next::Frame(frame),
+            Ok(frame) => Next::Frame(frame.into_event()),
             Err(why) => Next::Garbage(why.message),
         })
     }

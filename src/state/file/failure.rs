@@ -1,4 +1,6 @@
-//! What went wrong in the file, in words for who runs the program.
+//! What went wrong in the file: SQLite's errors → texts with what to do.
+//!
+//! Errors of an open store reach agents as reasons of denials, so they do not name the file. Errors of opening it name it.
 
 use std::path::Path;
 
@@ -22,40 +24,53 @@ impl From<rusqlite::Error> for Failure {
 }
 
 impl Failure {
-    /// With what to do.
-    pub fn at(&self, path: &Path) -> StoreError {
-        StoreError::Unavailable(match self {
-            Self::Database(error) => in_words(error, path),
-            Self::Told(told) => format!("the state store `{}`: {told}", path.display()),
-        })
+    /// The error of an open store.
+    pub fn in_use(&self) -> StoreError {
+        StoreError::Unavailable(self.of(UNNAMED))
+    }
+
+    /// The error of a store that is being opened.
+    pub fn at(&self, path: &Path) -> String {
+        self.of(&named(path))
+    }
+
+    fn of(&self, store: &str) -> String {
+        match self {
+            Self::Database(error) => in_words(error, store),
+            Self::Told(told) => format!("{store}: {told}"),
+        }
     }
 }
 
+/// A store whose file is not named.
+const UNNAMED: &str = "the state store";
+
+/// A store by its file.
+pub fn named(path: &Path) -> String {
+    format!("{UNNAMED} `{}`", path.display())
+}
+
 /// What is to be done where something of the file was lost.
-pub fn damaged(path: &Path) -> String {
-    format!(
-        "the state store `{}` is damaged; bring back a copy, or move it away to begin anew",
-        path.display()
-    )
+pub fn damaged(store: &str) -> String {
+    format!("{store} is damaged; bring back a copy, or move it away to begin anew")
 }
 
 /// An error of the database, with what to do.
-pub fn in_words(error: &rusqlite::Error, path: &Path) -> String {
-    let shown = path.display();
+pub fn in_words(error: &rusqlite::Error, store: &str) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("the state store `{shown}` is held by another process; see which one keeps it that long")
+            format!("{store} is held by another process; see which one keeps it that long")
         }
         Some(ErrorCode::DiskFull) => {
-            format!("there is no room to write the state store `{shown}`; free some space on its disk")
+            format!("there is no room to write {store}; free some space on its disk")
         }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            format!("the state store `{shown}` can't be written; let this user write it and its directory")
+            format!("{store} can't be written; let this user write it and its directory")
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(path),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(store),
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
-            format!("the state store `{shown}` can't be read or written ({error}); see to its disk")
+            format!("{store} can't be read or written ({error}); see to its disk")
         }
-        _ => format!("the state store `{shown}` failed: {error}"),
+        _ => format!("{store} failed: {error}"),
     }
 }

@@ -128,12 +128,7 @@ impl FileStore {
         let needs = if self.is_durable { needs } else { needs.min(Needs::Writing) };
         let (reply, answer) = oneshot::channel();
         let work = Asked { needs, run: Some(run), done: None, kept, reply };
-        let ended = || {
-            StoreError::Unavailable(format!(
-                "the state store `{}` was closed; start again",
-                self.path.display()
-            ))
-        };
+        let ended = || StoreError::Unavailable("the state store was closed; start again".to_owned());
         self.messages.send(Message::Work(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }

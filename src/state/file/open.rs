@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::failure::{Failure, damaged, in_words};
+use super::failure::{Failure, damaged, in_words, named};
 use super::owners::{self, Owner, owner_only};
 use super::place::Place;
 use super::schema::{APPLICATION, FORMAT, LOOKED_THROUGH, TABLES};
@@ -42,12 +42,12 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
-    let named = path;
-    let path = made(named)?;
+    let given = path;
+    let path = made(given)?;
     // Whoever can write the directory of a link can have it point elsewhere.
-    check_private_directory(named).map_err(FileStoreError::exposed)?;
+    check_private_directory(given).map_err(FileStoreError::exposed)?;
     check_files(&path)?;
-    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &path));
+    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(&path)));
     peek(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut database = Connection::open_with_flags(&path, flags).map_err(fails)?;
@@ -59,7 +59,7 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     // SQLite has made its own files by now, or found those that were put there meanwhile.
     check_files(&path)?;
 
-    let told = |failure: Failure| FileStoreError(failure.at(&path).to_string());
+    let told = |failure: Failure| FileStoreError(failure.at(&path));
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
     let owner = Owner::enter(&entering, &path).map_err(told)?;
     owners::remove_gone(&entering, &path, owner.id).map_err(fails)?;
@@ -138,7 +138,7 @@ fn peek(path: &Path) -> Result<(), FileStoreError> {
     };
     let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => of_another_kind(),
-        _ => FileStoreError(in_words(&error, path)),
+        _ => FileStoreError(in_words(&error, &named(path))),
     };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -189,7 +189,7 @@ fn judge(
 
 /// Brings the file to where it can be worked with.
 fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(), FileStoreError> {
-    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, path));
+    let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(path)));
     // In one look: between two of them another process may make the tables.
     let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
     let whose = judge(&looking, path, fails)?;
@@ -217,7 +217,7 @@ fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 return Err(fails(error));
             }
-            _ => return Err(FileStoreError(damaged(path))),
+            _ => return Err(FileStoreError(damaged(&named(path)))),
         }
     }
     Ok(())

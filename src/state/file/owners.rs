@@ -31,8 +31,9 @@ impl Owner {
         database.execute("INSERT INTO owners DEFAULT VALUES", ())?;
         let id = database.last_insert_rowid();
         let path = lock_path(store, id);
-        let failed =
-            |error: io::Error| Failure::Told(format!("`{}` can't be locked: {error}", path.display()));
+        let failed = |error: io::Error| {
+            Failure::Told(format!("the file of this process beside it can't be locked: {error}"))
+        };
         let file = owner_only(OpenOptions::new().write(true).create(true).truncate(false))
             .open(&path)
             .map_err(failed)?;

@@ -130,7 +130,7 @@ impl Keeper {
             Ok(())
         });
         for work in works {
-            work.answer(&self.home, kept.clone());
+            work.answer(kept.clone());
         }
     }
 
@@ -141,7 +141,7 @@ impl Keeper {
         run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
     ) -> Result<(), StoreError> {
         let done = self.attempt(needs, run);
-        done.map_err(|failure| failure.at(&self.home.path))
+        done.map_err(|failure| failure.in_use())
     }
 
     fn attempt(

@@ -30,7 +30,7 @@ pub trait Work: Send {
     fn run(&mut self, database: &Connection, home: &Home) -> bool;
 
     /// Answers, now that it is known whether what was written is kept.
-    fn answer(self: Box<Self>, home: &Home, kept: Result<(), StoreError>);
+    fn answer(self: Box<Self>, kept: Result<(), StoreError>);
 }
 
 /// Work that is told as a function of the database; what it comes to is made an answer once it is kept.
@@ -62,10 +62,10 @@ where
         matches!(self.done, Some(Ok(_)))
     }
 
-    fn answer(self: Box<Self>, home: &Home, kept: Result<(), StoreError>) {
+    fn answer(self: Box<Self>, kept: Result<(), StoreError>) {
         let answer = match (self.done, kept) {
             // An error of its own says more than that the others failed too.
-            (Some(Err(failure)), _) => Err(failure.at(&home.path)),
+            (Some(Err(failure)), _) => Err(failure.in_use()),
             (_, Err(error)) => Err(error),
             (Some(Ok(done)), Ok(())) => Ok((self.kept)(done)),
             // It was given up.

@@ -93,7 +93,7 @@ fn a_question_of_the_gateway_does_not_outlive_what_its_client_says() {
     behind.hang_up();
     behind.ends_without_answers();
     let answer = behind.answer(&id);
-    assert!(is_error(&answer) && said(&answer).contains("Waits for approval"), "{answer}");
+    assert!(is_error(&answer) && said(&answer).contains("pending approval"), "{answer}");
     assert_eq!(behind.folder.calls("guarded"), 0);
     behind.folder.nobody_stays();
 }
@@ -105,7 +105,7 @@ fn a_question_that_comes_after_the_end_is_not_waited_for() {
     let id = behind.begin("guarded", json!({}));
     behind.hang_up();
     behind.ends_without_answers();
-    assert!(said(&behind.answer(&id)).contains("Waits for approval"));
+    assert!(said(&behind.answer(&id)).contains("pending approval"));
     behind.folder.nobody_stays();
 }
 

