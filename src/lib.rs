@@ -5,8 +5,8 @@
 
 // Words, which every room speaks.
 mod files;
-pub mod diagnostic;
 pub mod json;
+pub mod diagnostic;
 pub mod seal;
 pub mod principal;
 pub mod call;
