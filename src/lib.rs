@@ -4,6 +4,7 @@
 // above it; tests/layering.rs keeps that law.
 
 // Words, which every room speaks.
+mod unicode;
 pub mod diagnostic;
 pub mod json;
 pub mod seal;

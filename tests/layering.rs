@@ -86,6 +86,8 @@ fn every_file_belongs_to_a_listed_room() {
 #[test]
 fn one_room_names_each_heavy_dependency() {
     for (dependency, home) in [
+        ("icu_normalizer", "unicode"),
+        ("icu_properties", "unicode"),
         ("lru", "state"),
         ("rusqlite", "state"),
         ("granit_parser", "source"),
