@@ -5,6 +5,7 @@
 
 // Words, which every room speaks.
 mod unicode;
+pub mod meter;
 pub mod diagnostic;
 pub mod json;
 pub mod seal;

@@ -11,6 +11,7 @@ use super::fold::Folded;
 use super::hidden::Hidden;
 use super::subject::{Keys, Subject, pattern};
 use crate::json::Digest;
+use crate::meter::{self, WorkExceeded};
 
 /// What stands in the place of a find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,9 @@ pub(super) struct Scope {
     pub(super) plain: bool,
 }
 
+/// Bytes that one detector or pattern searches for a work unit.
+const SEARCHED_PER_UNIT: u64 = 4;
+
 /// Stands for a text in which there was always more to hide.
 const ENDLESS: &str = "[redacted]";
 
@@ -81,7 +85,7 @@ impl Redactor {
 
     /// Whether there is anything to hide in a text.
     pub fn finds_in(&self, text: &str) -> bool {
-        !self.finds(text, Keys::default(), &Scope::default(), &[]).is_empty()
+        self.spend_on(text).is_err() || !self.finds(text, Keys::default(), &Scope::default(), &[]).is_empty()
     }
 
     /// The author's own patterns.
@@ -121,6 +125,9 @@ impl Redactor {
         for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { Style::Mask };
             // What a pattern took away may have joined what a detector knows.
+            if self.spend_on(&current).is_err() {
+                break;
+            }
             let plain = scope.plain && round == 0;
             let finds = self.finds(&current, keys, &Scope { from, plain }, &labels(&hidden));
             if finds.is_empty() {
@@ -138,8 +145,16 @@ impl Redactor {
             from = before.len();
             current = Cow::Owned(Hidden::splice(&hidden, text, 0..text.len()));
         }
-        // A text that is one find after another to the end is not worth showing.
+        // A text that is one find after another to the end is not worth showing, and one that is not searched is not shown.
         vec![Hidden { place: 0..text.len(), text: ENDLESS.to_owned() }]
+    }
+
+    /// Spends what a search of a text takes: each detector and pattern looks at each byte.
+    fn spend_on(&self, text: &str) -> Result<(), WorkExceeded> {
+        meter::spend_on(
+            text.len().saturating_mul(self.detectors.len() + self.patterns.len()),
+            SEARCHED_PER_UNIT,
+        )
     }
 
     /// The places to redact, in order, none touching another's bytes. What lies in one of `labels`, which this redaction has left

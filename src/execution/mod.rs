@@ -27,6 +27,7 @@ use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{Observer, ToolExecutor, ToolStart};
 use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, PolicyRef, tell};
 use crate::lifecycle::{Middleware, RunContext};
+use crate::meter::Meter;
 use admission::Taken;
 use nest::Nest;
 
@@ -61,6 +62,18 @@ impl<E: ToolExecutor> Execute<'_, E> {
     /// Brings a decided call to its outcome. A call that runs at most once is claimed in the ledger before it runs, and settled
     /// there. Errors: it could not be claimed; nothing ran then.
     pub(crate) async fn run<'c>(
+        &self,
+        call: &'c ToolCall,
+        decision: Decision<'c>,
+        turn: &Turn,
+        state: &mut SessionState,
+        started: Instant,
+    ) -> Result<Outcome, Stopped> {
+        let meter = Meter::after_decision(decision.work());
+        meter.scope(self.run_metered(call, decision, turn, state, started)).await
+    }
+
+    async fn run_metered<'c>(
         &self,
         call: &'c ToolCall,
         decision: Decision<'c>,

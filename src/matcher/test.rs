@@ -9,6 +9,7 @@ use crate::authoring::{Field, Polarity, Reader, Shape, head};
 use crate::call::{CallView, Node, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{Decimal, JsonType};
+use crate::meter;
 use crate::path::Path;
 use crate::source;
 
@@ -289,6 +290,9 @@ impl Test {
     }
 
     fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        if let Err(exceeded) = meter::spend(operator.cost(node)) {
+            return Truth::Undecided(exceeded.to_string());
+        }
         let truth = operator.eval(node, view);
         // `contains` looks for parts of a text and for whole items of a list. A text that an agent sends in a list must
         // not thereby slip through.
