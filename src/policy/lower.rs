@@ -252,7 +252,10 @@ fn read_parts(
         && matcher.servers.is_empty()
         && matcher.condition.is_some()
         && condition_reads.iter().all(of_run_alone);
+    let written = without_description(node);
     Some(Policy {
+        behaviour: json::digest(&json!([written, drawn_texts])),
+        written,
         concerns_run: kind.is_of_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(Node::as_str).map(str::to_owned),
@@ -265,7 +268,6 @@ fn read_parts(
         matcher,
         kind,
         span: node.span,
-        behaviour: behaviour(node, &drawn_texts),
     })
 }
 
@@ -299,12 +301,12 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
     Some(first)
 }
 
-fn behaviour(node: &Node, drawn_texts: &[String]) -> Digest {
+fn without_description(node: &Node) -> Value {
     let mut value = node.to_json();
     if let Value::Object(members) = &mut value {
         members.shift_remove("description");
     }
-    json::digest(&json!([value, drawn_texts]))
+    value
 }
 
 /// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.

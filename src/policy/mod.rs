@@ -19,6 +19,8 @@ pub use widening::{Widening, widenings};
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::diagnostic::{Diagnostics, SourceMap, Span};
 use crate::json::Digest;
 use crate::matcher::Matcher;
@@ -55,6 +57,8 @@ pub struct Policy {
     pub concerns_run: bool,
     /// Where it stands.
     pub span: Span,
+    /// What is written in it, its description aside.
+    pub(crate) written: Value,
     /// Digest of all that it does, its description aside.
     pub behaviour: Digest,
 }
