@@ -112,10 +112,10 @@ fn a_script_has_its_steps_for_all_replays_together() {
 #[test]
 fn scripts_that_take_what_is_left_of_a_call_end_it() {
     // Each is far below its own limit.
-    let script = "match: '*'\n    around: { script: 'let n = 0; while n < 30000 { n += 1; } next(input)' }";
+    let script = "match: '*'\n    around: { script: 'let n = 0; while n < 35000 { n += 1; } next(input)' }";
     let (outcome, ran, _) = run(&engine(&[script; 3]), large(1, 1));
     assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
-    let (outcome, ran, used) = run(&engine(&[script; 70]), large(1, 1));
+    let (outcome, ran, used) = run(&engine(&[script; 45]), large(1, 1));
     assert_eq!(
         (outcome.outcome, outcome.reason.code.as_str(), ran),
         (OutcomeKind::Failed, "work_exceeded", 0)
@@ -125,10 +125,10 @@ fn scripts_that_take_what_is_left_of_a_call_end_it() {
 
 #[test]
 fn after_an_effect_nobody_knows_what_a_script_left_behind() {
-    let script = "match: '*'\n    around: { script: 'let out = next(input); let n = 0; while n < 30000 { n += 1; } out' }";
+    let script = "match: '*'\n    around: { script: 'let out = next(input); let n = 0; while n < 35000 { n += 1; } out' }";
     let (outcome, ran, _) = run(&engine(&[script; 3]), large(1, 1));
     assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
-    let (outcome, ran, used) = run(&engine(&[script; 70]), large(1, 1));
+    let (outcome, ran, used) = run(&engine(&[script; 45]), large(1, 1));
     assert_eq!(
         (outcome.outcome, outcome.reason.code.as_str(), ran),
         (OutcomeKind::Indeterminate, "work_exceeded", 1)
