@@ -324,7 +324,7 @@ fn no_key_of_a_call_hides_its_amount() {
         r#"{"tool":"pay","input":{"amount":{"$serde_json::private::Number":"5"}}}"#,
         r#"{"tool":"pay","input":{"amount":100.00000000000000000000000001}}"#,
     ];
-    let ended = Desk::new(&[("rules.yaml", rules)]).run_with_input(&JSON, &calls.join("\n"));
+    let ended = Desk::new(&[("rules.yaml", rules)]).run_with_input(&JSON, calls.join("\n"));
     let outcomes = ended.outcomes();
     assert_eq!(outcomes.len(), calls.len(), "{}", ended.stderr);
     for (outcome, call) in outcomes.iter().zip(calls) {

@@ -43,7 +43,7 @@ fn the_inspector_reaches_servers_through_the_gateway_as_documented() {
             .replace("my-rules", "rules.yaml")
             .replace("npx -y @modelcontextprotocol/server-filesystem ~/work", &recorder);
         let printed = inspector(folder.path(), &command);
-        let listed = printed.find('{').map(|begin| &printed[begin..]).unwrap_or_default();
+        let listed = printed.find('{').and_then(|begin| printed.get(begin..)).unwrap_or_default();
         let mut documents = serde_json::Deserializer::from_str(listed).into_iter::<Value>();
         let listed = documents.next().and_then(Result::ok).unwrap_or_else(|| panic!("{command}:\n{printed}"));
         let tools = listed["tools"].as_array().unwrap_or_else(|| panic!("{command}:\n{printed}"));

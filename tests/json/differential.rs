@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn round_trips_are_exact(value in drawn::value()) {
         let text = value.to_string();
-        prop_assert_eq!(parse(&text).unwrap().to_string(), &text[..]);
+        prop_assert_eq!(parse(&text).unwrap().to_string(), text.as_str());
         prop_assert_eq!(parse(&format!("{value:#}")).unwrap().to_string(), text);
     }
 

@@ -57,7 +57,7 @@ proptest! {
         };
         let text = to_string(&held).unwrap();
         let read: Held = from_str(&text).unwrap();
-        prop_assert_eq!(to_string(&read).unwrap(), &text[..]);
+        prop_assert_eq!(to_string(&read).unwrap(), text.as_str());
         prop_assert_eq!(&read, &held);
         let as_value = to_value(&held).unwrap();
         prop_assert_eq!(as_value.to_string(), text);

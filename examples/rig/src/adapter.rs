@@ -175,7 +175,11 @@ impl Agent {
         }
         let new = calls.iter().filter(|call| call.preresolved_result.is_none()).map(|call| {
             let function = &call.tool_call.function;
-            Part::call(call.tool_call.id.to_string(), function.name.to_string(), function.arguments_value().into())
+            Part::call(
+                call.tool_call.id.to_string(),
+                function.name.to_string(),
+                function.arguments_value().into(),
+            )
         });
         known.push(Message::new(Role::Assistant, new.collect()));
         session.round(known, self).await.map_err(failed)
