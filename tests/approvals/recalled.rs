@@ -176,7 +176,7 @@ fn a_question_that_nobody_answered_is_replaced_when_the_policies_ask_another_one
     assert_eq!(asked.outcome.name(), "suspended");
     let questions = world.questions();
     assert_eq!(questions.len(), 1);
-    assert_eq!(questions[0].asks[0].approvers, ["lead"]);
+    assert_eq!(questions[0].asks[0].approvers, ["role:lead"]);
     world.rules = "policies: [ { id: no, match: pay, deny: {} } ]".to_owned();
     assert_eq!(ended(&world.call("ana", pay(1))), ("denied", "denied"));
     world.rules = "policies: []".to_owned();
@@ -189,7 +189,7 @@ fn a_question_about_changed_arguments_stays_until_it_is_answered() {
     let mut world = World::new();
     world.rules = "policies:
       - { id: ask, match: pay, approval: { edits: [$.input.n] } }
-      - { id: much, match: { tool: pay, where: { path: $.input.n, gt: 10 } }, approval: { approvers: [lead] } }"
+      - { id: much, match: { tool: pay, where: { path: $.input.n, gt: 10 } }, approval: {} }"
         .to_owned();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     let item = world.questions().remove(0);
@@ -201,7 +201,7 @@ fn a_question_about_changed_arguments_stays_until_it_is_answered() {
         assert_eq!((&item.request.input, item.asks.len()), (&pay(50), 1));
     }
     let item = world.questions().remove(0);
-    let by = Some(Approver { principal: "kim".to_owned(), roles: vec!["lead".to_owned()] });
+    let by = Some(Approver::new("kim"));
     world.clock.drive(world.inbox().answer(&item.name, approval_response("", true), by)).unwrap();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
     assert_eq!(world.tool.inputs(), [pay(50)]);

@@ -324,7 +324,8 @@ const PERMISSIVE: &str = "policies:
   - { id: all, match: '*', allow: {} }
   - { id: hidden, match: '*', redact: { in: output, detect: email } }";
 
-/// Every session of the corpus directly, behind the gateway without rules, and behind permissive ones: message by message the same.
+/// Every session of the corpus directly, behind the gateway without rules, and behind permissive ones: message by message the same, but for
+/// what the gateway declares.
 fn transparent(client: Client) {
     let session = |server: &'static str, rules| Session { server, rules, elicits: true, script: server };
     let sessions: Vec<Session> = SERVERS
@@ -340,8 +341,12 @@ fn transparent(client: Client) {
         let [direct, without_rules, permissive] = heard else { panic!("three of each") };
         assert!(direct.messages.len() > 5, "{server} says something");
         let plain = differences(direct, without_rules, str::to_owned);
-        let hidden =
-            differences(direct, permissive, |text| address.replace_all(text, "[email]").into_owned());
+        // Where rules can change, the gateway itself notifies of other tools, and declares it.
+        let declared =
+            |text: &str| text.replace(r#""tools":{"listChanged":false}"#, r#""tools":{"listChanged":true}"#);
+        let hidden = differences(direct, permissive, |text| {
+            address.replace_all(&declared(text), "[email]").into_owned()
+        });
         write!(
             all,
             "{}",

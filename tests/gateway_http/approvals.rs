@@ -17,7 +17,9 @@ use super::identity::{Desk, digest};
 use super::scene::{MODERN, Served, Upstream, initialize, modern};
 use crate::approvals::scene::KEY;
 
-const ASK: &str =
+const ASK: &str = "policies: [ { id: ask, match: echo, approval: { message: 'May it?' } } ]";
+/// Only a principal's call can be approved: without one the approver may be the requester.
+const ASK_LEA: &str =
     "policies: [ { id: ask, match: echo, approval: { message: 'May it?', approvers: [lea] } } ]";
 const STATE: &str = "file:/var/lib/secret-place/state.db";
 
@@ -235,7 +237,6 @@ fn scan(of: &str, text: &str) {
         "file:",
         "secret-place",
         "state.db",
-        "approval_",
         ".key",
         "/tmp",
         "/var",
@@ -260,29 +261,29 @@ fn texts(value: &Value) -> Vec<String> {
 #[tokio::test]
 async fn no_text_for_the_agent_says_how_to_approve() {
     let place = tempfile::tempdir().unwrap();
-    let anyone = ASK.replace(", approvers: [lea]", "");
     let shared = Shared::new().await;
+    let lea = |rules: &str| shared.gateway(rules).with_context(json!({ "principal": "agent" }));
     let mut seen: Vec<(&str, Value)> = Vec::new();
-    let named = over_lines(shared.gateway(ASK), json!({})).await;
+    let named = over_lines(lea(ASK_LEA), json!({})).await;
     assert!(
         named["result"]["content"][0]["text"].as_str().unwrap().contains("Approval needed from lea."),
         "{named}"
     );
     seen.push(("pending", named));
-    seen.push(("pending again", over_lines(shared.gateway(ASK), json!({})).await));
+    seen.push(("pending again", over_lines(lea(ASK_LEA), json!({})).await));
     shared.answer(false).await;
-    seen.push(("denied", over_lines(shared.gateway(ASK), json!({})).await));
-    seen.push(("a form", over_lines(shared.gateway(&anyone), json!({ "elicitation": {} })).await));
-    let expiring = ASK.replace("approvers", "expires: 1ms, approvers");
-    over_lines(shared.gateway(&expiring), json!({})).await;
-    seen.push(("expired", over_lines(shared.gateway(&expiring), json!({})).await));
-    let quorum = ASK.replace("approvers: [lea]", "approvers: [lea, kim], quorum: 2");
-    let both = over_lines(shared.gateway(&quorum), json!({})).await;
+    seen.push(("denied", over_lines(lea(ASK_LEA), json!({})).await));
+    seen.push(("a form", over_lines(shared.gateway(ASK), json!({ "elicitation": {} })).await));
+    let expiring = ASK_LEA.replace("approvers", "expires: 1ms, approvers");
+    over_lines(lea(&expiring), json!({})).await;
+    seen.push(("expired", over_lines(lea(&expiring), json!({})).await));
+    let quorum = ASK_LEA.replace("approvers: [lea]", "approvers: [lea, kim], quorum: 2");
+    let both = over_lines(lea(&quorum), json!({})).await;
     assert!(both["result"]["content"][0]["text"].as_str().unwrap().contains("2 of lea or kim"), "{both}");
     seen.push(("a quorum", both));
 
     // Results that ask for input.
-    let served = Served::of(shared.gateway(&anyone), Arc::default(), |door| door).await;
+    let served = Served::of(shared.gateway(ASK), Arc::default(), |door| door).await;
     let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
     let mut request = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} }));
     request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
