@@ -4,8 +4,8 @@
 // above it; tests/layering.rs keeps that law.
 
 // Words, which every room speaks.
-pub mod diagnostic;
 pub mod json;
+pub mod diagnostic;
 pub mod seal;
 pub mod principal;
 pub mod call;

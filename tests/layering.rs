@@ -40,7 +40,8 @@ fn a_room_uses_only_rooms_listed_above_it() {
     assert!(rooms.len() > 15, "the list in lib.rs was not found: {rooms:?}");
     let place: BTreeMap<&str, usize> =
         rooms.iter().enumerate().map(|(place, room)| (room.as_str(), place)).collect();
-    let path = Regex::new(r"\bcrate::(\w+)|\bcrate::\{").unwrap();
+    // A macro of ours is called by its name at the root of the crate (`__json`).
+    let path = Regex::new(r"\bcrate::([a-z]\w*)|\bcrate::\{").unwrap();
     let mut broken = Vec::new();
     for room in &rooms {
         let files = room_files(room);

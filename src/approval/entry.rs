@@ -136,7 +136,7 @@ impl Entry {
             return Err(Refused::NotAsked);
         }
         let response = response.to_json();
-        if !self.answers.iter().any(|known| *known == response) {
+        if !self.answers.contains(&response) {
             if self.answers.len() >= MAX_ANSWERS {
                 return Err(Refused::TooMany);
             }

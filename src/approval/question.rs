@@ -150,11 +150,13 @@ impl Question {
             Named::Principal(principal) => Some(principal),
             Named::Nobody | Named::Invalid(_) => None,
         };
-        Err(match own(&self.requester) == now {
-            false => "it was asked for another principal".to_owned(),
-            true => {
-                format!("the context has changed since it was asked, in one of {}", self.bound.describe())
-            }
+        let tenant = context.get("tenant").unwrap_or(&Value::Null);
+        Err(if own(&self.requester) != now {
+            "it was asked for another principal".to_owned()
+        } else if self.tenant != *tenant {
+            "it was asked for another tenant".to_owned()
+        } else {
+            format!("the context has changed since it was asked, in one of {}", self.bound.describe())
         })
     }
 

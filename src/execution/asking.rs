@@ -234,7 +234,7 @@ enum PutError {
 }
 
 /// The tenant for whom the host says the agent acts.
-pub(crate) fn tenant(call: &ToolCall) -> Value {
+fn tenant(call: &ToolCall) -> Value {
     call.context.get("tenant").cloned().unwrap_or_default()
 }
 

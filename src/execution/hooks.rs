@@ -34,7 +34,7 @@ pub(crate) struct Hooks<'h> {
 pub(crate) struct Hooked {
     /// The call that is decided.
     pub(crate) call: ToolCall,
-    /// The call as it came, where hooks changed its arguments.
+    /// The call as it came, where hooks changed its arguments or its context.
     requested: Option<ToolCall>,
     verdict: Verdict,
     required: Vec<Requirement>,
@@ -133,6 +133,7 @@ impl<'h> Hooks<'h> {
                     continue;
                 }
                 Some(Before::Annotate(members)) => {
+                    hooked.requested.get_or_insert_with(|| hooked.call.clone());
                     annotate(&mut hooked.call.context, members);
                     continue;
                 }

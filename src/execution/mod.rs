@@ -13,7 +13,7 @@ mod scripted;
 mod services;
 mod turn;
 
-pub(crate) use asking::{same_question, tenant};
+pub(crate) use asking::same_question;
 pub(crate) use hooks::{Hooked, Hooks};
 pub(crate) use services::{AcceptsAnswer, Services};
 pub(crate) use turn::Turn;

@@ -37,7 +37,7 @@ impl<'a> Decimal<'a> {
     pub(super) fn from_plain(coefficient: i64, scale: u8) -> Self {
         let mut rest = coefficient.unsigned_abs();
         let mut magnitude = -i64::from(scale);
-        while rest != 0 && rest % 10 == 0 {
+        while rest != 0 && rest.is_multiple_of(10) {
             rest /= 10;
             magnitude += 1;
         }

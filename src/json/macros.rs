@@ -20,53 +20,53 @@ macro_rules! __json {
     (@array $items:ident;) => {};
     (@array $items:ident; null $(, $($rest:tt)*)?) => {
         $items.push($crate::json::Value::Null);
-        $crate::__json!(@array $items; $($($rest)*)?);
+        $crate::json::json!(@array $items; $($($rest)*)?);
     };
     (@array $items:ident; [$($inner:tt)*] $(, $($rest:tt)*)?) => {
-        $items.push($crate::__json!([$($inner)*]));
-        $crate::__json!(@array $items; $($($rest)*)?);
+        $items.push($crate::json::json!([$($inner)*]));
+        $crate::json::json!(@array $items; $($($rest)*)?);
     };
     (@array $items:ident; {$($inner:tt)*} $(, $($rest:tt)*)?) => {
-        $items.push($crate::__json!({$($inner)*}));
-        $crate::__json!(@array $items; $($($rest)*)?);
+        $items.push($crate::json::json!({$($inner)*}));
+        $crate::json::json!(@array $items; $($($rest)*)?);
     };
     (@array $items:ident; $item:expr $(, $($rest:tt)*)?) => {
-        $items.push($crate::__json!($item));
-        $crate::__json!(@array $items; $($($rest)*)?);
+        $items.push($crate::json::json!($item));
+        $crate::json::json!(@array $items; $($($rest)*)?);
     };
 
     (@object $members:ident;) => {};
     (@object $members:ident; $key:tt: null $(, $($rest:tt)*)?) => {
         $members.insert(($key).into(), $crate::json::Value::Null);
-        $crate::__json!(@object $members; $($($rest)*)?);
+        $crate::json::json!(@object $members; $($($rest)*)?);
     };
     (@object $members:ident; $key:tt: [$($inner:tt)*] $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::__json!([$($inner)*]));
-        $crate::__json!(@object $members; $($($rest)*)?);
+        $members.insert(($key).into(), $crate::json::json!([$($inner)*]));
+        $crate::json::json!(@object $members; $($($rest)*)?);
     };
     (@object $members:ident; $key:tt: {$($inner:tt)*} $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::__json!({$($inner)*}));
-        $crate::__json!(@object $members; $($($rest)*)?);
+        $members.insert(($key).into(), $crate::json::json!({$($inner)*}));
+        $crate::json::json!(@object $members; $($($rest)*)?);
     };
     (@object $members:ident; $key:tt: $value:expr $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::__json!($value));
-        $crate::__json!(@object $members; $($($rest)*)?);
+        $members.insert(($key).into(), $crate::json::json!($value));
+        $crate::json::json!(@object $members; $($($rest)*)?);
     };
 
     (null) => { $crate::json::Value::Null };
     ([]) => { $crate::json::Value::Array(::std::vec::Vec::new()) };
     ([$($items:tt)+]) => {{
-        let mut items = ::std::vec::Vec::new();
-        $crate::__json!(@array items; $($items)+);
+        let mut items = $crate::json::empty_array();
+        $crate::json::json!(@array items; $($items)+);
         $crate::json::Value::Array(items)
     }};
     ({}) => { $crate::json::Value::Object($crate::json::Map::new()) };
     ({$($members:tt)+}) => {{
         let mut members = $crate::json::Map::new();
-        $crate::__json!(@object members; $($members)+);
+        $crate::json::json!(@object members; $($members)+);
         $crate::json::Value::Object(members)
     }};
     ($value:expr) => { $crate::json::serialized(&$value) };
 }
 
-pub use crate::__json as json;
+pub use __json as json;

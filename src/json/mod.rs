@@ -38,7 +38,7 @@ pub use number_text::Text;
 pub use parse_error::{ParseError, ParseErrorKind};
 pub use reader::{LoneSurrogates, parse, parse_bytes, parse_with};
 #[doc(hidden)]
-pub use serialize::serialized;
+pub use serialize::{empty_array, serialized};
 pub use serialize::{to_string, to_string_pretty, to_value, to_writer};
 pub use value::{Index, Value};
 

@@ -28,7 +28,7 @@ impl<'t> Scanned<'t> {
             return None;
         }
         let mut fraction = "";
-        if rest.takes(&[b'.']) {
+        if rest.takes(b".") {
             fraction = rest.digits();
             if fraction.is_empty() {
                 return None;

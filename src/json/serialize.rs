@@ -42,6 +42,12 @@ pub fn to_writer<T: ?Sized + Serialize>(mut writer: impl std::io::Write, value: 
     write!(writer, "{}", to_value(value)?).map_err(Error::custom)
 }
 
+/// What [`json!`](super::json) begins an array with.
+#[doc(hidden)]
+pub fn empty_array() -> Vec<Value> {
+    Vec::new()
+}
+
 /// What [`json!`](super::json) makes of an expression.
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "documented at the macro, whose expressions are written in Rust")]

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::approved::NOT_AGAIN;
 use super::desk::{Desk, Elsewhere, unreachable_store};
-use super::judged::{Case, Put, Said, refusal, verdict};
+use super::judged::{Case, InvalidQuestion, Put, Said, refusal, verdict};
 use crate::approval::{Entry, Ignored, LedgerError, Name, Question, Stage};
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::execution::Turn;
@@ -133,13 +133,22 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     /// A call whose question counts for nothing: it is asked about anew, or refused. It does not run by rules that would not ask
     /// any more, for nobody knows who wrote it into the history.
-    async fn ask_anew(&mut self, call: &ToolCall, name: &Name, why: &str, started: Instant) -> TakenUp {
+    async fn ask_anew(
+        &mut self,
+        call: &ToolCall,
+        name: &Name,
+        why: &InvalidQuestion,
+        started: Instant,
+    ) -> TakenUp {
         let hooked = self.hooked(call.clone()).await;
         let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
         // What is known under its name is not about this question.
         let message = format!("the question about this call counts for nothing: {why}");
         let turn = Turn { only_asks: Some(message.clone()), ..Turn::first(name.clone(), false) };
-        let may_ask = decision.effect() == Effect::Run && !decision.wrappers().is_empty();
+        // Nobody knows who wrote a question that is not ours: it makes no script run.
+        let may_ask = matches!(why, InvalidQuestion::OtherContext(_))
+            && decision.effect() == Effect::Run
+            && !decision.wrappers().is_empty();
         if decision.is_permitted() && !may_ask {
             let code = reason_code::APPROVAL_INVALID.to_owned();
             decision.refuse(Effect::Deny, Reason { policy: None, code, message }, None);
@@ -156,7 +165,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             place: 0,
             approval_id: turn.approval_id(),
             code: "invalid_question",
-            why: why.to_owned(),
+            why: why.to_string(),
         };
         TakenUp { outcome: self.over(&hooked, &turn, outcome).await, ignored: vec![ignored] }
     }

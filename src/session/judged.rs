@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use super::Shared;
 use crate::approval::{Entry, Ignored, Ledger, LedgerError, Name, Question, Standing, tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Reason, ToolCall, reason_code};
-use crate::execution::tenant;
 use crate::message::{RequestPart, ResponsePart};
 
 /// Clocks differ by as much.
@@ -55,6 +54,23 @@ impl Put {
     }
 }
 
+/// Why a question counts for nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidQuestion {
+    /// It is not provably ours, or not about this call.
+    #[error("{0}")]
+    NotOurs(String),
+    /// It is ours and about this call, and was asked for another identity or context.
+    #[error("{0}")]
+    OtherContext(String),
+}
+
+impl From<String> for InvalidQuestion {
+    fn from(why: String) -> Self {
+        Self::NotOurs(why)
+    }
+}
+
 impl Shared {
     /// What was asked about the call. Errors: nothing that is provably ours, or something about another call.
     pub(super) fn put(
@@ -63,17 +79,17 @@ impl Shared {
         call: &ToolCall,
         said: Said<'_>,
         entry: Option<&Entry>,
-    ) -> Result<Put, String> {
+    ) -> Result<Put, InvalidQuestion> {
         let keys = self.services.keys.as_ref();
         let noted = match entry.and_then(|entry| Some((entry, entry.question(keys)?))) {
             None => None,
             Some((entry, Ok((question, token)))) => {
                 Some(Put { question, token: token.to_owned(), answers: entry.answers() })
             }
-            Some((_, Err(error))) => return Err(error.to_string()),
+            Some((_, Err(error))) => return Err(error.to_string().into()),
         };
         let put = match (said.request, noted) {
-            (None, None) => return Err("nobody was asked about it".to_owned()),
+            (None, None) => return Err("nobody was asked about it".to_owned().into()),
             (None, Some(noted)) => noted,
             (Some(request), noted) => {
                 let question = Question::open(request, keys).map_err(|error| error.to_string())?;
@@ -92,18 +108,15 @@ impl Shared {
                 }
             }
         };
-        let Question { request, conversation: asked_in, tenant: of, call: asked, .. } = &put.question;
+        let Question { request, conversation: asked_in, call: asked, .. } = &put.question;
         let is = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         if asked_in != conversation {
-            return Err("it was asked in another conversation".to_owned());
-        }
-        if *of != tenant(call) {
-            return Err("it was asked for another tenant".to_owned());
+            return Err("it was asked in another conversation".to_owned().into());
         }
         if request.tool_call_id != call.id || *asked != is {
-            return Err("the call was changed since it was asked about".to_owned());
+            return Err("the call was changed since it was asked about".to_owned().into());
         }
-        put.question.check_context(&call.context)?;
+        put.question.check_context(&call.context).map_err(InvalidQuestion::OtherContext)?;
         Ok(put)
     }
 

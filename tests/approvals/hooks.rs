@@ -105,7 +105,7 @@ fn i1_arguments_that_hooks_make_otherwise_by_now_are_asked_about_anew() {
 
 #[test]
 fn a_request_about_other_arguments_says_so_expires_and_demands_what_the_first_one_did() {
-    let rules = REFUNDS.replace("expires: 24h", "expires: 1h, approvers: [finance], quorum: 2");
+    let rules = REFUNDS.replace("expires: 24h", "expires: 1h, approvers: ['role:finance'], quorum: 2");
     let hooks = turning(Before::Continue, Before::Edit(json!({ "amount": 5 })));
     let mut scene = asked(&rules, hooks, json!({ "amount": 250 }));
     let yes_of = |scene: &mut Scene, name: &str| {

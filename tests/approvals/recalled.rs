@@ -71,7 +71,8 @@ impl World {
     /// One process makes the call, and ends.
     fn call(&self, requester: &str, input: Value) -> Outcome {
         let session = self.process(requester);
-        let call = ToolCall::new("", "pay", input).on_server("bank");
+        let context = json!({ "principal": requester });
+        let call = ToolCall::new("", "pay", input).on_server("bank").with_context(context);
         self.clock.drive(session.execute(call, &self.tool))
     }
 
@@ -80,7 +81,8 @@ impl World {
     fn killed_after(&self, steps: usize) -> Option<Outcome> {
         self.store.by.0.store(steps, Ordering::SeqCst);
         let session = self.process("ana");
-        let call = ToolCall::new("", "pay", json!({ "n": 1 })).on_server("bank");
+        let context = json!({ "principal": "ana" });
+        let call = ToolCall::new("", "pay", json!({ "n": 1 })).on_server("bank").with_context(context);
         let outcome = {
             let running = pin!(session.execute(call, &self.tool));
             match running.poll(&mut Context::from_waker(Waker::noop())) {
@@ -171,7 +173,7 @@ fn a_denial_and_an_expiry_are_reported_once_and_then_the_call_is_asked_about_ane
 fn a_question_that_nobody_answered_is_replaced_when_the_policies_ask_another_one() {
     let mut world = World::new();
     world.call("ana", pay(1));
-    world.rules = ASK.replace("expires: 1h", "expires: 1h, approvers: [lead]");
+    world.rules = ASK.replace("expires: 1h", "expires: 1h, approvers: ['role:lead']");
     let asked = world.call("ana", pay(1));
     assert_eq!(asked.outcome.name(), "suspended");
     let questions = world.questions();
@@ -189,7 +191,7 @@ fn a_question_about_changed_arguments_stays_until_it_is_answered() {
     let mut world = World::new();
     world.rules = "policies:
       - { id: ask, match: pay, approval: { edits: [$.input.n] } }
-      - { id: much, match: { tool: pay, where: { path: $.input.n, gt: 10 } }, approval: {} }"
+      - { id: much, match: { tool: pay, where: { path: $.input.n, gt: 10 } }, approval: { approvers: ['role:lead'] } }"
         .to_owned();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     let item = world.questions().remove(0);
@@ -201,7 +203,7 @@ fn a_question_about_changed_arguments_stays_until_it_is_answered() {
         assert_eq!((&item.request.input, item.asks.len()), (&pay(50), 1));
     }
     let item = world.questions().remove(0);
-    let by = Some(Approver::new("kim"));
+    let by = Some(Approver { principal: "kim".to_owned(), roles: vec!["lead".to_owned()] });
     world.clock.drive(world.inbox().answer(&item.name, approval_response("", true), by)).unwrap();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
     assert_eq!(world.tool.inputs(), [pay(50)]);

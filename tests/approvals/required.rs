@@ -41,7 +41,7 @@ fn a_hook_can_require_an_approval_which_resumes_like_a_policys() {
 #[test]
 fn a_hooks_requirement_joins_the_one_request_of_the_policies() {
     let required = RequiredApproval {
-        approvers: vec!["finance".into()],
+        approvers: vec!["role:finance".into()],
         expires: Some(Duration::from_secs(60)),
         ..RequiredApproval::new("Flagged by the risk service.")
     };
@@ -79,7 +79,7 @@ fn i6_a_requirement_that_changed_is_asked_about_anew_and_one_that_is_gone_is_not
             "approvers",
             before(|_| {
                 Before::RequireApproval(RequiredApproval {
-                    approvers: vec!["finance".into()],
+                    approvers: vec!["role:finance".into()],
                     ..RequiredApproval::new("Refund?")
                 })
             }),

@@ -225,7 +225,9 @@ async fn a_denial_is_reported_and_the_operator_learns_how_to_answer() {
 
 /// What an agent with a shell could use: commands, files, ids, tokens.
 fn scan(of: &str, text: &str) {
-    let lower = text.to_lowercase();
+    // Reason codes are for everybody.
+    let codes = ["approval_denied", "approval_expired", "approval_required"];
+    let lower = codes.iter().fold(text.to_lowercase(), |text, code| text.replace(code, ""));
     let id = regex::Regex::new("approval_[0-9a-f]{8}").unwrap();
     assert!(!id.is_match(&lower), "{of} has an id: {text}");
     for part in [

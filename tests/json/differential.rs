@@ -195,7 +195,7 @@ fn by_long_arithmetic(a: &str, b: &str) -> std::cmp::Ordering {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let exponent: i64 = exponent.parse().unwrap();
         // The point stands behind 10,100 digits, in all numbers alike.
-        let shift = usize::try_from(10_100 + exponent - whole.len() as i64).unwrap();
+        let shift = usize::try_from(10_100 - exponent - whole.len() as i64).unwrap();
         let digits = format!("{}{whole}{fraction}", "0".repeat(shift));
         let padded = format!("{digits:0<21000}");
         (negative && padded.contains(|c| c != '0'), padded)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use callgate::json::json;
+use callgate::json::{Value, json};
 use callgate::lifecycle::{
     Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, HookCall, Middleware, RunContext, RunStats,
     ToolEnd, ToolHooks, Usage,

@@ -3,7 +3,7 @@
 //! A caller that invents names evicts only conversations of its own, and one that was evicted is *unknown* when it comes back, never
 //! empty: policies that restrict by labels or facts match then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::session::ConcurrentSession;
 
@@ -87,24 +87,28 @@ impl Conversations {
         let caller = self.callers.entry(conversation.caller.clone()).or_default();
         caller.conversations += 1;
         if caller.conversations > self.most_of_one {
-            self.evict_of(&conversation.caller.clone());
+            self.evict(|of| of == conversation.caller);
         } else if self.known.len() > self.most {
-            let heaviest = self.callers.iter().max_by_key(|(_, caller)| caller.conversations);
-            if let Some(heaviest) = heaviest.map(|(name, _)| name.clone()) {
-                self.evict_of(&heaviest);
-            }
+            let most = self.callers.values().map(|caller| caller.conversations).max().unwrap_or_default();
+            let heaviest: HashSet<String> = self
+                .callers
+                .iter()
+                .filter(|(_, caller)| caller.conversations == most)
+                .map(|(name, _)| name.clone())
+                .collect();
+            self.evict(|of| heaviest.contains(of));
         }
         self.bound_callers();
         session
     }
 
-    /// Evicts the conversation of a caller that was used least recently.
-    fn evict_of(&mut self, caller: &str) {
-        let own = self.known.iter().filter(|(conversation, _)| conversation.caller == caller);
-        let oldest = own.min_by_key(|(_, remembered)| remembered.last_use);
+    /// Evicts the conversation that was used least recently, of these callers.
+    fn evict(&mut self, is_of: impl Fn(&str) -> bool) {
+        let candidates = self.known.iter().filter(|(conversation, _)| is_of(&conversation.caller));
+        let oldest = candidates.min_by_key(|(_, remembered)| remembered.last_use);
         let Some(oldest) = oldest.map(|(conversation, _)| conversation.clone()) else { return };
         self.known.remove(&oldest);
-        if let Some(caller) = self.callers.get_mut(caller) {
+        if let Some(caller) = self.callers.get_mut(&oldest.caller) {
             caller.conversations = caller.conversations.saturating_sub(1);
             caller.has_evicted = true;
         }
