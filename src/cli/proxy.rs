@@ -8,7 +8,7 @@ use super::ending::{UntilTold, told_to_end};
 use super::exit::{Exit, Stop};
 use super::files::read_context;
 use super::listening::{self, Listening};
-use super::output::warn;
+use super::output::{shell_word, warn};
 use super::rules;
 use super::servers::{Said, Servers, over};
 use super::state::State;
@@ -148,10 +148,10 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     served.map(|()| Exit::Done).map_err(Stop::Trouble)
 }
 
-/// Where people can answer: the state by a name that holds in every directory.
+/// Where people can answer: the state by a name that holds in every directory, as it stands in a command.
 fn answered_in(state: &str) -> Option<String> {
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
-    Some(format!("file:{}", path.display()))
+    Some(shell_word(&format!("file:{}", path.display())))
 }
 
 /// Clients hear of rules that were taken in, for they may be shown other tools by them.

@@ -77,7 +77,8 @@ impl Gateway {
         self
     }
 
-    /// The URL of the state in which people answer questions that clients can't put to them: it is named in the log, never to agents.
+    /// The state in which people answer questions that clients can't put to them, as it stands in a command: its URL, quoted where it must
+    /// be. It is named in the log, never to agents.
     #[must_use]
     pub fn answered_in(mut self, state: impl Into<String>) -> Self {
         self.answered_in = Some(state.into());

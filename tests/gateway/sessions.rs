@@ -17,9 +17,7 @@ use super::script;
 use crate::packages;
 
 /// What may differ between two runs of the same session.
-const MASK: [(&str, &str); 13] = [
-    // The gateway notifies clients of tools that changed with the rules, and declares it.
-    (r#""tools":\{"listChanged":false\}"#, r#""tools":{"listChanged":true}"#),
+const MASK: [(&str, &str); 12] = [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "<time>"),
     (r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d GMT[^\x22\\]*", "<time>"),
     (r"\d\d?:\d\d:\d\d [AP]M", "<time>"),
@@ -326,7 +324,8 @@ const PERMISSIVE: &str = "policies:
   - { id: all, match: '*', allow: {} }
   - { id: hidden, match: '*', redact: { in: output, detect: email } }";
 
-/// Every session of the corpus directly, behind the gateway without rules, and behind permissive ones: message by message the same.
+/// Every session of the corpus directly, behind the gateway without rules, and behind permissive ones: message by message the same, but for
+/// what the gateway declares.
 fn transparent(client: Client) {
     let session = |server: &'static str, rules| Session { server, rules, elicits: true, script: server };
     let sessions: Vec<Session> = SERVERS
@@ -342,8 +341,12 @@ fn transparent(client: Client) {
         let [direct, without_rules, permissive] = heard else { panic!("three of each") };
         assert!(direct.messages.len() > 5, "{server} says something");
         let plain = differences(direct, without_rules, str::to_owned);
-        let hidden =
-            differences(direct, permissive, |text| address.replace_all(text, "[email]").into_owned());
+        // Where rules can change, the gateway itself notifies of other tools, and declares it.
+        let declared =
+            |text: &str| text.replace(r#""tools":{"listChanged":false}"#, r#""tools":{"listChanged":true}"#);
+        let hidden = differences(direct, permissive, |text| {
+            address.replace_all(&declared(text), "[email]").into_owned()
+        });
         write!(
             all,
             "{}",

@@ -239,7 +239,6 @@ fn scan(of: &str, text: &str) {
         "file:",
         "secret-place",
         "state.db",
-        "approval_",
         ".key",
         "/tmp",
         "/var",
