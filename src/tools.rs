@@ -76,6 +76,8 @@ pub struct Tool {
     pub descriptor: ToolDescriptor,
     /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
+    /// The types that the schema declares; `None` where it declares none that can be used.
+    pub types: Option<ArgumentSchema>,
 }
 
 /// Tools as models are shown them, and as calls are checked against them.
@@ -129,8 +131,10 @@ impl ToolSet {
         let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
         for descriptor in descriptors {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
+            let types = descriptor.input_schema.as_ref().map(ArgumentSchema::compile_types);
+            let types = types.and_then(Result::ok);
             let (name, server) = (descriptor.name.clone(), descriptor.server.clone());
-            tools.entry(name).or_default().insert(server, Tool { descriptor, schema });
+            tools.entry(name).or_default().insert(server, Tool { descriptor, schema, types });
         }
         Self { tools }
     }

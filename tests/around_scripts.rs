@@ -251,9 +251,9 @@ fn a_changed_object_keeps_the_order_of_its_keys_and_the_digits_of_its_numbers() 
         input.to_string(),
         r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890,"c":true},"x":[1.0],"w":1.0}"#
     );
-    for script in ["input.y.b + 1", "input.y.a > 1", "input.y == input.y", "[input.y.b].sum()"] {
+    for script in ["input.y.b + 1e-9", "[input.y.b, 1].sum()", "-(input.y.b) + input.y.a"] {
         let case = Case { script: script.to_owned(), ..Case::new("", case.call.input.clone()) };
-        assert!(case.failure().0.contains("too large or too fine"), "{script}");
+        assert!(case.failure().0.contains("more than 34 significant digits"), "{script}");
     }
 }
 
@@ -333,7 +333,7 @@ fn refuses_what_a_script_may_not_say_and_points_at_it() {
         ("cache_set(1, 2, \"60\")", 16, "`60` is no span of time", ""),
         ("matches(id, tool)", 12, "must be written out", ""),
         ("let x = 1; x <<= 2;", 13, "`<<=` has no place", "`+=`"),
-        ("input.a ** 2", 8, "`**` is no operator of scripts", ""),
+        ("input.a << 2", 8, "`<<` is no operator of scripts", ""),
         ("input?.a", 5, "`?.`", ""),
         ("global::x", 0, "`::`", ""),
         ("[1, 2].push(3)", 0, "only variables", ""),

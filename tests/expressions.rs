@@ -122,12 +122,10 @@ fn what_has_the_wrong_type_raises() {
         "[1] < [2]",
         "1 / 0 == 1",
         "1.0 % 0 == 1",
-        "1e308 * 10 > 1",
-        "9223372036854775807 + 1 > 0",
-        "9007199254740993 + 0.5 > 0",
+        "1e33 + 0.1 > 0",
     ] {
         let error = eval(text, example()).expect_err(text);
-        assert!(!error.contains("compile") || text == "1e308 * 10 > 1", "{text}: {error}");
+        assert!(!error.contains("compile"), "{text}: {error}");
     }
 }
 
@@ -174,11 +172,9 @@ fn numbers_keep_their_digits_or_raise() {
         "input.round == 1000",
         "input.power > input.p",
         "input.tenth == 0.1",
+        "input.big > input.power && input.huge > 1 && input.tiny > 0 && input.fine > input.p",
     ] {
         assert_eq!(eval(text, input.clone()), Ok(true), "{text}");
-    }
-    for text in ["input.big > 1", "input.huge > 1", "input.tiny > 0", "input.fine > 1"] {
-        assert!(eval(text, input.clone()).unwrap_err().contains("too large or too fine"), "{text}");
     }
 }
 
@@ -208,11 +204,12 @@ fn refuses_what_expressions_may_not_say_and_points_at_it() {
         ("input?.a", 5, "`?.`", ""),
         ("tool.matches(id)", 13, "must be written out", ""),
         ("tool.matches(\"(\")", 13, "invalid regex `(`", ""),
-        ("1 ** 2 == 1", 2, "no operator", ""),
+        ("1 << 2 == 1", 2, "no operator", ""),
         ("sleep(3)", 0, "unknown function `sleep`", ""),
         ("Fn(\"x\").call()", 0, "unknown function", ""),
         ("input.call(input)", 6, "unknown function", ""),
-        ("99999999999999999999 > 1", 0, "too large to be exact", ""),
+        ("0xFFFF_FFFF_FFFF_FFFF > 1", 0, "cannot be read exactly", "decimal digits"),
+        ("- /* so */ 1 > 1", 0, "cannot be read exactly", "directly before"),
         ("std::x == 1", 0, "`::`", ""),
     ] {
         let error = Predicate::compile(text).expect_err(text);

@@ -99,6 +99,7 @@ fn one_room_names_each_heavy_dependency() {
         ("hmac", "seal"),
         ("getrandom", "seal"),
         ("rhai", "script"),
+        ("dashu_float", "script"),
         ("jsonschema", "schema"),
         ("url", "matcher"),
         ("notify", "reload"),

@@ -7,6 +7,10 @@ mod altered_stores;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod arguments;
+#[cfg(test)]
+mod arithmetic;
+#[cfg(test)]
 mod around_journal;
 #[cfg(test)]
 mod around_scripts;
@@ -82,6 +86,8 @@ mod packages;
 mod pages;
 #[cfg(test)]
 mod parity;
+#[cfg(test)]
+mod payments;
 #[cfg(test)]
 mod pii;
 #[cfg(test)]

@@ -8,7 +8,8 @@ use callgate::authoring::{Record, Shape};
 use callgate::detect::Detector;
 use callgate::policy::rules_record;
 use callgate::script::{
-    Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, SCRIPT_LIMITS, STATEMENTS, VARIABLES,
+    Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
+    VARIABLES,
 };
 use callgate::suite::tests_record;
 
@@ -113,8 +114,9 @@ fn reference() -> String {
     );
     let mut named = vec![rules_record()];
     write_records(&mut page, &mut named, 0);
-    page.push_str(
-        "\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n",
+    let _ = write!(
+        page,
+        "\n## Numbers\n\n{NUMBERS}\n\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n",
     );
     functions(&mut page, |function| !function.scripts_only());
     scripts(&mut page);

@@ -14,7 +14,7 @@ use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
     PATH_NOT_HERE, SourceId, SourceMap, Span,
 };
-use crate::path::Path;
+use crate::path::{ArgumentNames, Path};
 use crate::principal::Comparison;
 use crate::source::{self, Node};
 use crate::spans;
@@ -57,6 +57,8 @@ pub struct Reader<'a> {
     pub context_reads: ContextReads,
     /// How the policy compares principals (`defaults.principals`).
     pub principals: Comparison,
+    /// The arguments that were read so far.
+    pub arguments: ArgumentNames,
 }
 
 impl<'a> Reader<'a> {
@@ -74,6 +76,7 @@ impl<'a> Reader<'a> {
             roots_read: BTreeSet::new(),
             context_reads: ContextReads::default(),
             principals: Comparison::default(),
+            arguments: ArgumentNames::default(),
         }
     }
 
@@ -111,6 +114,7 @@ impl<'a> Reader<'a> {
         let text = node.as_str()?;
         match Path::parse(text) {
             Ok(path) => {
+                self.arguments.merge(&path.argument_names());
                 let roots = path.roots_read().iter().copied();
                 self.check_reads(node, roots, path.context_reads()).then_some(path)
             }

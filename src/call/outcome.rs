@@ -147,6 +147,8 @@ pub mod reason_code {
     pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
     /// The call itself could not be read.
     pub const INVALID_CALL: &str = "invalid_call";
+    /// An argument has a name that a server could take for another one, which policies read.
+    pub const AMBIGUOUS_ARGUMENT: &str = "ambiguous_argument";
     /// The arguments break a schema.
     pub const SCHEMA_VIOLATION: &str = "schema_violation";
     /// `validate: { schema: tool }`, and no usable schema of the tool is known.

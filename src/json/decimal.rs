@@ -89,6 +89,15 @@ impl<'a> Decimal<'a> {
         }
     }
 
+    /// The value as `coefficient × 10^exponent`. Returns `None` if it has more than 38 significant digits.
+    pub fn coefficient(&self) -> Option<(i128, i64)> {
+        if self.is_zero() {
+            return Some((0, 0));
+        }
+        let coefficient: i128 = self.digits().parse().ok()?;
+        Some((if self.negative { -coefficient } else { coefficient }, self.exponent()?))
+    }
+
     /// The value times ten to the power of `places`, rounded up to a whole number; `u64::MAX` where it is larger. Returns `None` for
     /// a negative value.
     pub fn scaled_up(&self, places: u32) -> Option<u64> {

@@ -3,6 +3,7 @@
 //! Policies come in layers (bundle, then prompt, then call). Each layer decides for itself and the strictest wins, so a
 //! lower layer can only tighten.
 
+mod arguments;
 mod asked;
 mod conclude;
 mod decision;

@@ -66,6 +66,7 @@ pub(super) fn run<'c>(
         }
         failure = failure.or(problem);
     }
+    let failure = failure.or_else(|| subject.check_arguments(&input));
     hearing.rest(subject, &CallView { input: &input, ..view }, |_| Said::LeftOut);
     Normalised { input, failure }
 }

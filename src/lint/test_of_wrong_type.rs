@@ -58,7 +58,12 @@ fn needed(operator: &Entry) -> Vec<JsonType> {
         }
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],
         "contains" => vec![JsonType::String, JsonType::Array],
-        "length" => vec![JsonType::String, JsonType::Array, JsonType::Object],
+        "length" => match operand.get("of").and_then(Node::as_str) {
+            Some("characters") => vec![JsonType::String],
+            Some("items") => vec![JsonType::Array],
+            Some("members") => vec![JsonType::Object],
+            _ => vec![JsonType::String, JsonType::Array, JsonType::Object],
+        },
         _ => Vec::new(),
     }
 }

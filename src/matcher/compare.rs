@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::operand::Compared;
+use super::operator::LengthBounds;
 use super::truth::Truth;
 use crate::call::Node;
 use crate::json::{JsonType, Value};
@@ -121,7 +122,12 @@ pub fn is_of_type(node: Node<'_>, word: &str) -> bool {
     }
 }
 
-pub fn length(node: Node<'_>, bounds: &[(Comparison, u64)]) -> Truth {
+pub fn length(node: Node<'_>, asked: &LengthBounds) -> Truth {
+    if let Some(of) = asked.of
+        && of != node.json_type()
+    {
+        return mistyped(node, "length", of.with_article());
+    }
     let length = match node {
         Node::Json(Value::Array(items)) => items.len(),
         Node::Json(Value::Object(map)) => map.len(),
@@ -130,7 +136,21 @@ pub fn length(node: Node<'_>, bounds: &[(Comparison, u64)]) -> Truth {
             None => return mistyped(node, "length", "a string, an array or an object"),
         },
     };
-    bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
+    asked.bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
+}
+
+/// Whether something is true of a string inside of an array or an object, at any depth.
+pub fn any_string_below(value: &Value, test: &mut impl FnMut(&Value) -> bool) -> bool {
+    let mut open: Vec<&Value> = vec![value];
+    while let Some(next) = open.pop() {
+        match next {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            Value::String(_) if !std::ptr::eq(next, value) && test(next) => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 pub fn decide_any<P, E: std::fmt::Display>(patterns: &[P], test: impl Fn(&P) -> Result<bool, E>) -> Truth {

@@ -189,6 +189,7 @@ fn read_expr(node: &Node, reader: &mut Reader<'_>) -> Option<Expr> {
     let text = node.as_str()?;
     match Predicate::compile(text) {
         Ok(predicate) => {
+            reader.arguments.merge(&predicate.argument_names());
             let fits = reader.check_reads(node, predicate.roots_read(), predicate.context_reads());
             fits.then(|| Expr { text: text.to_owned(), predicate })
         }

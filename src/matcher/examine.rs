@@ -158,7 +158,7 @@ impl Operator {
             Self::Matches(regex) => (Compared::Text(regex.as_str()), None),
             Self::Type(words) => (Compared::Texts(words), None),
             Self::Length(bounds) => {
-                let bounds = bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
+                let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
                 (Compared::Bounds(bounds.collect()), None)
             }
             Self::Inside { directories, .. } => patterns_of(directories, view),

@@ -1,8 +1,9 @@
 //! `inside`: whether a path lies under a directory, by its text alone.
 //!
-//! The path is judged as a program on a POSIX system hands it to the kernel: case-sensitive, symlinks not resolved, `.`,
-//! `..`, `//` and a trailing `/` normalised away, `..` at the root stays at the root. Text that some program on the way
-//! may rewrite first (percent-escapes, backslashes, `~`, look-alike characters) is undecided.
+//! The path is judged as a program on a POSIX system hands it to the kernel: symlinks not resolved, `.`, `..`, `//` and a trailing `/`
+//! normalised away, `..` at the root stays at the root. Text that some program on the way may rewrite first is undecided: what a
+//! shell expands (`$HOME`, `~`, `*`, `{a,b}`, backquotes), what Windows does (`%TEMP%`, backslashes, `PROGRA~1`), what a URL decoder
+//! does (percent-escapes, `;`, `#`), look-alike characters, and names that differ in case only.
 
 use super::Undecided;
 use crate::text::is_hidden;
@@ -47,6 +48,12 @@ impl Directory {
                 Some(found) if !found.is_ascii() && !expected.is_ascii() => {
                     return Err(Undecided("names that are not ASCII can be one name in two spellings"));
                 }
+                Some(found) if found.eq_ignore_ascii_case(expected) => {
+                    return Err(Undecided("names that differ in case only are one name on some systems"));
+                }
+                Some(found) if found.contains(is_shell_syntax) => {
+                    return Err(Undecided("the path has characters that a shell rewrites"));
+                }
                 Some(found) if found.contains(is_compatibility_letter) => {
                     return Err(Undecided("the path has letters that some programs turn into plain ones"));
                 }
@@ -88,28 +95,73 @@ fn check(text: &str) -> Result<(), Undecided> {
     if let Some(reason) = text.chars().find_map(misleading) {
         return Err(Undecided(reason));
     }
-    if text.starts_with('~') {
-        return Err(Undecided("`~` means somebody's home directory, or a name"));
+    if text.starts_with("//") {
+        return Err(Undecided("two slashes at the start name another computer on some systems"));
     }
-    if has_percent_escape(text) {
-        return Err(Undecided("the path has a percent-escape, which some programs decode"));
+    if text.starts_with(['=', '#']) {
+        return Err(Undecided("the path starts with a character that a shell rewrites"));
+    }
+    if has_tilde_expansion(text) {
+        return Err(Undecided("`~` means somebody's home directory, or a short name of Windows"));
+    }
+    if has_percent_expansion(text) {
+        return Err(Undecided("the path has a percent-escape or a variable, which some programs expand"));
+    }
+    if text.matches('!').count() > 1 {
+        return Err(Undecided("the path has a variable between `!`, which some shells expand"));
+    }
+    if text.split_once('#').is_some_and(|(_, fragment)| fragment.split('/').any(|segment| segment == "..")) {
+        return Err(Undecided("the path has a `#`, behind which a URL ends"));
     }
     // `C:/x`, `file:///x`, `file:x`: a drive or a URL, not a relative path.
     if text.split('/').next().is_some_and(|first| first.contains(':')) {
         return Err(Undecided("the path starts with a drive or a URL scheme"));
     }
-    // Windows drops trailing dots and spaces, so that `...` and `.. ` can mean `..`.
-    let only_dots =
-        |segment: &str| segment.len() > 2 && segment.bytes().all(|byte| matches!(byte, b'.' | b' '));
-    if text.split('/').any(|segment| only_dots(segment) || matches!(segment, " " | ". " | " ." | "  ")) {
-        return Err(Undecided("the path has a segment of dots and spaces"));
+    // Windows drops trailing dots and spaces, shells drop quotes and split at spaces, and `+` is a space in some URLs: `...`, `.. `
+    // and `.'.'` can mean `..`.
+    if text.split('/').any(hides_dots) {
+        return Err(Undecided("the path has a segment that some programs take for `..`"));
     }
     Ok(())
+}
+
+fn hides_dots(segment: &str) -> bool {
+    let is_dropped = |c: char| matches!(c, ' ' | '+' | '\'' | '^');
+    let is_dots = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte == b'.');
+    if matches!(segment, "." | "..") || !segment.contains(|c: char| c == '.' || is_dropped(c)) {
+        return false;
+    }
+    let plain: String = segment.chars().filter(|c| !is_dropped(*c)).collect();
+    plain.is_empty() && !segment.is_empty() || is_dots(&plain) || segment.split(is_dropped).any(is_dots)
+}
+
+/// `~user` at the start of a segment, and `PROGRA~1`.
+fn has_tilde_expansion(text: &str) -> bool {
+    text.split('/').any(|segment| {
+        let before_digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        segment.starts_with('~') || segment.split('~').skip(1).any(before_digit)
+    })
+}
+
+/// `%2e`, the older `%u002e`, `%TEMP%`, and `%1` or `%~d0` of batch files.
+fn has_percent_expansion(text: &str) -> bool {
+    let is_parameter = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '~' | '*'));
+    text.matches('%').count() > 1 || has_percent_escape(text) || text.split('%').skip(1).any(is_parameter)
+}
+
+/// What a shell can take out of a name, or group in it, without making `..` of it.
+fn is_shell_syntax(c: char) -> bool {
+    matches!(c, '\'' | '^' | '(' | ')' | '&' | '!' | '#' | '%' | '=' | ',' | '+' | ' ')
 }
 
 fn misleading(c: char) -> Option<&'static str> {
     match c {
         '\\' => Some("the path has a backslash, which is a separator or a letter"),
+        '$' | '`' => Some("the path has a variable or a command, which a shell expands"),
+        '*' | '?' | '[' | ']' | '{' | '}' => Some("the path has a pattern, which a shell expands"),
+        '<' | '>' | '|' | ';' | '"' => {
+            Some("the path has a character that a shell or a URL takes for the end of a name")
+        }
         c if c.is_control() => Some("the path has a control character"),
         c if is_hidden(c) => Some("the path has an invisible character"),
         // Compatibility normalisation, or a conversion to an older character set, makes separators, dots, `~` or `%` of
@@ -143,9 +195,25 @@ fn misleading(c: char) -> Option<&'static str> {
         | '\u{ffe6}'
         | '\u{ff1a}'
         | '\u{fe55}'
-        | '\u{2488}'..='\u{249b}' => {
-            Some("the path has a character that some programs turn into a separator or a dot")
-        }
+        | '\u{ff02}'
+        | '\u{ff04}'
+        | '\u{ff0a}'
+        | '\u{ff1b}'
+        | '\u{ff1f}'
+        | '\u{ff3b}'
+        | '\u{ff3d}'
+        | '\u{ff40}'
+        | '\u{ff5b}'
+        | '\u{ff5d}'
+        | '\u{fe54}'
+        | '\u{fe56}'
+        | '\u{fe5b}'
+        | '\u{fe5c}'
+        | '\u{fe61}'
+        | '\u{fe69}'
+        | '\u{2488}'..='\u{249b}' => Some(
+            "the path has a character that some programs turn into one with a meaning, such as a separator or a dot",
+        ),
         char::REPLACEMENT_CHARACTER => Some("the path has a character that was lost in a conversion"),
         _ => None,
     }
@@ -178,7 +246,8 @@ mod tests {
             ("/srv/data", Some(true)),
             ("/srv/data/", Some(true)),
             ("/srv/data/a/b.txt", Some(true)),
-            ("//srv///data//a", Some(true)),
+            ("//srv/data/a", None),
+            ("/srv///data//a", Some(true)),
             ("/srv/./data/./a", Some(true)),
             ("/srv/data/x/../a", Some(true)),
             ("/../../srv/data/a", Some(true)),
@@ -191,7 +260,8 @@ mod tests {
             ("/srv/data/../secret", Some(false)),
             ("/srv/data/a/../../secret", Some(false)),
             ("/srv/data/../data2/a", Some(false)),
-            ("/srv/DATA/a", Some(false)),
+            ("/srv/DATA/a", None),
+            ("/srv/data/DATA", Some(true)),
             ("/srv/datá", Some(false)),
             ("/srv", Some(false)),
             ("/srv/報告/a", Some(false)),
@@ -232,6 +302,133 @@ mod tests {
             ("/srv/data/\u{fffd}", None),
         ] {
             assert_eq!(data.contains(path).ok(), expected, "{path:?}");
+        }
+    }
+
+    /// Every spelling that a shell, Windows or a decoder of URLs makes another path of.
+    #[test]
+    fn what_is_expanded_somewhere_is_undecided() {
+        let directories = [
+            Directory::parse("/srv/data", None).unwrap(),
+            Directory::parse(".", Some("/srv/data")).unwrap(),
+            Directory::parse("/etc", Some("/srv/data")).unwrap(),
+        ];
+        for part in [
+            "$HOME",
+            "${HOME}",
+            "$(pwd)",
+            "`pwd`",
+            "$X/..",
+            "$1",
+            "${IFS}",
+            "$env:TEMP",
+            "$'..'",
+            "%USERPROFILE%",
+            "%TEMP:~0,3%",
+            "%1",
+            "%~dp0",
+            "%*",
+            "!TEMP!",
+            "~",
+            "~user",
+            "~+",
+            "PROGRA~1",
+            "*",
+            "?",
+            ".?",
+            ".*",
+            "[.].",
+            "{.,.}.",
+            "{a,..}",
+            "@(..)|x",
+            "..;",
+            "..;a",
+            "\"..\"",
+            "\"",
+            "'..'",
+            ".'.'",
+            ".''.",
+            "^.^.",
+            ".^.",
+            "..+",
+            "+..",
+            ".. ",
+            "a ..",
+            " ..",
+            "..%2f",
+            "%2e%2e",
+            "%252e",
+            "<x",
+            ">x",
+            "|x",
+            "a;b",
+            "..\\",
+            "a\\..",
+            "＄HOME",
+            "＊",
+            "？",
+            "｀",
+            "［a］",
+            "｛a｝",
+            "；",
+            "．．",
+            "…",
+            "~1",
+            "#/..",
+            "#a/../..",
+        ] {
+            for path in [
+                format!("/srv/data/{part}/x"),
+                format!("/{part}/x"),
+                format!("{part}/x"),
+                format!("a/{part}/x"),
+                format!("/srv/data/{part}"),
+            ] {
+                for directory in &directories {
+                    assert!(directory.contains(&path).is_err(), "{path:?} {directory:?}");
+                }
+            }
+        }
+        for path in [
+            "=ls",
+            "#x",
+            "//host/share",
+            "/et(c)/passwd",
+            "/ETC/passwd",
+            "/e'tc'/passwd",
+            "/et^c/passwd",
+            "/etc /x",
+            "/etc&/x",
+        ] {
+            assert!(directories[2].contains(path).is_err(), "{path:?}");
+        }
+        // Names that people use.
+        for name in [
+            "a.txt",
+            "a b.txt",
+            "Bob's file.txt",
+            "(group)",
+            "Copy (2).txt",
+            "R&D",
+            "C#",
+            "100%",
+            "a+b",
+            "c++",
+            "x=1",
+            "a,b",
+            "@types",
+            "a@b",
+            "-v",
+            "file~",
+            "Hi!.txt",
+            "a:b",
+            "..hidden",
+            "a..b",
+            "報告（最終）",
+            "x^2",
+            "José",
+        ] {
+            assert_eq!(directories[0].contains(&format!("/srv/data/{name}/x")), Ok(true), "{name:?}");
         }
     }
 
@@ -283,6 +480,9 @@ mod tests {
             ("file:///a", None),
             ("/%61", None),
             ("/a", Some("b")),
+            ("/$HOME", None),
+            ("//host/share", None),
+            ("/a*", None),
             ("a", Some("~")),
         ] {
             assert!(Directory::parse(text, base).is_err(), "{text:?} {base:?}");

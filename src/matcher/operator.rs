@@ -11,7 +11,7 @@ use super::truth::Truth;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
-use crate::json::Value;
+use crate::json::{JsonType, Value};
 use crate::source;
 
 /// `{ path: … }` in an operand's place.
@@ -32,6 +32,16 @@ pub static LENGTH_RECORD: Record = Record {
     name: "length",
     doc: "Bounds on a length.",
     fields: &[
+        Field::optional(
+            "of",
+            Shape::Word(&[
+                ("characters", "the characters of a string"),
+                ("items", "the elements of an array"),
+                ("members", "the members of an object"),
+            ]),
+            "What is counted; a value of another type is undecided. Without it the value's own type decides, and an array or an object of \
+             the arguments is undecided where a string in it would give another answer.",
+        ),
         Field::optional("eq", COUNT, "It is this long."),
         Field::optional("ne", COUNT, "It is not this long."),
         Field::optional("gt", COUNT, "It is longer."),
@@ -40,6 +50,15 @@ pub static LENGTH_RECORD: Record = Record {
         Field::optional("lte", COUNT, "It is this long, or shorter."),
     ],
 };
+
+/// What `length:` asks.
+#[derive(Debug)]
+pub struct LengthBounds {
+    /// The type whose parts are counted; that of the value if `None`.
+    pub of: Option<JsonType>,
+    /// The bounds, all of which must hold.
+    pub bounds: Vec<(Comparison, u64)>,
+}
 
 /// What is asked of a value.
 #[derive(Debug)]
@@ -51,7 +70,7 @@ pub enum Operator {
     EndsWith(PatternSet<String>),
     Matches(Regex),
     Type(Vec<String>),
-    Length(Vec<(Comparison, u64)>),
+    Length(LengthBounds),
     Inside { directories: PatternSet<Directory>, base: Option<String> },
     Host(PatternSet<HostPattern>),
     Domain(PatternSet<DomainPattern>),
@@ -177,9 +196,28 @@ impl Operator {
         }
     }
 
-    /// Whether the operator asks one thing of a text and another of a list.
-    pub fn looks_into_lists(&self) -> bool {
-        matches!(self, Self::Contains(_))
+    /// What the operator says of a value of the arguments, which the agent has chosen: a test that asks one thing of a string and
+    /// another of an array or an object is undecided where a string is sent wrapped in one of these.
+    pub fn eval_argument(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        let truth = self.eval(node, view);
+        let Some(value) = node.as_json() else { return truth };
+        let hides_string = match (self, &truth) {
+            (Self::Contains(_), Truth::No) => {
+                let holds = |item| self.eval(Node::Json(item), view) == Truth::Yes;
+                value.as_array().is_some_and(|items| items.iter().any(holds))
+            }
+            (Self::Length(LengthBounds { of: None, .. }), Truth::Yes | Truth::No) => {
+                compare::any_string_below(value, &mut |text| self.eval(Node::Json(text), view) != truth)
+            }
+            _ => false,
+        };
+        match (hides_string, self) {
+            (false, _) => truth,
+            (true, Self::Length(_)) => Truth::Undecided(
+                "a string in it would give another answer: `length: { of: items }` or `{ of: members }` counts these, `{ of: characters }` takes strings only".to_owned(),
+            ),
+            (true, _) => Truth::Undecided("it is a list with an item of which the test holds".to_owned()),
+        }
     }
 
     /// The literals one of which the value must equal, where the operator asks that.
@@ -221,7 +259,7 @@ fn comparable(
     None
 }
 
-fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<Vec<(Comparison, u64)>> {
+fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<LengthBounds> {
     if node.entries().is_some_and(<[_]>::is_empty) {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "`length` says nothing")
@@ -230,9 +268,25 @@ fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<Vec<(Comp
         return None;
     }
     if let Some(number) = node.as_number() {
-        return Some(vec![(Comparison::Eq, number.as_u64()?)]);
+        return Some(LengthBounds { of: None, bounds: vec![(Comparison::Eq, number.as_u64()?)] });
     }
     let bound =
         |comparison: Comparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
-    Some(Comparison::ALL.into_iter().filter_map(bound).collect())
+    let bounds: Vec<_> = Comparison::ALL.into_iter().filter_map(bound).collect();
+    if bounds.is_empty()
+        && node.entries().is_some_and(|entries| entries.iter().all(|entry| entry.key == "of"))
+    {
+        reader.report(
+            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` says what is counted, and no bound")
+                .help("add a bound: `{ of: items, lte: 10 }`"),
+        );
+        return None;
+    }
+    let of = match node.get("of").and_then(source::Node::as_str) {
+        Some("characters") => Some(JsonType::String),
+        Some("items") => Some(JsonType::Array),
+        Some("members") => Some(JsonType::Object),
+        _ => None,
+    };
+    Some(LengthBounds { of, bounds })
 }

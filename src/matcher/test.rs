@@ -65,7 +65,7 @@ const LENGTHS: Shape = Shape::Either(&[COUNT, Shape::Record(&LENGTH_RECORD)]);
 pub const LENGTH: Field = Field::optional(
     "length",
     LENGTHS,
-    "How many characters, items or members it has: a number, or `{ gt: 3, lte: 10 }`.",
+    "How many characters (of a string), items (of an array) or members (of an object) it has: a number, or `{ of: items, gt: 3, lte: 10 }`.",
 );
 pub const INSIDE: Field = Field::optional(
     "inside",
@@ -289,15 +289,9 @@ impl Test {
     }
 
     fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
-        let truth = operator.eval(node, view);
-        // `contains` looks for parts of a text and for whole items of a list. A text that an agent sends in a list must
-        // not thereby slip through.
-        let wrapped = truth == Truth::No && self.path.root() == Root::Input && operator.looks_into_lists();
-        let items = node.as_json().filter(|_| wrapped).and_then(Value::as_array);
-        let holds_of = |item| operator.eval(Node::Json(item), view) == Truth::Yes;
-        match items.is_some_and(|items| items.iter().any(holds_of)) {
-            true => Truth::Undecided("it is a list with an item of which the test holds".to_owned()),
-            false => truth,
+        match self.path.root() {
+            Root::Input => operator.eval_argument(node, view),
+            _ => operator.eval(node, view),
         }
     }
 

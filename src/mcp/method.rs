@@ -1,5 +1,7 @@
 //! The methods that the gateway knows by name. All others pass as they are.
 
+pub(super) use crate::text::folded_name as plain;
+
 use crate::json::Value;
 
 /// A client calls a tool.
@@ -38,16 +40,6 @@ pub(super) fn misread<'m>(
     let is_misread =
         |member: &str| !names.contains(&member) && names.iter().any(|name| plain(name).eq(plain(member)));
     members.into_iter().map(|(member, _)| member.as_str()).find(|member| is_misread(member))
-}
-
-/// A name as the most lenient reader may take it: its letters and digits without regard to case, full-width forms as plain ones.
-pub(super) fn plain(name: &str) -> impl Iterator<Item = char> {
-    let folded = name.chars().map(|c| match c {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
-        other => other,
-    });
-    // By way of upper case, which `\u{17f}` shares with `s`.
-    folded.filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]

@@ -80,6 +80,7 @@ impl Around {
                 match script::Around::compile(text) {
                     Ok(script) => {
                         reader.context_reads.extend(script.context_reads());
+                        reader.arguments.merge(&script.argument_names());
                         Some(Self { script, scope, place })
                     }
                     Err(error) => {
@@ -97,6 +98,7 @@ impl Around {
                 match script::Around::compile(&text) {
                     Ok(script) => {
                         reader.context_reads.extend(script.context_reads());
+                        reader.arguments.merge(&script.argument_names());
                         Some(Self { script, scope, place })
                     }
                     Err(error) => {

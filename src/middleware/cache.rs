@@ -74,7 +74,7 @@ static COMPUTED: Record = Record {
 enum Key {
     Arguments,
     Places(KeyPaths),
-    Computed(Expression),
+    Computed(Box<Expression>),
 }
 
 /// A `cache` policy's own part.
@@ -144,8 +144,9 @@ impl Key {
         let text = computed.as_str()?;
         match Expression::compile(text) {
             Ok(expression) => {
+                reader.arguments.merge(&expression.argument_names());
                 let (roots, context) = (expression.roots_read(), expression.context_reads());
-                reader.check_reads(computed, roots, context).then_some(Self::Computed(expression))
+                reader.check_reads(computed, roots, context).then(|| Self::Computed(Box::new(expression)))
             }
             Err(error) => {
                 let example = "write something that calls have in common, as in `to_lower(input.query)`";

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::ast::{Base, Nested, Segment, Selector, Selectors};
+use super::filter::Types;
 use super::mismatch::Mismatch;
 use super::singular::position;
 use crate::call::{CallView, Node};
@@ -128,8 +129,11 @@ impl<'a> Evaluator<'a> {
                         found: at.json_type(),
                     }));
                 }
-                let strict = matches!(misfits, Misfits::Noticed { .. });
-                self.select(at, selectors, rest, misfits_of_rest, strict, receive)?;
+                let types = match misfits {
+                    Misfits::Ignored => Types::Ignored,
+                    Misfits::Noticed { .. } => Types::Checked,
+                };
+                self.select(at, selectors, rest, misfits_of_rest, types, receive)?;
             }
             Segment::Descendant(selectors) => self.descend(at, selectors, rest, misfits_of_rest, receive)?,
         }
@@ -147,8 +151,11 @@ impl<'a> Evaluator<'a> {
         receive: Receiver<'_, 'a>,
     ) -> Walked {
         self.call()?;
-        // Descendants are of all types, so a filter on them asks which of them fit.
-        self.select(at, selectors, rest, misfits, false, receive)?;
+        let types = match misfits {
+            Misfits::Ignored => Types::Ignored,
+            Misfits::Noticed { .. } => Types::OfMembers,
+        };
+        self.select(at, selectors, rest, misfits, types, receive)?;
         for (place, child) in children(at) {
             self.spend(1)?;
             if matches!(child, Value::Array(_) | Value::Object(_)) {
@@ -167,7 +174,7 @@ impl<'a> Evaluator<'a> {
         selectors: &Selectors,
         rest: &[Segment],
         misfits: Misfits,
-        strict: bool,
+        types: Types,
         receive: Receiver<'_, 'a>,
     ) -> Walked {
         for selector in &selectors.list {
@@ -198,7 +205,7 @@ impl<'a> Evaluator<'a> {
                 }
                 (Selector::Filter(filter), _) => {
                     for (place, child) in children(at) {
-                        if self.holds(filter, Node::Json(child), strict)? {
+                        if self.holds(filter, Node::Json(child), types)? {
                             self.enter(place, child, rest, misfits, receive)?;
                         }
                     }

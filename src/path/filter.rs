@@ -1,21 +1,33 @@
-//! Filters. By the rules of RFC 9535 what does not fit is nothing, and nothing is only equal to nothing. *Strict* filters,
-//! which are those of paths over the call, notice a value of the wrong type, as every test of a policy does: a price that
-//! is sent as text must not make a filter on prices select nothing.
+//! Filters. By the rules of RFC 9535 a value of the wrong type is nothing, and nothing is only equal to nothing. Filters of paths over
+//! the call check types, as every test of a policy does: a price that is sent as a string must not make a filter on prices select
+//! nothing.
 
 use std::cmp::Ordering;
 
-use super::ast::{Comparison, Filter, Nested, Operand};
+use super::ast::{Base, Comparison, Filter, Nested, Operand, Segment, Step};
 use super::evaluate::{Evaluator, Misfits, Stop, Walked};
 use super::mismatch::Mismatch;
 use super::pattern::{Pattern, compile};
 use super::singular::{walk, walk_leniently};
 use crate::call::Node;
-use crate::json::{self, Value};
+use crate::json::{self, JsonType, Value};
 
 /// Bytes of text that are compared or searched for the cost of one node.
 const TEXT_PER_NODE: usize = 256;
 /// What compiling a pattern costs.
 const COMPILE: usize = 1_000;
+
+/// What a filter does with a value of the wrong type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Types {
+    /// It is nothing, as in RFC 9535.
+    Ignored,
+    /// It fails the evaluation.
+    Checked,
+    /// Filters on descendants, which are of all types: a descendant without the members that the filter reads is not selected, a member
+    /// of the wrong type fails the evaluation.
+    OfMembers,
+}
 
 /// The value of an operand.
 enum Found<'v> {
@@ -32,13 +44,25 @@ impl Found<'_> {
     }
 }
 
+impl Types {
+    /// Whether the types of these operands are checked. `@` alone among descendants is every value of the call.
+    fn checks<const N: usize>(self, operands: [&Operand; N]) -> bool {
+        let is_descendant = |operand: &Operand| matches!(operand, Operand::Singular(Base::Current, steps) if steps.is_empty());
+        match self {
+            Self::Ignored => false,
+            Self::Checked => true,
+            Self::OfMembers => !operands.into_iter().any(is_descendant),
+        }
+    }
+}
+
 impl<'a> Evaluator<'a> {
-    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>, strict: bool) -> Walked<bool> {
+    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>, types: Types) -> Walked<bool> {
         self.spend(1)?;
         match filter {
             Filter::Any(filters) => {
                 for filter in filters {
-                    if self.holds(filter, current, strict)? {
+                    if self.holds(filter, current, types)? {
                         return Ok(true);
                     }
                 }
@@ -46,34 +70,35 @@ impl<'a> Evaluator<'a> {
             }
             Filter::All(filters) => {
                 for filter in filters {
-                    if !self.holds(filter, current, strict)? {
+                    if !self.holds(filter, current, types)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Filter::Not(filter) => Ok(!self.holds(filter, current, strict)?),
-            Filter::Exists(query) => Ok(self.count(query, current, 1, strict)? > 0),
-            Filter::Compare(left, comparison, right) => {
+            Filter::Not(filter) => Ok(!self.holds(filter, current, types)?),
+            Filter::Exists(query) => Ok(self.count(query, current, 1, types)? > 0),
+            Filter::Compare(left_operand, comparison, right_operand) => {
                 // Whether something is null may be asked of every type.
-                let asks_for_null =
-                    [left, right].iter().any(|operand| matches!(operand, Operand::Literal(Value::Null)));
-                let left = self.value(left, current, strict)?;
-                let right = self.value(right, current, strict)?;
+                let asks_for_null = [left_operand, right_operand]
+                    .iter()
+                    .any(|operand| matches!(operand, Operand::Literal(Value::Null)));
+                let left = self.value(left_operand, current, types)?;
+                let right = self.value(right_operand, current, types)?;
                 let (left, right) = (left.as_ref().map(Found::node), right.as_ref().map(Found::node));
-                if strict && !asks_for_null {
+                if types.checks([left_operand, right_operand]) && !asks_for_null {
                     check_types(left, right)?;
                 }
                 self.compare(left, *comparison, right)
             }
-            Filter::Fits(text, pattern) => self.fits(text, pattern, current, strict),
+            Filter::Fits(text, pattern) => self.fits(text, pattern, current, types),
         }
     }
 
     /// How many nodes a query has, counted no further than `enough`.
-    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, strict: bool) -> Walked<usize> {
+    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, types: Types) -> Walked<usize> {
         let mut count = 0;
-        self.visit(query, current, strict, &mut |_| {
+        self.visit(query, current, types, &mut |_| {
             count += 1;
             if count == enough { Err(Stop::Enough) } else { Ok(()) }
         })?;
@@ -84,11 +109,18 @@ impl<'a> Evaluator<'a> {
         &mut self,
         query: &Nested,
         current: Node<'a>,
-        strict: bool,
+        types: Types,
         receive: &mut dyn FnMut(Node<'a>) -> Walked,
     ) -> Walked {
         let Some(start) = self.start(query.base, Some(current)) else { return Ok(()) };
-        let misfits = if strict { Misfits::Noticed { segment: 1 } } else { Misfits::Ignored };
+        if types == Types::OfMembers && query.base == Base::Current && selects_nothing(start, &query.segments)
+        {
+            return Ok(());
+        }
+        let misfits = match types {
+            Types::Ignored => Misfits::Ignored,
+            Types::Checked | Types::OfMembers => Misfits::Noticed { segment: 1 },
+        };
         let walked = self
             .aside(|evaluator| evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node)));
         match walked {
@@ -102,7 +134,7 @@ impl<'a> Evaluator<'a> {
         &mut self,
         operand: &'v Operand,
         current: Node<'a>,
-        strict: bool,
+        types: Types,
     ) -> Walked<Option<Found<'v>>>
     where
         'a: 'v,
@@ -113,14 +145,21 @@ impl<'a> Evaluator<'a> {
                 self.spend(1)?;
                 match self.start(*base, Some(current)) {
                     None => None,
-                    Some(start) if strict => walk(start, steps)
+                    Some(start)
+                        if types == Types::OfMembers
+                            && *base == Base::Current
+                            && leads_nowhere(start, steps) =>
+                    {
+                        None
+                    }
+                    Some(start) if types != Types::Ignored => walk(start, steps)
                         .map_err(|mismatch| Stop::Failed(in_filter(mismatch)))?
                         .map(Found::Node),
                     Some(start) => walk_leniently(start, steps).map(Found::Node),
                 }
             }
-            Operand::Length(of) => {
-                let of = self.value(of, current, strict)?;
+            Operand::Length(length_of) => {
+                let of = self.value(length_of, current, types)?;
                 let length = match of.as_ref().map(Found::node) {
                     Some(Node::Json(Value::Array(items))) => Some(items.len()),
                     Some(Node::Json(Value::Object(members))) => Some(members.len()),
@@ -129,7 +168,9 @@ impl<'a> Evaluator<'a> {
                             self.spend(text.len() / TEXT_PER_NODE)?;
                             Some(text.chars().count())
                         }
-                        None if strict => return Err(misfit("a text, an array or an object", node)),
+                        None if types.checks([&**length_of]) => {
+                            return Err(misfit("a text, an array or an object", node));
+                        }
                         None => None,
                     },
                     None => None,
@@ -137,11 +178,11 @@ impl<'a> Evaluator<'a> {
                 length.map(|length| Found::Count(Value::from(length)))
             }
             Operand::Count(query) => {
-                Some(Found::Count(Value::from(self.count(query, current, usize::MAX, strict)?)))
+                Some(Found::Count(Value::from(self.count(query, current, usize::MAX, types)?)))
             }
             Operand::Value(query) => {
                 let (mut first, mut several) = (None, false);
-                self.visit(query, current, strict, &mut |node| {
+                self.visit(query, current, types, &mut |node| {
                     several = first.replace(node).is_some();
                     if several { Err(Stop::Enough) } else { Ok(()) }
                 })?;
@@ -193,18 +234,19 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn fits(&mut self, text: &Operand, pattern: &Pattern, current: Node<'a>, strict: bool) -> Walked<bool> {
-        let text = self.value(text, current, strict)?;
+    fn fits(&mut self, text: &Operand, pattern: &Pattern, current: Node<'a>, types: Types) -> Walked<bool> {
+        let checked = types.checks([text]);
+        let text = self.value(text, current, types)?;
         let Some(node) = text.as_ref().map(Found::node) else { return Ok(false) };
         let Some(text) = node.as_str() else {
-            return if strict { Err(misfit("a text", node)) } else { Ok(false) };
+            return if checked { Err(misfit("a text", node)) } else { Ok(false) };
         };
         self.spend(text.len() / TEXT_PER_NODE)?;
         match pattern {
             Pattern::Compiled(pattern) => Ok(pattern.is_match(text)),
             Pattern::FromDocument(reach, pattern) => {
                 self.spend(COMPILE)?;
-                let pattern = self.value(pattern, current, strict)?;
+                let pattern = self.value(pattern, current, types)?;
                 let pattern = pattern.as_ref().and_then(|pattern| pattern.node().as_str());
                 Ok(pattern
                     .and_then(|pattern| compile(pattern, *reach).ok())
@@ -212,6 +254,21 @@ impl<'a> Evaluator<'a> {
             }
         }
     }
+}
+
+/// Whether the first step does not apply to a value of this type.
+fn leads_nowhere(start: Node<'_>, steps: &[Step]) -> bool {
+    let wanted = match steps.first() {
+        Some(Step::Name(_)) => JsonType::Object,
+        Some(Step::Index(_)) => JsonType::Array,
+        None => return false,
+    };
+    start.json_type() != wanted
+}
+
+/// Whether the first segment selects from values of other types only.
+fn selects_nothing(start: Node<'_>, segments: &[Segment]) -> bool {
+    matches!(segments.first(), Some(Segment::Child(selectors)) if !selectors.expects.includes(start.json_type()))
 }
 
 /// Two values that are there are compared only if they are of one type.

@@ -1,8 +1,8 @@
 //! JSONPath (RFC 9535) over the call document, with exact numbers, bounded work and wrong types noticed.
 //!
 //! RFC 9535 lets a query yield nothing both where a value is absent and where one has a type that the query did not
-//! expect. A gate must tell these apart, so a [`Path`] yields nodes, no nodes, or a [`Mismatch`]. Inside filters the
-//! RFC holds: a comparison of different types is false, and a query that does not fit selects nothing.
+//! expect. A gate must tell these apart, so a [`Path`] yields nodes, no nodes, or a [`Mismatch`], also where a filter compares values of
+//! different types. A [`Query`] over one value keeps to the RFC: there such a comparison is false.
 
 mod ast;
 mod edit;
@@ -10,6 +10,7 @@ mod evaluate;
 mod filter;
 mod lower;
 mod mismatch;
+mod names;
 mod pattern;
 mod reads;
 mod scan;
@@ -18,6 +19,7 @@ mod singular;
 pub use ast::Step;
 pub use edit::{EditError, Location, get_mut, remove, remove_all, rename, set};
 pub use mismatch::{Expected, Mismatch};
+pub use names::{ArgumentNames, MisreadName};
 pub use singular::walk;
 
 use std::ops::Range;
@@ -141,6 +143,11 @@ impl Path {
     /// The members of the context that it reads, in filters too.
     pub fn context_reads(&self) -> &ContextReads {
         &self.reads.context
+    }
+
+    /// The names of arguments that it reads, in filters too.
+    pub fn argument_names(&self) -> ArgumentNames {
+        ArgumentNames::of(&self.query)
     }
 
     /// Whether it consists of names and indices only, and so yields at most one node.

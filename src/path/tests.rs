@@ -97,7 +97,7 @@ fn a_wrong_type_is_a_mismatch_and_absence_is_not() {
 
 /// A price that is sent as text must not make a filter on prices select nothing.
 #[test]
-fn filters_notice_wrong_types_except_among_descendants() {
+fn filters_notice_wrong_types() {
     let items = |items: Value| json!({ "items": items });
     for (path, input) in [
         ("$.input.items[?@.price > 100]", items(json!([{"price": 5}, {"price": "500"}]))),
@@ -112,6 +112,19 @@ fn filters_notice_wrong_types_except_among_descendants() {
         ("$.input.items[?search(@.name, 'evil')]", items(json!([{"name": ["evil"]}]))),
         ("$.input.items[?count(@.parts[?@ > 1]) > 0]", items(json!([{"parts": ["2"]}]))),
         ("$.input.items[?!(@.price <= 100)]", items(json!([{"price": "500"}]))),
+        ("$.input..[?@.price > 100]", items(json!([{"price": 5}, {"price": "500"}]))),
+        ("$.input..[?@.price > 100]", items(json!([{"price": null}]))),
+        ("$.input..[?@.price > 100]", items(json!({"price": ["500"]}))),
+        ("$.input..[?@.price > 100]", json!({"a": [[{"b": {"price": {"amount": 500}}}]]})),
+        ("$.input..[?@.price.amount > 100]", items(json!({"price": "500"}))),
+        ("$.input..[?!(@.price <= 100)]", items(json!([{"price": "500"}]))),
+        ("$.input..[?@.price > 1 && @.price < 9]", items(json!([{"price": true}]))),
+        ("$.input..[?@.limit < @.price]", items(json!([{"price": 5, "limit": "1"}]))),
+        ("$.input..[?@[0] > 100]", items(json!([["500"]]))),
+        ("$.input..[?length(@.name) > 3]", items(json!([{"name": 4711}]))),
+        ("$.input..[?search(@.name, 'evil')]", items(json!([{"name": ["evil"]}]))),
+        ("$.input..[?@.parts[?@.price > 100]]", items(json!([{"parts": [{"price": "500"}]}]))),
+        ("$.input..[?@.name == $.context.principal.x]", items(json!([{"name": "x"}]))),
     ] {
         assert!(nodes(path, input.clone()).is_err(), "{path} over {input}");
     }
@@ -125,12 +138,20 @@ fn filters_notice_wrong_types_except_among_descendants() {
             items(json!([{"id": 1, "end": null}, {"id": 2, "end": "x"}])),
             json!([1]),
         ),
-        // Descendants are of all types.
+        // Descendants are of all types: those without the member are not selected.
         (
             "$.input..[?@.price > 100].id",
-            items(json!([{"id": 1, "price": 101}, "x", {"price": "x"}])),
+            items(json!([{"id": 1, "price": 101}, "x", {"prize": "x"}, ["price"], 500, null])),
             json!([1]),
         ),
+        (
+            "$.input..[?@.of.price > 100].id",
+            items(json!([{"id": 1, "of": {"price": 101}}, {"of": {}}])),
+            json!([1]),
+        ),
+        ("$.input..[?@[0] > 100]", json!({"a": {"b": [101]}, "c": {"0": "x"}, "d": []}), json!([[101]])),
+        ("$.input..[?length(@.name) > 3].id", items(json!([{"id": 1, "name": "Anna"}, "x"])), json!([1])),
+        ("$.input..[?@ > 100]", items(json!([{"n": 101}, "x"])), json!([101])),
         ("$.input..[?search(@, 'evil')]", items(json!([{"n": 1, "t": "evil"}])), json!(["evil"])),
     ] {
         assert_eq!(nodes(path, input.clone()), Ok(found), "{path} over {input}");
@@ -339,4 +360,56 @@ fn any_json() -> impl Strategy<Value = Value> {
                 .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
+}
+
+/// JSON with members `price` and `id` of all types, at all depths.
+fn tree() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        4 => (0..200_i32).prop_map(Value::from),
+        1 => Just(json!("500")),
+        1 => Just(Value::Null),
+        1 => Just(json!(true)),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((prop_oneof![2 => Just("price"), 3 => Just("id")], inner), 0..3).prop_map(
+                |members| members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect::<Value>()
+            ),
+        ]
+    })
+}
+
+/// Every `price` below a value.
+fn prices<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get("price"));
+            members.values().for_each(|member| prices(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| prices(item, found)),
+        _ => {}
+    }
+}
+
+proptest! {
+    /// A filter on descendants has an answer only if each of them has a member that can be compared, or has none.
+    #[test]
+    fn a_filter_on_descendants_decides_on_numbers_alone(tree in tree()) {
+        let input = json!({ "all": tree });
+        let mut found = Vec::new();
+        prices(&input, &mut found);
+        let decided = found.iter().all(|price| price.is_number());
+        let above = found.iter().filter(|price| price.as_i64().is_some_and(|price| price > 100)).count();
+        match nodes("$.input..[?@.price > 100]", input.clone()) {
+            Ok(selected) => {
+                prop_assert!(decided, "{input}");
+                prop_assert_eq!(selected.as_array().map(Vec::len), Some(above), "{}", input);
+            }
+            Err(_) => prop_assert!(!decided, "{input}"),
+        }
+    }
 }

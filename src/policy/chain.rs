@@ -11,12 +11,12 @@ use regex::{RegexSet, RegexSetBuilder};
 use smallvec::SmallVec;
 
 use super::remembered::Remembered;
-use super::{Defaults, Plan, Policy, ReloadSettings};
+use super::{Defaults, Mode, Plan, Policy, ReloadSettings};
 use crate::call::{CallView, ContextReads, Phase};
 use crate::json::JsonType;
 use crate::matcher::ScalarKey;
 use crate::middleware::Kind;
-use crate::path::Path;
+use crate::path::{ArgumentNames, Path};
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so it gets room.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
@@ -198,6 +198,12 @@ impl Chains {
             let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()
         };
+        let mut arguments = ArgumentNames::default();
+        for policy in indices.iter().filter_map(|index| self.policy(*index)) {
+            if policy.mode == Mode::Enforce {
+                arguments.merge(&policy.arguments);
+            }
+        }
         let mut execute = in_phase(Phase::Execute);
         execute.sort_by_key(|index| {
             self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.nesting(), *index))
@@ -209,6 +215,7 @@ impl Chains {
             settle: in_phase(Phase::Settle).into(),
             invalidates: self.invalidated_by(tool).into(),
             context_reads: self.context_reads(&indices),
+            arguments,
         }
     }
 
@@ -250,6 +257,8 @@ pub struct Chain {
     pub invalidates: Box<[u32]>,
     /// What policies that an approval is bound to read of the context.
     pub context_reads: ContextReads,
+    /// The arguments that policies read which are not in shadow mode.
+    pub arguments: ArgumentNames,
 }
 
 /// The policies of gate, those that demand a certain value in a certain place found by hash.

@@ -18,6 +18,17 @@ pub enum Unmatched {
     Deny,
 }
 
+/// What arguments must be before policies that read them are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArgumentCheck {
+    /// Anything.
+    Unchecked,
+    /// Of the types that the tool's schema declares, where one is known.
+    Typed,
+    /// All that the tool's schema asks for, where one is known.
+    Valid,
+}
+
 /// What holds for a whole bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
@@ -27,6 +38,15 @@ pub struct Defaults {
     pub absent_matches: bool,
     /// How principals are compared.
     pub principals: Comparison,
+    /// What arguments must be, if the rules say so. [`ArgumentCheck::Typed`] otherwise.
+    pub arguments: Option<ArgumentCheck>,
+}
+
+impl Defaults {
+    /// What arguments must be.
+    pub fn argument_check(&self) -> ArgumentCheck {
+        self.arguments.unwrap_or(ArgumentCheck::Typed)
+    }
 }
 
 pub(super) static RECORD: Record = Record {
@@ -60,6 +80,16 @@ pub(super) static RECORD: Record = Record {
             "How principals are compared: of approvers and requesters, and in keys of limits, caches and budgets. Without it: \
              `canonical`.",
         ),
+        Field::optional(
+            "arguments",
+            Shape::Word(&[
+                ("typed", "they have the types that the tool's schema declares, where one is known"),
+                ("valid", "they are all that the tool's schema asks for, where one is known"),
+                ("unchecked", "they can be anything"),
+            ]),
+            "What arguments must be before policies that read them are evaluated; other calls are `invalid`, with a message that the model \
+              can act on. Without it: `typed`.",
+        ),
     ],
 };
 
@@ -76,5 +106,11 @@ pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defau
             _ => Comparison::Canonical,
         },
         absent_matches: agreed::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
+        arguments: match agreed::word(files, RECORD.name, "arguments", diagnostics) {
+            Some("typed") => Some(ArgumentCheck::Typed),
+            Some("valid") => Some(ArgumentCheck::Valid),
+            Some("unchecked") => Some(ArgumentCheck::Unchecked),
+            _ => None,
+        },
     }
 }

@@ -227,6 +227,7 @@ fn read_parts(
     let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
+    let arguments = std::mem::take(&mut reader.arguments);
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
     let context_reads = std::mem::take(&mut reader.context_reads);
     drawn_files.append(&mut reader.drawn_paths);
@@ -261,6 +262,7 @@ fn read_parts(
         priority: node.get("priority").and_then(Node::as_number).and_then(json::Number::as_i64).unwrap_or(0),
         matcher,
         kind,
+        arguments,
         span: node.span,
         context_reads,
         behaviour: behaviour(node, &drawn_texts, defaults.principals),

@@ -11,7 +11,7 @@ mod remembered;
 mod widening;
 
 pub use chain::{Candidates, Chain, Chains};
-pub use defaults::{Defaults, Unmatched};
+pub use defaults::{ArgumentCheck, Defaults, Unmatched};
 pub use lower::{Bundle, check_version, lower, rules_record};
 pub use plan::{Plan, plan};
 pub use reload::ReloadSettings;
@@ -24,6 +24,7 @@ use crate::diagnostic::{Diagnostics, SourceMap, Span};
 use crate::json::Digest;
 use crate::matcher::Matcher;
 use crate::middleware::Kind;
+use crate::path::ArgumentNames;
 use crate::source::{self, Loaded, LoadedFile};
 
 /// Whether a policy acts.
@@ -56,6 +57,8 @@ pub struct Policy {
     pub concerns_run: bool,
     /// The members of the context that it reads.
     pub context_reads: ContextReads,
+    /// The arguments that it reads.
+    pub arguments: ArgumentNames,
     /// Where it stands.
     pub span: Span,
     /// Digest of all that it does, its description aside.

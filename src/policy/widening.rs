@@ -77,6 +77,9 @@ fn bundle_wide(old: &Chains, new: &Chains) -> Vec<&'static str> {
     if before.absent_matches && !after.absent_matches {
         found.push("`defaults.absent` was `match` and is `no_match`");
     }
+    if after.argument_check() < before.argument_check() {
+        found.push("`defaults.arguments` asks for less");
+    }
     if old.reload().require_tests && !new.reload().require_tests {
         found.push("`reload.tests` was `require` and is `ignore`");
     }
@@ -328,6 +331,8 @@ mod tests {
             ("defaults: { unmatched: deny }", "defaults: {}"),
             ("defaults: { unmatched: approval }", "defaults: { unmatched: allow }"),
             ("defaults: { absent: match }", "defaults: { absent: no_match }"),
+            ("defaults: {}", "defaults: { arguments: unchecked }"),
+            ("defaults: { arguments: valid }", "defaults: {}"),
             ("reload: { tests: require }", "reload: { tests: ignore }"),
             ("reload: { widening: confirm }", "reload: {}"),
         ] {

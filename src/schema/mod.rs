@@ -4,9 +4,11 @@
 //! ask for is bounded before it is compiled: schemas come from tools, and a tool need not be friendly.
 
 mod bounds;
+mod declared;
 mod explain;
 mod numeric;
 mod representation;
+mod types;
 mod words;
 
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use jsonschema::{PatternOptions, Validator};
 
 use crate::diagnostic::nearest;
 use crate::json::{InexactNumber, Value};
+use crate::path::Step;
 use bounds::{Bounds, Size};
 use numeric::Numbers;
 use representation::Exact;
@@ -96,6 +99,19 @@ impl ArgumentSchema {
             .build(&library)
             .map_err(|error| explain::schema_error(&error))?;
         Ok(Self { validator, bounds, schema: own })
+    }
+
+    /// A schema that asks for the types which another one declares, and for nothing else.
+    ///
+    /// # Errors
+    /// As [`ArgumentSchema::compile`].
+    pub fn compile_types(schema: &Value) -> Result<Self, SchemaError> {
+        Self::compile(&types::types_only(schema))
+    }
+
+    /// Whether it declares a member of this name for the object at a place in the arguments.
+    pub fn declares(&self, place: &[Step], name: &str) -> bool {
+        declared::declares(&self.schema, place, name)
     }
 
     /// Checks an instance. Says at most eight problems.

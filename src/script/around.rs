@@ -18,6 +18,7 @@ use super::value::Val;
 use super::work::Limits;
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value, canonical, json};
+use crate::path::ArgumentNames;
 
 /// A script longer than this, in bytes, is refused.
 pub const MAX_SCRIPT: usize = 64 << 10;
@@ -161,6 +162,11 @@ impl Around {
     /// The members of the context that it reads.
     pub fn context_reads(&self) -> &ContextReads {
         &self.context_reads
+    }
+
+    /// The arguments that it reads or sets, as far as their names are written out.
+    pub fn argument_names(&self) -> ArgumentNames {
+        self.reads.argument_names()
     }
 
     /// Whether it reads what the session has seen.

@@ -73,6 +73,13 @@ impl Lowering<'_> {
         if let Some(index) = self.own.iter().position(|(known, _)| known == name) {
             return self.own_call(index, call, position, receiver.is_some(), given);
         }
+        if matches!(name, "has" | "at" | "remove") {
+            match (receiver.is_some(), call.args.as_slice()) {
+                (false, [container, key]) => self.looks_for(container, key),
+                (true, [Expr::StringConstant(key, _)]) => self.reads.add_member(key),
+                _ => {}
+            }
+        }
         let Some(function) = by_name(name) else { return Err(self.unknown_function(name, call, position)) };
         if function.scripts_only() && !self.is_script() {
             return Err(self.error(
@@ -161,6 +168,7 @@ impl Lowering<'_> {
     }
 
     fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> Lowered<Node> {
+        self.looks_for(container, wanted);
         let always_object = match container {
             Expr::Variable(variable, _, _) => match self.slot(&variable.1) {
                 Some(slot) => self.is_script() && slot == 0 && variable.1 == "input",

@@ -17,10 +17,10 @@ fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bo
     if depth > MAX_DEPTH + MAX_NESTING {
         return Err(too_deep());
     }
-    match (a.kind()?, b.kind()?) {
+    match (a.kind(), b.kind()) {
         (Kind::Null, Kind::Null) => Ok(true),
         (Kind::Boolean(a), Kind::Boolean(b)) => Ok(a == b),
-        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)?.is_eq()),
+        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b).is_eq()),
         (Kind::Text(a), Kind::Text(b)) => Ok(a == b),
         (Kind::List(a), Kind::List(b)) => {
             // Every pair is compared, so that a difference does not hide a wrong type behind it.
@@ -46,8 +46,8 @@ fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bo
 
 /// Orders two numbers by value or two strings by their characters. Errors: any other pair.
 pub(super) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, Fault> {
-    match (a.kind()?, b.kind()?) {
-        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)?),
+    match (a.kind(), b.kind()) {
+        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)),
         (Kind::Text(a), Kind::Text(b)) => Ok(a.cmp(b)),
         (a, b) if a.json_type() == b.json_type() => {
             Err(format!("only numbers and strings have an order, these are of type {}", a.json_type()).into())

@@ -114,6 +114,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Null => Ok(Val::Null),
             Code::Boolean(value) => Ok(Val::Boolean(*value)),
             Code::Number(number) => Ok(Val::Number(*number)),
+            Code::Literal(number) => Ok(Val::Json(number)),
             Code::Text(text) => Ok(Val::Borrowed(text)),
             Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
@@ -150,7 +151,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Matches(text, regex) => {
                 let text = self.node(text)?;
                 match text.kind() {
-                    Ok(Kind::Text(text)) => Ok(Val::Boolean(regex.is_match(text))),
+                    Kind::Text(text) => Ok(Val::Boolean(regex.is_match(text))),
                     _ => {
                         let found = text.json_type();
                         Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
@@ -293,6 +294,14 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             (Run::Two(run), [a, b]) => {
                 let (a, b) = (self.node(a)?, self.node(b)?);
                 run(&self.work, &a, &b).map_err(fault(spot))
+            }
+            (Run::OneOrTwo(run), [a]) => {
+                let a = self.node(a)?;
+                run(&self.work, &a, None).map_err(fault(spot))
+            }
+            (Run::OneOrTwo(run), [a, b]) => {
+                let (a, b) = (self.node(a)?, self.node(b)?);
+                run(&self.work, &a, Some(&b)).map_err(fault(spot))
             }
             (Run::Three(run), [a, b, c]) => {
                 let (a, b, c) = (self.node(a)?, self.node(b)?, self.node(c)?);

@@ -32,6 +32,8 @@ enum Place {
 pub(super) enum Run {
     One(for<'r> fn(&Work, &Val<'r>) -> Result<Val<'r>, Fault>),
     Two(for<'r> fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>),
+    /// The second value can be left out.
+    OneOrTwo(for<'r> fn(&Work, &Val<'r>, Option<&Val<'r>>) -> Result<Val<'r>, Fault>),
     Three(for<'r> fn(&Work, &Val<'r>, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>),
     /// A text, and a regex that is written out.
     Matches,
@@ -144,6 +146,12 @@ pub const FUNCTIONS: &[Function] = &[
         Run::Two(lib::at),
     ),
     Function::new(
+        "ceil",
+        &["number", "digits?"],
+        "the next larger number with so many digits after the point, or none",
+        Run::OneOrTwo(lib::ceil),
+    ),
+    Function::new(
         "contains",
         &["text or array", "part"],
         "whether a string has this part, or an array this element",
@@ -161,6 +169,12 @@ pub const FUNCTIONS: &[Function] = &[
         &["array", "|x| …"],
         "the elements of which the closure is true",
         Run::Each(Each::Filter),
+    ),
+    Function::new(
+        "floor",
+        &["number", "digits?"],
+        "the next smaller number with so many digits after the point, or none",
+        Run::OneOrTwo(lib::floor),
     ),
     Function::new("has", &["object", "key"], "whether an object has a key", Run::Two(lib::has)),
     Function::new(
@@ -203,6 +217,12 @@ pub const FUNCTIONS: &[Function] = &[
     ),
     Function::new("max", &["a", "b"], "the larger of two numbers or strings", Run::Two(lib::max)),
     Function::new("min", &["a", "b"], "the smaller of two numbers or strings", Run::Two(lib::min)),
+    Function::new(
+        "round",
+        &["number", "digits?"],
+        "the nearest number with so many digits after the point, or none; a half is rounded away from zero",
+        Run::OneOrTwo(lib::round),
+    ),
     Function::new(
         "some",
         &["array", "|x| …"],

@@ -21,7 +21,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("const TOP = 100;", "a variable that cannot be changed"),
     (
         "input.limit = 10; input[\"cc\"] = []; let n = 1; n += 1;",
-        "changes a variable or a place in it; also `-=`, `*=`, `/=`, `%=`. A key may be new, what is before it must be there",
+        "changes a variable or a place in it; also `-=`, `*=`, `/=`, `%=`, `**=`. A key may be new, what is before it must be there",
     ),
     ("if input.limit > 10 { \"many\" } else { \"few\" }", "a value as well; the condition must be a boolean"),
     (
@@ -52,3 +52,12 @@ pub const STATEMENTS: &[(&str, &str)] = &[
         "ends the script, or the function or closure it stands in; otherwise the value is that of the last statement",
     ),
 ];
+
+/// What the reference says of numbers, in expressions and scripts alike.
+pub const NUMBERS: &str = "\
+Numbers are exact decimals of up to 34 significant digits, from 1e-6144 to 1e6144: `0.1 + 0.2 == 0.3` is true. The digits of a literal count \
+as they are written. `+`, `-`, `*`, `%` and `**` (the exponent is a whole number from 0) give the exact result; one that needs more than 34 \
+digits is an error, which leaves a condition undecided. `/` rounds half to even at 34 digits; round what it gives before you go on: \
+`round(a / b, 10) * 1.19`. `round` rounds a half away from zero, as \
+invoices do. JSON numbers of any size are compared exactly, but not calculated with beyond 34 digits. What is computed is written without \
+trailing zeros after the point (`1.5`); what is passed on keeps its spelling (`1.50`).";

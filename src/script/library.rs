@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::equality::{compare, equal, position};
-use super::number::Number;
+use super::number::{DIGITS, Number, Numeral, Rounding};
 use super::operators::add;
 use super::value::{Kind, List, MemberMap, Object, Val, key_value, offset};
 use super::work::{Fault, Work};
@@ -15,21 +15,21 @@ const MAX_PIECES: usize = 1_000;
 type Given<'r> = Result<Val<'r>, Fault>;
 
 fn text<'v>(name: &str, value: &'v Val<'_>) -> Result<&'v str, Fault> {
-    match value.kind()? {
+    match value.kind() {
         Kind::Text(text) => Ok(text),
         other => Err(wrong(name, "a string", other.json_type())),
     }
 }
 
 fn list<'v, 'r>(name: &str, value: &'v Val<'r>) -> Result<List<'v, 'r>, Fault> {
-    match value.kind()? {
+    match value.kind() {
         Kind::List(list) => Ok(list),
         other => Err(wrong(name, "an array", other.json_type())),
     }
 }
 
 fn object<'v, 'r>(name: &str, value: &'v Val<'r>) -> Result<Object<'v, 'r>, Fault> {
-    match value.kind()? {
+    match value.kind() {
         Kind::Object(object) => Ok(object),
         other => Err(wrong(name, "an object", other.json_type())),
     }
@@ -40,22 +40,21 @@ fn wrong(name: &str, wanted: &str, found: JsonType) -> Fault {
 }
 
 pub(super) fn abs<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
-    match value.kind()? {
-        Kind::Number(Number::Whole(value)) => {
-            let abs = value.checked_abs().ok_or_else(|| format!("{value} has no absolute value"))?;
-            Ok(Val::Number(Number::Whole(abs)))
-        }
-        Kind::Number(Number::Decimal(value)) => Ok(Val::Number(Number::Decimal(value.abs()))),
+    match value.kind() {
+        Kind::Number(number) => Ok(Val::Number(number.exact()?.abs())),
         other => Err(wrong("abs", "a number", other.json_type())),
     }
 }
 
 pub(super) fn at<'r>(_: &Work, container: &Val<'r>, index: &Val<'r>) -> Given<'r> {
-    match (container.kind()?, index.kind()?) {
-        (Kind::List(list), Kind::Number(Number::Whole(index))) => usize::try_from(index)
-            .ok()
-            .and_then(|index| list.get(index))
-            .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len()).into()),
+    match (container.kind(), index.kind()) {
+        (Kind::List(list), Kind::Number(index)) => {
+            let index = whole_number("at", index)?;
+            usize::try_from(index)
+                .ok()
+                .and_then(|index| list.get(index))
+                .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len()).into())
+        }
         (Kind::Object(object), Kind::Text(key)) => {
             object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
         }
@@ -69,7 +68,7 @@ pub(super) fn at<'r>(_: &Work, container: &Val<'r>, index: &Val<'r>) -> Given<'r
 }
 
 pub(super) fn contains<'r>(work: &Work, whole: &Val<'r>, part: &Val<'r>) -> Given<'r> {
-    match whole.kind()? {
+    match whole.kind() {
         Kind::Text(whole) => Ok(Val::Boolean(whole.contains(text("contains", part)?))),
         Kind::List(list) => Ok(Val::Boolean(position(work, list, part)?.is_some())),
         other => Err(wrong("contains", "a string or an array", other.json_type())),
@@ -90,7 +89,7 @@ pub(super) fn has<'r>(_: &Work, value: &Val<'r>, key: &Val<'r>) -> Given<'r> {
 
 pub(super) fn index_of<'r>(work: &Work, value: &Val<'r>, wanted: &Val<'r>) -> Given<'r> {
     let index = position(work, list("index_of", value)?, wanted)?;
-    Ok(index.map_or(Val::Number(Number::Whole(-1)), Val::whole))
+    Ok(index.map_or(Val::Number(Number::from(-1)), Val::whole))
 }
 
 pub(super) fn count<'r>(work: &Work, value: &Val<'r>, wanted: &Val<'r>) -> Given<'r> {
@@ -131,7 +130,7 @@ pub(super) fn len<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
 }
 
 fn size(name: &str, value: &Val<'_>) -> Result<usize, Fault> {
-    match value.kind()? {
+    match value.kind() {
         Kind::Text(text) => Ok(text.chars().count()),
         Kind::List(list) => Ok(list.len()),
         Kind::Object(object) => Ok(object.len()),
@@ -166,7 +165,7 @@ pub(super) fn split<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Gi
 }
 
 pub(super) fn sum<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
-    let Kind::List(list) = value.kind()? else {
+    let Kind::List(list) = value.kind() else {
         return Err("`sum` takes an array of numbers".into());
     };
     list.iter().try_fold(Val::whole(0), |total, item| {
@@ -198,7 +197,7 @@ pub(super) fn join<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Giv
         if index > 0 {
             joined.push_str(separator);
         }
-        let Kind::Text(piece) = item.kind()? else {
+        let Kind::Text(piece) = item.kind() else {
             let found = item.json_type();
             return Err(format!("`join` takes an array of strings, one element is of type {found}: `to_text(x)` makes a string").into());
         };
@@ -231,7 +230,7 @@ pub(super) fn range<'r>(work: &Work, from: &Val<'r>, to: &Val<'r>) -> Given<'r> 
     // Counted before it is made.
     let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
     work.values(length)?;
-    Val::list(work, (from..to).map(|number| Val::Number(Number::Whole(number))).collect())
+    Val::list(work, (from..to).map(|number| Val::Number(Number::from(number))).collect())
 }
 
 pub(super) fn replace<'r>(work: &Work, value: &Val<'r>, part: &Val<'r>, with: &Val<'r>) -> Given<'r> {
@@ -255,7 +254,7 @@ pub(super) fn slice<'r>(work: &Work, value: &Val<'r>, from: &Val<'r>, to: &Val<'
         };
         (place(from), place(to).saturating_sub(place(from)))
     };
-    match value.kind()? {
+    match value.kind() {
         Kind::Text(text) => {
             let (start, length) = bounds(text.chars().count());
             Val::text(work, &text.chars().skip(start).take(length).collect::<String>())
@@ -287,7 +286,7 @@ pub(super) fn to_number<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
     let number: crate::json::Number = text.parse().map_err(|_| {
         Fault::from(format!("`{}` is no number", crate::text::inert(&crate::text::cut(text))))
     })?;
-    Ok(Val::Number(Number::of_json(&number)?))
+    Ok(Val::Number(Numeral::from_json(&number).exact()?))
 }
 
 pub(super) fn to_text<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
@@ -298,8 +297,39 @@ pub(super) fn to_text<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
 }
 
 fn whole(name: &str, value: &Val<'_>) -> Result<i64, Fault> {
-    match value.kind()? {
-        Kind::Number(Number::Whole(value)) => Ok(value),
+    match value.kind() {
+        Kind::Number(number) => whole_number(name, number),
         other => Err(wrong(name, "whole numbers", other.json_type())),
     }
+}
+
+fn whole_number(name: &str, number: Numeral<'_>) -> Result<i64, Fault> {
+    number.to_i64().ok_or_else(|| format!("`{name}` takes a whole number of at most 19 digits").into())
+}
+
+pub(super) fn round<'r>(_: &Work, value: &Val<'r>, places: Option<&Val<'r>>) -> Given<'r> {
+    rounded("round", value, places, Rounding::HalfAwayFromZero)
+}
+
+pub(super) fn floor<'r>(_: &Work, value: &Val<'r>, places: Option<&Val<'r>>) -> Given<'r> {
+    rounded("floor", value, places, Rounding::Floor)
+}
+
+pub(super) fn ceil<'r>(_: &Work, value: &Val<'r>, places: Option<&Val<'r>>) -> Given<'r> {
+    rounded("ceil", value, places, Rounding::Ceiling)
+}
+
+fn rounded<'r>(name: &str, value: &Val<'r>, places: Option<&Val<'r>>, rounding: Rounding) -> Given<'r> {
+    let Kind::Number(number) = value.kind() else {
+        return Err(wrong(name, "a number", value.json_type()));
+    };
+    let places = match places {
+        None => 0,
+        Some(places) => {
+            let places =
+                u8::try_from(whole(name, places)?).ok().filter(|places| usize::from(*places) <= DIGITS);
+            places.ok_or_else(|| format!("`{name}` takes 0 to {DIGITS} digits after the point"))?
+        }
+    };
+    Ok(Val::Number(number.exact()?.rounded(rounding, places)))
 }

@@ -9,7 +9,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     pub(super) fn each(&mut self, how: Each, list: &'r Node, closure: &'r Closure, spot: Spot) -> Given<'r> {
         let value = self.node(list)?;
         let list = match value.kind() {
-            Ok(Kind::List(list)) => list,
+            Kind::List(list) => list,
             _ => {
                 let message =
                     format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
@@ -28,7 +28,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 collected.push(said);
                 continue;
             }
-            let Ok(Kind::Boolean(said)) = said.kind() else {
+            let Kind::Boolean(said) = said.kind() else {
                 let message = format!("the closure of `{}` must give a boolean", how.name());
                 return Err(Stop::Wrong(message, closure.body.spot));
             };
@@ -64,8 +64,8 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     pub(super) fn each_of(&mut self, parts: &'r For) -> Given<'r> {
         let over = self.node(&parts.over)?;
         let items: Vec<Val<'r>> = match over.kind() {
-            Ok(Kind::List(list)) => list.iter().collect(),
-            Ok(Kind::Object(object)) => object.sorted_keys().into_iter().map(key_value).collect(),
+            Kind::List(list) => list.iter().collect(),
+            Kind::Object(object) => object.sorted_keys().into_iter().map(key_value).collect(),
             _ => {
                 let found = over.json_type();
                 let message =

@@ -8,7 +8,7 @@ use rhai::{AST, Expr, Position};
 use super::ScriptError;
 use super::functions::{Run, by_name};
 use super::library;
-use super::number::{EXACT_FLOATS, Number};
+use super::literal::refuse_equal_floats;
 use super::operators::{self, operator};
 use super::parse::{Language, Link, Routine, closure_name, links, offset, routines, spot};
 use super::program::{Body, Code, Member, Node, Place, Program, Step};
@@ -31,7 +31,7 @@ pub(super) struct Lowering<'a> {
     pub(super) names: Vec<Name>,
     /// How many slots the function that is lowered needs.
     slots: usize,
-    reads: Reads,
+    pub(super) reads: Reads,
 }
 
 /// A variable in scope; its slot is its place in the list.
@@ -50,6 +50,7 @@ pub(super) struct Compiled {
 
 /// Compiles a syntax tree of `text`. Errors: the first thing that the language does not have.
 pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compiled> {
+    refuse_equal_floats(text)?;
     let routines = routines(ast);
     let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
     let mut lowering = Lowering {
@@ -140,6 +141,31 @@ impl<'a> Lowering<'a> {
         Root::from_name(name).map(Member::Root)
     }
 
+    /// Whether a slot is the script's `input`.
+    fn is_input(&self, slot: usize) -> bool {
+        self.is_script() && slot == 0 && self.names.first().is_some_and(|name| name.name == "input")
+    }
+
+    /// Notes that the program looks for a key, written out, in a value.
+    pub(super) fn looks_for(&mut self, container: &Expr, key: &Expr) {
+        let Expr::StringConstant(key, _) = key else { return };
+        let (base, links) = links(container);
+        let keys: Option<Vec<String>> = links.iter().map(|link| link.key().map(str::to_owned)).collect();
+        let of_input = match base {
+            Expr::Variable(variable, _, _) if variable.1 == "input" => {
+                self.slot(&variable.1).is_none_or(|slot| self.is_input(slot))
+            }
+            _ => false,
+        };
+        match keys.filter(|_| of_input) {
+            Some(mut keys) => {
+                keys.push(key.to_string());
+                self.reads.add(Root::Input, keys);
+            }
+            None => self.reads.add_member(key),
+        }
+    }
+
     fn options(&self, name: &str) -> bool {
         self.is_script() && name == "options"
     }
@@ -168,14 +194,7 @@ impl<'a> Lowering<'a> {
         let code = match expression {
             Expr::Unit(_) => Code::Null,
             Expr::BoolConstant(value, _) => Code::Boolean(*value),
-            Expr::IntegerConstant(value, _) => Code::Number(Number::Whole(*value)),
-            Expr::FloatConstant(value, _) if value.abs() < EXACT_FLOATS => {
-                let number = Number::of_float(**value);
-                Code::Number(number.map_err(|message| self.error(position, message))?)
-            }
-            Expr::FloatConstant(..) => {
-                return Err(self.error(position, "this number is too large to be exact"));
-            }
+            Expr::IntegerConstant(..) | Expr::FloatConstant(..) => self.number(expression, position)?,
             Expr::StringConstant(text, _) => Code::Text(text.to_string()),
             Expr::CharConstant(..) => {
                 return Err(self
@@ -228,6 +247,9 @@ impl<'a> Lowering<'a> {
     /// Reads a variable, of which the place that `keys` lead to is looked at.
     fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> Lowered<Code> {
         if let Some(slot) = self.slot(name) {
+            if self.is_input(slot) {
+                self.reads.add(Root::Input, keys);
+            }
             return Ok(Code::Slot(slot));
         }
         if let Some(member) = self.member(name) {
@@ -266,19 +288,25 @@ impl<'a> Lowering<'a> {
                 self.error(base.start_position(), format!("more than {MAX_LINKS} `.` or `[…]` in a row"))
             );
         }
+        let mut direct = 0;
         let mut node = match base {
             Expr::Variable(variable, _, _) if variable.2.is_empty() => {
-                let keys = links.iter().map_while(|link| match link {
-                    Link::Property(key, _) => Some((*key).to_owned()),
-                    Link::Index(Expr::StringConstant(key, _), _) => Some(key.to_string()),
-                    _ => None,
-                });
+                let keys = links.iter().map_while(Link::key).map(str::to_owned);
                 let position = base.start_position();
-                let code = self.variable(&variable.1, position, keys.collect())?;
+                let keys: Vec<String> = keys.collect();
+                direct = keys.len();
+                let code = self.variable(&variable.1, position, keys)?;
                 Self::node(position, code)
             }
             _ => self.expression(base)?,
         };
+        if matches!(base, Expr::Variable(variable, _, _) if self.slot(&variable.1).is_some_and(|slot| !self.is_input(slot)))
+        {
+            direct = 0;
+        }
+        for key in links.iter().skip(direct).filter_map(Link::key) {
+            self.reads.add_member(key);
+        }
         for (number, link) in links.iter().enumerate() {
             node = match link {
                 Link::Property(key, position) => {
@@ -340,6 +368,10 @@ impl<'a> Lowering<'a> {
         };
         if self.names.get(slot).is_some_and(|name| name.constant) {
             return Err(self.error(position, format!("`{name}` is a constant, it cannot be changed")));
+        }
+        let named = links.iter().map_while(Link::key).map(str::to_owned);
+        if self.is_input(slot) {
+            self.reads.add(Root::Input, named.collect());
         }
         let mut steps = Vec::with_capacity(links.len());
         for link in links {

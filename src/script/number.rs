@@ -1,99 +1,330 @@
-//! Numbers of an expression or a script: exact where they are whole, never silently rounded.
+//! Numbers of an expression or a script: exact decimals of up to 34 significant digits.
+//!
+//! Every operation gives the exact result or an error. Only a quotient is rounded, half to even, as in IEEE 754's decimal128.
 
 use std::cmp::Ordering;
 
+use dashu_float::Context;
+use dashu_float::round::mode::{HalfEven, Zero};
+use dashu_float::round::{Round, Rounded};
+
 use crate::json::{self, Value};
 
-/// A number: whole where its value is a whole number that fits, however it was spelled.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    Whole(i64),
-    Decimal(f64),
+type Repr = dashu_float::Repr<10>;
+type FpResult<R> = dashu_float::FpResult<dashu_float::FBig<R, 10>>;
+
+/// Significant digits of a number.
+pub(super) const DIGITS: usize = 34;
+/// The power of ten of a number's first digit lies between this and its negative.
+const MAX_MAGNITUDE: i64 = 6144;
+/// A number is written without an exponent where that takes no more zeros than this.
+const MAX_ZEROS: usize = 34;
+
+/// An exact decimal: `coefficient × 10^exponent`. The coefficient has at most 34 digits and does not end in a zero, so one value
+/// has one representation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    coefficient: i128,
+    exponent: i32,
 }
 
-/// Every whole number below this has a float of its own.
-pub(super) const EXACT_FLOATS: f64 = 9_007_199_254_740_992.0;
+/// A number where it is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Numeral<'v> {
+    Exact(Number),
+    /// A JSON number beyond what is calculated with: it can only be compared.
+    Beyond(&'v json::Number),
+}
+
+/// How a number with a fraction becomes one with fewer digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rounding {
+    /// To the nearest; a half is rounded away from zero.
+    HalfAwayFromZero,
+    Floor,
+    Ceiling,
+}
 
 impl Number {
-    /// A JSON number: whole numbers exactly or not at all, decimals as the nearest float. Errors: a whole number that
-    /// neither an i64 nor a float is equal to, and what is too large or too small for a float.
-    pub(super) fn of_json(number: &json::Number) -> Result<Self, String> {
+    pub(super) const ZERO: Self = Self { coefficient: 0, exponent: 0 };
+
+    /// Returns `None` if the value has more than 34 significant digits or is out of range.
+    fn new(coefficient: i128, exponent: i64) -> Option<Self> {
+        if coefficient == 0 {
+            return Some(Self::ZERO);
+        }
+        let (mut coefficient, mut exponent) = (coefficient, exponent);
+        while coefficient % 10 == 0 {
+            coefficient /= 10;
+            exponent += 1;
+        }
+        let digits = digits(coefficient);
+        let magnitude = exponent.saturating_add(digits as i64 - 1);
+        let fits = digits <= DIGITS && magnitude.abs() <= MAX_MAGNITUDE;
+        Some(Self { coefficient, exponent: i32::try_from(exponent).ok()? }).filter(|_| fits)
+    }
+
+    /// The value of a JSON number. Returns `None` if it has more than 34 significant digits or is out of range.
+    pub(super) fn from_json(number: &json::Number) -> Option<Self> {
         if let Some(whole) = number.as_i64() {
-            return Ok(Self::Whole(whole));
+            return Some(Self::from(whole));
         }
-        let lost = || {
-            format!("the number {} is too large or too fine to be read exactly", shortened(&number.text()))
-        };
-        let float: f64 = number.text().parse().map_err(|_| lost())?;
-        let value = Self::of_float(float).map_err(|_| lost())?;
-        let exact_needed = float.abs() >= EXACT_FLOATS || float == 0.0;
-        if exact_needed && !equals_exactly(number, float) {
-            return Err(lost());
-        }
-        Ok(value)
+        let (coefficient, exponent) = number.decimal().coefficient()?;
+        Self::new(coefficient, exponent)
     }
 
-    /// A float as a number. Errors: infinity and what is no number.
-    pub(super) fn of_float(value: f64) -> Result<Self, String> {
-        if !value.is_finite() {
-            return Err("the result is too large for a number".to_owned());
-        }
-        // Exact: a whole float below 2^53 is an i64.
-        let whole = value.fract() == 0.0 && value.abs() < EXACT_FLOATS;
-        Ok(if whole { Self::Whole(value as i64) } else { Self::Decimal(value) })
-    }
-
-    /// This number as a float. Errors: a whole number that no float is equal to.
-    pub(super) fn to_float(self) -> Result<f64, String> {
-        match self {
-            Self::Decimal(value) => Ok(value),
-            Self::Whole(value) if (value as f64).abs() < EXACT_FLOATS => Ok(value as f64),
-            Self::Whole(value) => Err(format!("{value} is too large to be reckoned with decimals")),
-        }
-    }
-
+    /// The number as JSON: without an exponent unless that would take too many zeros, and without trailing zeros after the point.
     pub(super) fn to_json(self) -> Value {
-        match self {
-            Self::Whole(value) => value.into(),
-            // Never null: no number of ours is infinite.
-            Self::Decimal(value) => value.into(),
+        if let Some(whole) = self.to_i64() {
+            return whole.into();
+        }
+        self.json_number().map_or(Value::Null, Value::Number)
+    }
+
+    fn json_number(self) -> Option<json::Number> {
+        match json::parse(&self.to_string()) {
+            Ok(Value::Number(number)) => Some(number),
+            _ => None,
         }
     }
 
-    /// Orders by exact value. Errors: what is no number.
-    pub(super) fn compare(self, other: Self) -> Result<Ordering, String> {
-        let ordering = match (self, other) {
-            (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(&b)),
-            (Self::Decimal(a), Self::Decimal(b)) => a.partial_cmp(&b),
-            (Self::Whole(a), Self::Decimal(b)) => whole_to_decimal(a, b),
-            (Self::Decimal(a), Self::Whole(b)) => whole_to_decimal(b, a).map(Ordering::reverse),
+    /// Returns `None` if the value has a fraction or does not fit.
+    pub(super) fn to_i64(self) -> Option<i64> {
+        let scale = 10_i128.checked_pow(u32::try_from(self.exponent).ok()?)?;
+        self.coefficient.checked_mul(scale)?.try_into().ok()
+    }
+
+    pub(super) fn is_zero(self) -> bool {
+        self.coefficient == 0
+    }
+
+    #[must_use]
+    pub(super) fn negated(self) -> Self {
+        Self { coefficient: -self.coefficient, ..self }
+    }
+
+    #[must_use]
+    pub(super) fn abs(self) -> Self {
+        Self { coefficient: self.coefficient.abs(), ..self }
+    }
+
+    /// # Errors
+    /// The sum has more than 34 significant digits.
+    pub(super) fn plus(self, other: Self) -> Result<Self, String> {
+        self.exact("+", other, CONTEXT.add(&self.repr(), &other.repr()))
+    }
+
+    /// # Errors
+    /// The difference has more than 34 significant digits.
+    pub(super) fn minus(self, other: Self) -> Result<Self, String> {
+        self.exact("-", other, CONTEXT.sub(&self.repr(), &other.repr()))
+    }
+
+    /// # Errors
+    /// The product has more than 34 significant digits, or is out of range.
+    pub(super) fn times(self, other: Self) -> Result<Self, String> {
+        self.exact("*", other, CONTEXT.mul(&self.repr(), &other.repr()))
+    }
+
+    /// The quotient, rounded half to even at 34 significant digits.
+    ///
+    /// # Errors
+    /// The divisor is zero, or the quotient is out of range.
+    pub(super) fn divided_by(self, other: Self) -> Result<Self, String> {
+        if other.is_zero() {
+            return Err("division by zero".to_owned());
+        }
+        let quotient = CONTEXT.div(&self.repr(), &other.repr()).ok().map(Rounded::value);
+        quotient
+            .and_then(|quotient| from_repr(quotient.repr()))
+            .ok_or_else(|| format!("{self} / {other} is too large or too small for a number"))
+    }
+
+    /// What is left of a division that gives a whole number; it has the sign of the dividend.
+    ///
+    /// # Errors
+    /// The divisor is zero.
+    pub(super) fn remainder(self, other: Self) -> Result<Self, String> {
+        if other.is_zero() {
+            return Err("division by zero".to_owned());
+        }
+        self.exact("%", other, Context::<Zero>::new(DIGITS).rem(&self.repr(), &other.repr()))
+    }
+
+    /// # Errors
+    /// The exponent is not a whole number from 0, or the power has more than 34 significant digits.
+    pub(super) fn power(self, exponent: Self) -> Result<Self, String> {
+        let mut left = exponent.to_i64().and_then(|whole| u64::try_from(whole).ok()).ok_or_else(|| {
+            format!("an exponent is a whole number from 0, this is {exponent}: write `1 / x ** n` for a negative one")
+        })?;
+        let too_long = |_| too_long(&format!("{self} ** {exponent}"));
+        let (mut power, mut square) = (Self::from(1), self);
+        while left > 0 {
+            if left & 1 == 1 {
+                power = power.times(square).map_err(too_long)?;
+            }
+            left >>= 1;
+            // Where a square is too long, so is every power that needs it.
+            if left > 0 {
+                square = square.times(square).map_err(too_long)?;
+            }
+        }
+        Ok(power)
+    }
+
+    /// The number with this many digits after the point.
+    #[must_use]
+    pub(super) fn rounded(self, rounding: Rounding, places: u8) -> Self {
+        let dropped = i64::from(-self.exponent) - i64::from(places);
+        let Ok(dropped) = u32::try_from(dropped) else { return self };
+        if dropped == 0 {
+            return self;
+        }
+        // All digits are dropped where the power does not fit, and less than a half is left of them.
+        let (quotient, rest, half) = match 10_i128.checked_pow(dropped) {
+            Some(power) => {
+                let rest = self.coefficient % power;
+                (self.coefficient / power, rest, rest.abs() >= power / 2)
+            }
+            None => (0, self.coefficient, false),
         };
-        ordering.ok_or_else(|| "not a number".to_owned())
+        let step = match rounding {
+            Rounding::HalfAwayFromZero if half => rest.signum(),
+            Rounding::Floor if rest < 0 => -1,
+            Rounding::Ceiling if rest > 0 => 1,
+            _ => 0,
+        };
+        // Never longer than before: at least one digit was dropped.
+        Self::new(quotient + step, -i64::from(places)).unwrap_or(self)
+    }
+
+    fn repr(self) -> Repr {
+        Repr::new(self.coefficient.into(), self.exponent as isize)
+    }
+
+    fn exact<R: Round>(self, symbol: &str, other: Self, result: FpResult<R>) -> Result<Self, String> {
+        match result {
+            Ok(Rounded::Exact(value)) => from_repr(value.repr()),
+            _ => None,
+        }
+        .ok_or_else(|| {
+            format!("{}: `round(x, 10)` shortens a number", too_long(&format!("{self} {symbol} {other}")))
+        })
     }
 }
 
-/// Compares without rounding the whole number to a float.
-fn whole_to_decimal(whole: i64, decimal: f64) -> Option<Ordering> {
-    const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
-    if decimal.is_nan() {
-        return None;
-    }
-    if decimal >= BEYOND_I64 {
-        return Some(Ordering::Less);
-    }
-    if decimal < -BEYOND_I64 {
-        return Some(Ordering::Greater);
-    }
-    let floor = decimal.floor();
-    Some(whole.cmp(&(floor as i64)).then(if decimal > floor { Ordering::Less } else { Ordering::Equal }))
+const CONTEXT: Context<HalfEven> = Context::new(DIGITS);
+
+fn from_repr(repr: &Repr) -> Option<Number> {
+    let coefficient = i128::try_from(repr.significand().clone()).ok()?;
+    Number::new(coefficient, i64::try_from(repr.exponent()).ok()?)
 }
 
-fn equals_exactly(number: &json::Number, float: f64) -> bool {
-    // `{:.0}` writes every digit of a float that is a whole number.
-    let text = format!("{float:.0}");
-    text.parse::<json::Number>().is_ok_and(|float| float == *number)
+fn too_long(what: &str) -> String {
+    format!("{what} has more than {DIGITS} significant digits or is out of range")
 }
 
-fn shortened(text: &str) -> String {
-    if text.len() <= 24 { text.to_owned() } else { text.chars().take(20).chain("…".chars()).collect() }
+fn digits(coefficient: i128) -> usize {
+    coefficient.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+impl From<i64> for Number {
+    fn from(whole: i64) -> Self {
+        // Never out of range.
+        Self::new(whole.into(), 0).unwrap_or(Self::ZERO)
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let signs = self.coefficient.signum().cmp(&other.coefficient.signum());
+        if signs.is_ne() || self.is_zero() {
+            return signs;
+        }
+        let magnitude = |number: &Self| i64::from(number.exponent) + digits(number.coefficient) as i64;
+        let larger = magnitude(self).cmp(&magnitude(other)).then_with(|| {
+            // Of the same magnitude: aligned, neither has more than 34 digits.
+            let (a, b) = (self.coefficient.abs(), other.coefficient.abs());
+            let aligned = |coefficient: i128, by: i32| {
+                u32::try_from(by)
+                    .ok()
+                    .and_then(|by| coefficient.checked_mul(10_i128.checked_pow(by)?))
+                    .unwrap_or(coefficient)
+            };
+            let (a_by, b_by) = (self.exponent - other.exponent, other.exponent - self.exponent);
+            aligned(a, a_by).cmp(&aligned(b, b_by))
+        });
+        if self.coefficient < 0 { larger.reverse() } else { larger }
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.coefficient < 0 { "-" } else { "" };
+        let digits = self.coefficient.unsigned_abs().to_string();
+        let point = i64::from(self.exponent) + digits.len() as i64;
+        let zeros = |count: i64| {
+            usize::try_from(count).ok().filter(|count| *count <= MAX_ZEROS).map(|count| "0".repeat(count))
+        };
+        match (zeros(self.exponent.into()), zeros(-point), usize::try_from(point)) {
+            (Some(zeros), _, _) => write!(f, "{sign}{digits}{zeros}"),
+            (None, Some(zeros), _) => write!(f, "{sign}0.{zeros}{digits}"),
+            (None, None, Ok(point)) if point < digits.len() => {
+                let (whole, fraction) = digits.split_at_checked(point).unwrap_or((&digits, "0"));
+                write!(f, "{sign}{whole}.{fraction}")
+            }
+            _ => {
+                let (first, rest) = digits.split_at_checked(1).unwrap_or((&digits, ""));
+                let point_and = if rest.is_empty() { "" } else { "." };
+                write!(f, "{sign}{first}{point_and}{rest}e{}", point - 1)
+            }
+        }
+    }
+}
+
+impl<'v> Numeral<'v> {
+    pub(super) fn from_json(number: &'v json::Number) -> Self {
+        Number::from_json(number).map_or(Self::Beyond(number), Self::Exact)
+    }
+
+    /// The number to calculate with.
+    ///
+    /// # Errors
+    /// It has more than 34 significant digits, or is out of range.
+    pub(super) fn exact(self) -> Result<Number, String> {
+        match self {
+            Self::Exact(number) => Ok(number),
+            Self::Beyond(number) => {
+                let text = number.text();
+                let cut: String = text.chars().take(20).collect();
+                let dots = if cut.len() < text.len() { "…" } else { "" };
+                Err(format!(
+                    "{}: it can be compared, but not calculated with",
+                    too_long(&format!("the number {cut}{dots}"))
+                ))
+            }
+        }
+    }
+
+    /// Returns `None` if the value has a fraction or does not fit.
+    pub(super) fn to_i64(self) -> Option<i64> {
+        self.exact().ok()?.to_i64()
+    }
+
+    /// Orders by exact value, whatever the size.
+    pub(super) fn compare(self, other: Self) -> Ordering {
+        let large = |number: Number| number.json_number().unwrap_or_else(|| 0.into());
+        match (self, other) {
+            (Self::Exact(a), Self::Exact(b)) => a.cmp(&b),
+            (Self::Beyond(a), Self::Beyond(b)) => a.cmp(b),
+            (Self::Beyond(a), Self::Exact(b)) => a.cmp(&large(b)),
+            (Self::Exact(a), Self::Beyond(b)) => large(a).cmp(b),
+        }
+    }
 }

@@ -83,7 +83,7 @@ impl<'r, 'c> Outside<'r, 'c> {
             (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => Ok(self
                 .is_passed(own, key, work)?
                 && self.is_passed(given, value, work)?
-                && matches!(time.kind()?, Kind::Text(text) if span_of_time(text)? == *ttl)),
+                && matches!(time.kind(), Kind::Text(text) if span_of_time(text)? == *ttl)),
             _ => Ok(false),
         }
     }
@@ -94,7 +94,7 @@ impl<'r, 'c> Outside<'r, 'c> {
             None => Ok(Passed::Shared(Arc::default())),
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
-            Some((Ok(Kind::Text(text)), _)) => Ok(text.to_owned()),
+            Some((Kind::Text(text), _)) => Ok(text.to_owned()),
             Some((_, value)) => {
                 Err(Fault::Wrong(format!("`{name}` takes a string, this is of type {}", value.json_type())))
             }
@@ -154,8 +154,8 @@ impl<'r, 'c> Outside<'r, 'c> {
 
     pub(super) fn threw(&self, error: &Val<'r>, spot: Spot) -> Replay<'c> {
         let member = |key: &str| match error.kind() {
-            Ok(Kind::Object(object)) => object.get(key).and_then(|value| match value.kind() {
-                Ok(Kind::Text(text)) => Some(text.to_owned()),
+            Kind::Object(object) => object.get(key).and_then(|value| match value.kind() {
+                Kind::Text(text) => Some(text.to_owned()),
                 _ => None,
             }),
             _ => None,

@@ -137,6 +137,17 @@ pub(super) enum Link<'e> {
     Other(&'e Expr),
 }
 
+impl<'e> Link<'e> {
+    /// The key that it names, where that is written out.
+    pub(super) fn key(&self) -> Option<&'e str> {
+        match self {
+            Self::Property(key, _) => Some(key),
+            Self::Index(Expr::StringConstant(key, _), _) => Some(key.as_str()),
+            _ => None,
+        }
+    }
+}
+
 /// Takes `base.property[index].method()` apart.
 pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
     let mut links = Vec::new();

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::functions::Change;
-use super::number::Number;
 use super::value::{Kind, Val, depth, offset};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
@@ -24,20 +23,27 @@ impl<'r> Target<'r> {
 }
 
 pub(super) fn property<'r>(object: &Val<'r>, key: &str) -> Result<Val<'r>, Fault> {
-    match object.kind()? {
+    match object.kind() {
         Kind::Object(object) => object.get(key).ok_or_else(|| format!("there is no `{key}`").into()),
         _ => Err(format!("`{key}` is read from a value that is no object").into()),
     }
 }
 
 pub(super) fn element<'r>(container: &Val<'r>, index: &Val<'r>) -> Result<Val<'r>, Fault> {
-    match (container.kind()?, index.kind()?) {
+    match (container.kind(), index.kind()) {
         (Kind::Object(_), Kind::Text(key)) => property(container, key),
-        (Kind::List(list), Kind::Number(Number::Whole(index))) => offset(index, list.len())
-            .and_then(|index| list.get(index))
-            .ok_or_else(|| format!("the array has no element {index}").into()),
+        (Kind::List(list), Kind::Number(index)) => {
+            let Some(index) = index.to_i64() else { return Err(no_whole_index()) };
+            offset(index, list.len())
+                .and_then(|index| list.get(index))
+                .ok_or_else(|| format!("the array has no element {index}").into())
+        }
         (container, index) => Err(no_index(container.json_type(), index.json_type())),
     }
+}
+
+fn no_whole_index() -> Fault {
+    "an index of an array is a whole number".into()
 }
 
 fn no_index(container: JsonType, index: JsonType) -> Fault {
@@ -63,7 +69,7 @@ pub(super) fn inside<'r>(
     step.read(target)?;
     let key = match step {
         Target::Key(key) => Some((*key).to_owned()),
-        Target::Index(index) => match index.kind()? {
+        Target::Index(index) => match index.kind() {
             Kind::Text(key) => Some(key.to_owned()),
             _ => None,
         },
@@ -78,7 +84,8 @@ pub(super) fn inside<'r>(
             Ok(given)
         }
         (None, Target::Index(index)) => {
-            let Kind::Number(Number::Whole(index)) = index.kind()? else { return Err(missing()) };
+            let Kind::Number(index) = index.kind() else { return Err(missing()) };
+            let Some(index) = index.to_i64() else { return Err(no_whole_index()) };
             let Some(items) = target.items_mut(work)? else { return Err(missing()) };
             let item = offset(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
             let Some(item) = item else { return Err(missing()) };
@@ -122,7 +129,7 @@ fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'
     let found = container.json_type();
     let key = match step {
         Target::Key(key) => Some(Cow::Borrowed(*key)),
-        Target::Index(index) => match (index.borrowed(), index.kind()?) {
+        Target::Index(index) => match (index.borrowed(), index.kind()) {
             (Some(key), _) => Some(Cow::Borrowed(key)),
             (None, Kind::Text(key)) => Some(Cow::Owned(key.to_owned())),
             _ => None,
@@ -140,9 +147,10 @@ fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'
         return members.holds(inner);
     }
     let Target::Index(index) = step else { return Err(missing()) };
-    let Kind::Number(Number::Whole(index_number)) = index.kind()? else {
+    let Kind::Number(index_number) = index.kind() else {
         return Err(no_index(found, index.json_type()));
     };
+    let Some(index_number) = index_number.to_i64() else { return Err(no_whole_index()) };
     let Some(items) = container.items_mut(work)? else { return Err(no_index(found, index.json_type())) };
     let place = offset(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
     let Some(place) = place else {
@@ -181,7 +189,7 @@ pub(super) fn changed<'r>(
         }
         Change::Remove => {
             let key = match argument.map(Val::kind) {
-                Some(Ok(Kind::Text(key))) => key.to_owned(),
+                Some(Kind::Text(key)) => key.to_owned(),
                 _ => return Err("`remove` takes an object and a string".into()),
             };
             let Some(members) = target.members_mut(work)? else {

@@ -15,6 +15,7 @@ use super::value::Val;
 use super::work::{Fault, Limits, Work};
 use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{Map, Value};
+use crate::path::ArgumentNames;
 
 /// An expression longer than this, in bytes, is refused.
 const MAX_LENGTH: usize = 16 << 10;
@@ -52,10 +53,11 @@ pub struct Expression {
 impl Expression {
     /// Compiles a Rhai expression over the members of the call document: `to_lower(input.query)`.
     ///
-    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % in !in` it may call [`FUNCTIONS`](super::FUNCTIONS),
+    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % ** in !in` it may call [`FUNCTIONS`](super::FUNCTIONS),
     /// but for those of scripts. Nothing is converted: each operator and function takes values of its own types and
     /// raises at others; `x in y` looks for an element of an array, or for a key of `input`, `context` or `session`.
-    /// Whole numbers are exact, decimals are the nearest float, `7 / 2` is 3.5, and 1 and 1.0 are the same.
+    /// Numbers are exact decimals of up to 34 significant digits ([`NUMBERS`](super::NUMBERS)): `7 / 2` is 3.5, and 1 and 1.0 are
+    /// the same.
     ///
     /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
     /// whatever else of Rhai an expression has no use for.
@@ -75,8 +77,13 @@ impl Expression {
         &self.reads.context
     }
 
+    /// The arguments that it reads, as far as their names are written out.
+    pub fn argument_names(&self) -> ArgumentNames {
+        self.reads.argument_names()
+    }
+
     /// What the expression gives for a call. Errors: a comparison of values of different types, a missing property or
-    /// member, a part of the session that could not be decided, a number that would lose digits, and every limit of the
+    /// member, a part of the session that could not be decided, a result of more than 34 digits, and every limit of the
     /// sandbox.
     ///
     /// ```
@@ -154,6 +161,11 @@ impl Predicate {
     /// The members of the context that the expression reads.
     pub fn context_reads(&self) -> &ContextReads {
         self.0.context_reads()
+    }
+
+    /// The arguments that it reads, as far as their names are written out.
+    pub fn argument_names(&self) -> ArgumentNames {
+        self.0.argument_names()
     }
 
     /// Whether the expression is true of a call. Errors: anything but a boolean, and all for which an expression has no

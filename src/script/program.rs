@@ -35,6 +35,8 @@ pub(super) enum Code {
     Null,
     Boolean(bool),
     Number(Number),
+    /// A number whose text says more than its value: `1.10`, or more digits than are calculated with.
+    Literal(crate::json::Value),
     Text(String),
     Member(Member),
     Slot(usize),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::call::{ContextReads, Root, SessionState};
 use crate::json::{Map, Value};
+use crate::path::ArgumentNames;
 
 /// Everything that a program reads.
 #[derive(Debug, Default)]
@@ -12,6 +13,10 @@ pub(super) struct Reads {
     pub(super) context: ContextReads,
     /// What it reads of the session, as far as its keys are written out: `facts`, `order`, or nothing for all of it.
     session: Vec<Vec<String>>,
+    /// What it reads of the arguments, as far as its keys are written out.
+    input: Vec<Vec<String>>,
+    /// Names of members that it reads of other values, which may come from the arguments.
+    members: BTreeSet<String>,
 }
 
 impl Reads {
@@ -22,8 +27,24 @@ impl Reads {
             (Root::Context, Some(member)) => self.context.add(member),
             (Root::Context, None) => self.context.add_everything(),
             (Root::Session, _) => self.session.push(keys),
+            (Root::Input, _) => self.input.push(keys),
             _ => {}
         }
+    }
+
+    /// Notes a name of a member that the program reads of a value which may come from the arguments.
+    pub(super) fn add_member(&mut self, name: &str) {
+        self.members.insert(name.to_owned());
+    }
+
+    /// The arguments that the program reads.
+    pub(super) fn argument_names(&self) -> ArgumentNames {
+        let mut names = ArgumentNames::default();
+        for keys in &self.input {
+            let place = names.add_member(keys);
+            self.members.iter().for_each(|name| place.add_below(name));
+        }
+        names
     }
 
     /// Errors: the program reads a part of the session that could not be decided.

@@ -127,7 +127,7 @@ impl Lowering<'_> {
                     return Err(self.refused(
                         position,
                         &format!("`{written}`"),
-                        "there are `=`, `+=`, `-=`, `*=`, `/=` and `%=`",
+                        "there are `=`, `+=`, `-=`, `*=`, `/=`, `%=` and `**=`",
                     ));
                 }
             },

@@ -16,7 +16,7 @@ pub(super) fn error_object<'r>(message: Val<'r>, kind: Val<'r>, work: &Work) -> 
 /// What is thrown: an object with `message` and `kind`, or a text for its message.
 pub(super) fn thrown<'r>(value: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
     let says = "`throw` takes a string, or an object with a `message` and perhaps a `kind`, both strings";
-    match value.kind()? {
+    match value.kind() {
         Kind::Text(_) => error_object(value.clone(), Val::Borrowed(""), work),
         Kind::Object(object) => {
             let message = object.get("message");

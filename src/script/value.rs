@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::number::Number;
+use super::number::{Number, Numeral};
 use super::work::{Fault, VALUE_BYTES, Work};
 use crate::json::{JsonType, MAX_DEPTH, Value};
 
@@ -41,7 +41,7 @@ pub(super) struct Nest<T> {
 pub(super) enum Kind<'v, 'r> {
     Null,
     Boolean(bool),
-    Number(Number),
+    Number(Numeral<'v>),
     Text(&'v str),
     List(List<'v, 'r>),
     Object(Object<'v, 'r>),
@@ -63,7 +63,7 @@ pub(super) enum Object<'v, 'r> {
 
 impl<'r> Val<'r> {
     pub(super) fn whole(number: usize) -> Self {
-        Self::Number(Number::Whole(i64::try_from(number).unwrap_or(i64::MAX)))
+        Self::Number(Number::from(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 
     /// A new text. Errors: longer than a text may be, or more text than one evaluation may make.
@@ -115,13 +115,13 @@ impl<'r> Val<'r> {
         }
     }
 
-    /// What the value is. Errors: a number that would lose digits.
-    pub(super) fn kind<'v>(&'v self) -> Result<Kind<'v, 'r>, String> {
-        Ok(match self {
+    /// What the value is.
+    pub(super) fn kind<'v>(&'v self) -> Kind<'v, 'r> {
+        match self {
             Self::Null | Self::Json(Value::Null) => Kind::Null,
             Self::Boolean(value) | Self::Json(Value::Bool(value)) => Kind::Boolean(*value),
-            Self::Number(number) => Kind::Number(*number),
-            Self::Json(Value::Number(number)) => Kind::Number(Number::of_json(number)?),
+            Self::Number(number) => Kind::Number(Numeral::Exact(*number)),
+            Self::Json(Value::Number(number)) => Kind::Number(Numeral::from_json(number)),
             Self::Borrowed(text) => Kind::Text(text),
             Self::Text(text) => Kind::Text(text),
             Self::Json(Value::String(text)) => Kind::Text(text),
@@ -129,7 +129,7 @@ impl<'r> Val<'r> {
             Self::Json(Value::Array(items)) => Kind::List(List::Json(items)),
             Self::Object(object) => Kind::Object(Object::Made(&object.inside)),
             Self::Json(Value::Object(members)) => Kind::Object(Object::Json(members)),
-        })
+        }
     }
 
     /// The elements, to be changed. Errors: no array, or the limit on values where they have to be copied first.

@@ -274,6 +274,14 @@ impl<'t> Reader<'t, '_> {
                 self.refuse(refusals::not_finite(trimmed, value));
                 string()
             }
+            Plain::LeadingZero => {
+                self.refuse(refusals::leading_zero(trimmed, value));
+                string()
+            }
+            Plain::ForeignNumber => {
+                self.refuse(refusals::foreign_number(trimmed, value));
+                string()
+            }
             Plain::TooLong => {
                 self.refuse(refusals::number_too_long(trimmed));
                 string()

@@ -73,6 +73,35 @@ pub(super) fn not_finite(at: Span, written: &str) -> Diagnostic {
         .help("write a finite number, or quote it if it is a text")
 }
 
+/// `0777` is 511 to readers of YAML 1.1, 777 to readers of YAML 1.2, and a string to many people.
+pub(super) fn leading_zero(at: Span, written: &str) -> Diagnostic {
+    let sign = if written.starts_with('-') { "-" } else { "" };
+    let digits = written.trim_start_matches(['-', '+']).trim_start_matches('0');
+    let decimal = if digits.starts_with(|c: char| c.is_ascii_digit()) {
+        digits.to_owned()
+    } else {
+        format!("0{digits}")
+    };
+    let help = format!(
+        "quote it if it is a string such as a file mode or a code: `\"{written}\"`; the decimal number is `{sign}{decimal}`"
+    );
+    Diagnostic::new(
+        &YAML_FEATURE,
+        at,
+        format!("`{written}` has a leading zero: it could be an octal number, a decimal number or a string"),
+    )
+    .help(help)
+}
+
+pub(super) fn foreign_number(at: Span, written: &str) -> Diagnostic {
+    let message = format!("`{written}` looks like a number and is none in YAML 1.2");
+    let help = match written.contains('_') {
+        true => format!("write it without `_`, or quote it if it is a string: `\"{written}\"`"),
+        false => format!("write a decimal number, or quote it if it is a string: `\"{written}\"`"),
+    };
+    Diagnostic::new(&YAML_FEATURE, at, message).help(help)
+}
+
 pub(super) fn number_too_long(at: Span) -> Diagnostic {
     Diagnostic::new(&YAML_FEATURE, at, "this number is longer than 128 bits")
         .help("write it as a decimal number, or quote it if it is a text")

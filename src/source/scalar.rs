@@ -12,6 +12,10 @@ pub(super) enum Plain {
     NotFinite,
     /// A hexadecimal or octal integer of more than 128 bits.
     TooLong,
+    /// `0777`: eight times seventy-seven and more to some, a plain number or a string to others.
+    LeadingZero,
+    /// `1_000`, `0b11`, `NaN`: a number in other languages or versions of YAML, a string in this one.
+    ForeignNumber,
     String,
 }
 
@@ -23,6 +27,9 @@ pub(super) fn resolve(text: &str) -> Plain {
         "false" | "False" | "FALSE" => return Plain::Bool(false),
         ".nan" | ".NaN" | ".NAN" => return Plain::NotFinite,
         _ => {}
+    }
+    if has_leading_zero(text) {
+        return Plain::LeadingZero;
     }
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -36,12 +43,59 @@ pub(super) fn resolve(text: &str) -> Plain {
     if matches!(magnitude, ".inf" | ".Inf" | ".INF") {
         return Plain::NotFinite;
     }
-    decimal(sign, magnitude).map_or(Plain::String, Plain::Number)
+    match decimal(sign, magnitude) {
+        Some(number) => Plain::Number(number),
+        None if is_foreign_number(magnitude) => Plain::ForeignNumber,
+        None => Plain::String,
+    }
+}
+
+fn unsigned(text: &str) -> &str {
+    text.strip_prefix(['-', '+']).unwrap_or(text)
+}
+
+/// `0777`, `-010`, `00.5`, `0_7`: digits with a zero before them.
+fn has_leading_zero(text: &str) -> bool {
+    let magnitude = unsigned(text);
+    let (mantissa, exponent) = magnitude.split_once(['e', 'E']).unwrap_or((magnitude, "0"));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'_' | b'.'));
+    let is_number = digits(mantissa) && digits(unsigned(exponent)) && mantissa.matches('.').count() <= 1;
+    let mut bytes = mantissa.bytes();
+    is_number && bytes.next() == Some(b'0') && bytes.next().is_some_and(|next| next != b'.')
+}
+
+/// What is a number to people, or to other readers of YAML, and is none by the core schema.
+fn is_foreign_number(magnitude: &str) -> bool {
+    if matches!(magnitude, "NaN" | "Infinity")
+        || magnitude.eq_ignore_ascii_case(".nan")
+        || magnitude.eq_ignore_ascii_case(".inf")
+    {
+        return true;
+    }
+    let prefixed = |prefixes: &[&str], is_digit: fn(char) -> bool| {
+        let digits = prefixes.iter().find_map(|prefix| magnitude.strip_prefix(prefix));
+        digits.is_some_and(|digits| {
+            digits.contains(is_digit) && digits.chars().all(|c| is_digit(c) || c == '_')
+        })
+    };
+    if prefixed(&["0o", "0O", "0b", "0B"], |c| c.is_ascii_digit())
+        || prefixed(&["0x", "0X"], |c| c.is_ascii_hexdigit())
+    {
+        return true;
+    }
+    // `1_000`, `1_000.50`, `1_0e3`.
+    let starts_with_digit = magnitude.starts_with(|c: char| c.is_ascii_digit());
+    let plain: String = magnitude.chars().filter(|c| *c != '_').collect();
+    starts_with_digit && plain.len() < magnitude.len() && decimal("", &plain).is_some()
 }
 
 fn radix_integer(digits: &str, radix: u32) -> Plain {
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-        return Plain::String;
+        return if is_foreign_number(&format!("0{}{digits}", if radix == 16 { 'x' } else { 'o' })) {
+            Plain::ForeignNumber
+        } else {
+            Plain::String
+        };
     }
     u128::from_str_radix(digits, radix)
         .ok()
@@ -106,19 +160,45 @@ mod tests {
             ("y", Plain::String),
             ("0", number("0")),
             ("-0", number("-0")),
-            ("017", number("17")),
+            ("017", Plain::LeadingZero),
+            ("0777", Plain::LeadingZero),
+            ("-0010", Plain::LeadingZero),
+            ("+08", Plain::LeadingZero),
+            ("00", Plain::LeadingZero),
+            ("00.5", Plain::LeadingZero),
+            ("0_7", Plain::LeadingZero),
+            ("01e3", Plain::LeadingZero),
+            ("0.5", number("0.5")),
+            ("0e5", number("0e5")),
+            ("01:30", Plain::String),
+            ("00:30:00", Plain::String),
+            ("007-a", Plain::String),
+            ("0.0.0.0", Plain::String),
+            ("01.02.03", Plain::String),
             ("+12", number("12")),
             ("0o17", number("15")),
             ("0xfF", number("255")),
-            ("-0x1", Plain::String),
+            ("-0x1", Plain::ForeignNumber),
             ("0x", Plain::String),
-            ("0o8", Plain::String),
-            ("0b1", Plain::String),
-            ("1_000", Plain::String),
+            ("0o8", Plain::ForeignNumber),
+            ("0b1", Plain::ForeignNumber),
+            ("0X1F", Plain::ForeignNumber),
+            ("0O17", Plain::ForeignNumber),
+            ("0x1_0", Plain::ForeignNumber),
+            ("0xzz", Plain::String),
+            ("1_000.50", Plain::ForeignNumber),
+            ("-1_0e3", Plain::ForeignNumber),
+            ("1_", Plain::ForeignNumber),
+            ("1_a", Plain::String),
+            ("a_1", Plain::String),
+            ("_1", Plain::String),
+            ("NaN", Plain::ForeignNumber),
+            ("-Infinity", Plain::ForeignNumber),
+            ("nan", Plain::String),
+            ("1_000", Plain::ForeignNumber),
             ("1.50", number("1.50")),
             (".5", number("0.5")),
             ("1.", number("1.0")),
-            ("00.5", number("0.5")),
             ("1e3", number("1e3")),
             ("1e", Plain::String),
             ("e3", Plain::String),
@@ -129,13 +209,14 @@ mod tests {
             ("1.2.3", Plain::String),
             ("12:30", Plain::String),
             ("2026-01-01", Plain::String),
+            ("2026-01-01T10:00:00Z", Plain::String),
             ("9007199254740993", number("9007199254740993")),
             ("0.1000000000000000000000001", number("0.1000000000000000000000001")),
             ("123456789012345678901234567890", number("123456789012345678901234567890")),
             (".inf", Plain::NotFinite),
             ("-.INF", Plain::NotFinite),
             (".NaN", Plain::NotFinite),
-            ("-.nan", Plain::String),
+            ("-.nan", Plain::ForeignNumber),
             ("0x100000000000000000000000000000000", Plain::TooLong),
             ("١", Plain::String),
         ] {

@@ -3,9 +3,11 @@
 //! [`inert`] is for one line of a message of ours, between backticks; [`unmarked`] and its siblings are for what any chat
 //! product, browser or terminal may show.
 
+mod names;
 mod scripts;
 mod unmarked;
 
+pub use names::folded_name;
 pub use scripts::mixed_scripts;
 pub use unmarked::{Unmarked, spelled_out, unmarked, unmarked_json, unmarked_message, unmarked_up_to};
 

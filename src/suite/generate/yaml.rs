@@ -4,7 +4,7 @@ use crate::json::Value;
 use crate::text::is_hidden;
 
 /// Words that YAML, in one version or another, takes for something else than text.
-const NO_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+const NO_TEXT: [&str; 11] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "infinity"];
 
 /// The value in lines of at most so many characters, as far as its texts allow it.
 pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
@@ -110,6 +110,10 @@ mod tests {
                 Just("---"),
                 Just("a "),
                 Just("0x1F"),
+                Just("0777"),
+                Just("1_000"),
+                Just("NaN"),
+                Just("-Infinity"),
                 Just("b c")
             ]
             .prop_map(Value::from),

@@ -1,0 +1,244 @@
+//! Which arguments policies read, and which names in a call could be taken for theirs.
+//!
+//! In: paths, and what scripts read. Out: the first name in a call's arguments that differs from a name that is read there only in case,
+//! separators or width. Many servers read such a name all the same, so a policy must not miss it.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use super::ast::{Base, Filter, Nested, Operand, Segment, Selector, Step};
+use super::pattern::Pattern;
+use crate::call::Root;
+use crate::json::{MAX_DEPTH, Value};
+use crate::text::folded_name;
+
+/// The names that are read, as a tree: those of the arguments, of their members, and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArgumentNames {
+    named: BTreeMap<String, Self>,
+    /// What is read of every element or member.
+    any: Option<Box<Self>>,
+    /// What is read of the value itself and of everything below it.
+    below: Option<Box<Self>>,
+}
+
+/// A name in a call that could be taken for one that policies read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MisreadName {
+    /// Where its object is, as steps below the arguments.
+    pub place: Vec<Step>,
+    /// The name in the call.
+    pub name: String,
+    /// The name that policies read.
+    pub meant: String,
+}
+
+/// How the walk came to a value.
+#[derive(Clone, Copy)]
+struct Way<'w> {
+    before: Option<&'w Way<'w>>,
+    step: WayStep<'w>,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum WayStep<'w> {
+    Start,
+    Name(&'w str),
+    Index(usize),
+}
+
+type Active<'n> = SmallVec<[&'n ArgumentNames; 8]>;
+
+impl ArgumentNames {
+    /// What a query reads of the arguments, also in its filters.
+    pub(super) fn of(query: &Nested) -> Self {
+        let (mut names, mut others) = (Self::default(), Self::default());
+        let mut open = vec![(query.base, query.segments.clone())];
+        while let Some((base, segments)) = open.pop() {
+            let root = if base == Base::Member(Root::Input) { &mut names } else { &mut others };
+            root.insert(&segments, &mut open);
+        }
+        names
+    }
+
+    /// Whether nothing is read.
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+
+    /// Adds the member that these names lead to.
+    pub fn add_member(&mut self, names: &[String]) -> &mut Self {
+        names.iter().fold(self, |at, name| at.named.entry(name.clone()).or_default())
+    }
+
+    /// Adds a name that is read somewhere below.
+    pub fn add_below(&mut self, name: &str) {
+        self.below.get_or_insert_default().named.entry(name.to_owned()).or_default();
+    }
+
+    /// Adds all that others read.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, below) in &other.named {
+            self.named.entry(name.clone()).or_default().merge(below);
+        }
+        for (own, other) in [(&mut self.any, &other.any), (&mut self.below, &other.below)] {
+            if let Some(other) = other {
+                own.get_or_insert_default().merge(other);
+            }
+        }
+    }
+
+    /// The first name in the arguments that could be taken for one of `all`. A name that is read itself, or that `declares` knows at its
+    /// place, is none.
+    pub fn misread<'n>(
+        all: impl IntoIterator<Item = &'n Self>,
+        arguments: &Value,
+        declares: &dyn Fn(&[Step], &str) -> bool,
+    ) -> Option<MisreadName> {
+        let start = Way { before: None, step: WayStep::Start, depth: 0 };
+        look(all.into_iter().collect(), Active::new(), arguments, start, declares)
+    }
+
+    fn insert(&mut self, segments: &[Segment], open: &mut Vec<(Base, Vec<Segment>)>) {
+        let Some((segment, rest)) = segments.split_first() else { return };
+        let (selectors, at) = match segment {
+            Segment::Child(selectors) => (selectors, self),
+            Segment::Descendant(selectors) => (selectors, &mut **self.below.get_or_insert_default()),
+        };
+        for selector in &selectors.list {
+            let child = match selector {
+                Selector::Name(name) => at.named.entry(name.clone()).or_default(),
+                _ => &mut **at.any.get_or_insert_default(),
+            };
+            if let Selector::Filter(filter) = selector {
+                child.filter(filter, open);
+            }
+            child.insert(rest, open);
+        }
+    }
+
+    fn filter(&mut self, filter: &Filter, open: &mut Vec<(Base, Vec<Segment>)>) {
+        match filter {
+            Filter::Any(filters) | Filter::All(filters) => {
+                filters.iter().for_each(|filter| self.filter(filter, open))
+            }
+            Filter::Not(filter) => self.filter(filter, open),
+            Filter::Exists(query) => self.query(query.base, &query.segments, open),
+            Filter::Compare(left, _, right) => {
+                self.operand(left, open);
+                self.operand(right, open);
+            }
+            Filter::Fits(text, pattern) => {
+                self.operand(text, open);
+                if let Pattern::FromDocument(_, pattern) = pattern {
+                    self.operand(pattern, open);
+                }
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand, open: &mut Vec<(Base, Vec<Segment>)>) {
+        match operand {
+            Operand::Literal(_) => {}
+            Operand::Singular(base, steps) => {
+                let segments: Vec<Segment> = steps.iter().cloned().map(Segment::from).collect();
+                self.query(*base, &segments, open);
+            }
+            Operand::Length(of) => self.operand(of, open),
+            Operand::Count(query) | Operand::Value(query) => self.query(query.base, &query.segments, open),
+        }
+    }
+
+    fn query(&mut self, base: Base, segments: &[Segment], open: &mut Vec<(Base, Vec<Segment>)>) {
+        match base {
+            Base::Current => self.insert(segments, open),
+            _ => open.push((base, segments.to_vec())),
+        }
+    }
+}
+
+/// `here` is what is read of this value, `everywhere` what is read of it and all below.
+fn look<'n>(
+    here: Active<'n>,
+    everywhere: Active<'n>,
+    value: &Value,
+    way: Way<'_>,
+    declares: &dyn Fn(&[Step], &str) -> bool,
+) -> Option<MisreadName> {
+    let mut everywhere = everywhere;
+    everywhere.extend(here.iter().filter_map(|names| names.below.as_deref()));
+    // Values that nest deeper are refused before they get here.
+    if (here.is_empty() && everywhere.is_empty()) || way.depth > MAX_DEPTH {
+        return None;
+    }
+    let all = || here.iter().chain(&everywhere).copied();
+    let any = || all().filter_map(|names| names.any.as_deref());
+    match value {
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let mut below: Active<'n> = all().filter_map(|names| names.named.get(name)).collect();
+            if below.is_empty()
+                && let Some(meant) = all().find_map(|names| names.nearest(name))
+                && !declares(&way.steps(), name)
+            {
+                return Some(MisreadName { place: way.steps(), name: name.clone(), meant: meant.to_owned() });
+            }
+            below.extend(any());
+            look(below, everywhere.clone(), member, way.to(WayStep::Name(name)), declares)
+        }),
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            look(any().collect(), everywhere.clone(), item, way.to(WayStep::Index(index)), declares)
+        }),
+        _ => None,
+    }
+}
+
+impl ArgumentNames {
+    /// The name that another one could be taken for.
+    fn nearest(&self, name: &str) -> Option<&str> {
+        folded_name(name).next()?;
+        self.named.keys().map(String::as_str).find(|known| folded_name(known).eq(folded_name(name)))
+    }
+}
+
+impl<'w> Way<'w> {
+    fn to(&'w self, step: WayStep<'w>) -> Self {
+        Self { before: Some(self), step, depth: self.depth + 1 }
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut at = Some(self);
+        while let Some(way) = at {
+            match way.step {
+                WayStep::Start => {}
+                WayStep::Name(name) => steps.push(Step::Name(name.to_owned())),
+                WayStep::Index(index) => steps.push(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))),
+            }
+            at = way.before;
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+impl std::fmt::Display for MisreadName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |name: &str| crate::text::inert(&crate::text::cut(name));
+        write!(f, "the argument `")?;
+        for step in &self.place {
+            match step {
+                Step::Name(step) => write!(f, "{}.", name(step))?,
+                Step::Index(index) => write!(f, "{index}.")?,
+            }
+        }
+        write!(
+            f,
+            "{}` could be taken for `{}`, which policies look at: call it `{}`",
+            name(&self.name),
+            self.meant,
+            self.meant
+        )
+    }
+}

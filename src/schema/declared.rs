@@ -1,0 +1,50 @@
+//! The names that a schema declares at a place.
+
+use crate::json::Value;
+use crate::path::Step;
+
+/// Schemas that are looked at for one value: those that are named, and the alternatives.
+const SCHEMAS: usize = 64;
+
+/// Whether a schema declares a member of this name for the object at a place.
+pub(super) fn declares(root: &Value, place: &[Step], name: &str) -> bool {
+    let mut schemas = alternatives(root, &[root]);
+    for step in place {
+        let below: Vec<&Value> = schemas
+            .iter()
+            .flat_map(|schema| match step {
+                Step::Name(name) => {
+                    let declared = schema.get("properties").and_then(|all| all.get(name));
+                    declared.or_else(|| schema.get("additionalProperties")).into_iter().collect::<Vec<_>>()
+                }
+                Step::Index(index) => {
+                    let first =
+                        usize::try_from(*index).ok().and_then(|index| schema.get("prefixItems")?.get(index));
+                    first.into_iter().chain(schema.get("items")).collect()
+                }
+            })
+            .collect();
+        schemas = alternatives(root, &below);
+    }
+    schemas.iter().any(|schema| schema.get("properties").is_some_and(|all| all.get(name).is_some()))
+}
+
+/// The schemas themselves, those that they refer to, and all of their alternatives.
+fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
+    let mut all: Vec<&Value> = schemas.to_vec();
+    let mut next = 0;
+    while let Some(schema) = all.get(next).copied() {
+        next += 1;
+        let named =
+            schema.get("$ref").and_then(Value::as_str).and_then(|name| root.pointer(name.strip_prefix('#')?));
+        let of_several =
+            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
+        let of_cases = ["if", "then", "else"].into_iter().filter_map(|word| schema.get(word));
+        for more in named.into_iter().chain(of_several).chain(of_cases) {
+            if all.len() < SCHEMAS && !all.iter().any(|known| std::ptr::eq(*known, more)) {
+                all.push(more);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,93 @@
+//! The types that a schema declares: a schema → one that asks for nothing but types.
+
+use crate::json::{Map, Value};
+
+/// A schema of the types alone: what is required, ranges, lengths, patterns, formats and unknown names are left to `validate`.
+///
+/// `nullable: true` of OpenAPI counts, and `enum` and `const` stand for the types of their values.
+pub(super) fn types_only(schema: &Value) -> Value {
+    let Value::Object(keywords) = schema else { return schema.clone() };
+    let mut kept = Map::new();
+    let mut alternatives = Vec::new();
+    for (keyword, value) in keywords {
+        let value = match keyword.as_str() {
+            "$schema" | "$id" | "$anchor" | "$ref" => value.clone(),
+            "type" => nullable(keywords, value),
+            "properties" | "patternProperties" | "$defs" | "definitions" => members(value),
+            "items" | "prefixItems" | "allOf" => each(value),
+            "additionalItems" | "additionalProperties" if value.is_object() => types_only(value),
+            "anyOf" | "oneOf" => {
+                alternatives.push(Value::Object(Map::from_iter([("anyOf".to_owned(), each(value))])));
+                continue;
+            }
+            _ => continue,
+        };
+        kept.insert(keyword.clone(), value);
+    }
+    if !kept.contains_key("type")
+        && let Some(types) = types_of_values(keywords)
+    {
+        kept.insert("type".to_owned(), nullable(keywords, &types));
+    }
+    // Without what tells them apart, several alternatives can fit.
+    if !alternatives.is_empty() {
+        let all = kept.remove("allOf");
+        let mut all = all.and_then(|all| all.as_array().cloned()).unwrap_or_default();
+        all.extend(alternatives);
+        kept.insert("allOf".to_owned(), Value::Array(all));
+    }
+    let is_nullable = keywords.get("nullable") == Some(&Value::Bool(true));
+    let kept = Value::Object(kept);
+    // `type` takes null already, references and alternatives do not.
+    match is_nullable && ["$ref", "allOf"].iter().any(|keyword| kept.get(keyword).is_some()) {
+        true => crate::json::json!({ "anyOf": [kept, { "type": "null" }] }),
+        false => kept,
+    }
+}
+
+fn members(value: &Value) -> Value {
+    match value {
+        Value::Object(schemas) => {
+            Value::Object(schemas.iter().map(|(name, schema)| (name.clone(), types_only(schema))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn each(value: &Value) -> Value {
+    match value {
+        Value::Array(schemas) => Value::Array(schemas.iter().map(types_only).collect()),
+        schema => types_only(schema),
+    }
+}
+
+fn nullable(keywords: &Map, types: &Value) -> Value {
+    let mut types = match types {
+        Value::Array(types) => types.clone(),
+        one => vec![one.clone()],
+    };
+    let null = Value::from("null");
+    if keywords.get("nullable") == Some(&Value::Bool(true)) && !types.contains(&null) {
+        types.push(null);
+    }
+    match types.as_slice() {
+        [one] => one.clone(),
+        _ => Value::Array(types),
+    }
+}
+
+fn types_of_values(keywords: &Map) -> Option<Value> {
+    let values = match (keywords.get("const"), keywords.get("enum")) {
+        (Some(value), _) => std::slice::from_ref(value),
+        (None, Some(values)) => values.as_array()?.as_slice(),
+        (None, None) => return None,
+    };
+    let mut types: Vec<Value> = Vec::new();
+    for value in values {
+        let name = Value::from(crate::json::JsonType::of(value).name());
+        if !types.contains(&name) {
+            types.push(name);
+        }
+    }
+    (!types.is_empty()).then_some(Value::Array(types))
+}
