@@ -21,7 +21,7 @@ use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
-use crate::state::MemoryStore;
+use crate::state::{self, MemoryStore};
 use crate::tools::{ToolDescriptor, Tools};
 use status::Story;
 
@@ -221,7 +221,8 @@ impl EngineBuilder {
     }
 
     /// The server's keys: with them questions to people, their answers and what sessions have seen are sealed, and what is not
-    /// sealed with one of them counts for nothing when it comes back.
+    /// sealed with one of them counts for nothing when it comes back. A store that other processes share is used as a
+    /// [`SealedStore`](crate::state::SealedStore), without an anchor unless it is one already.
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
@@ -258,6 +259,7 @@ impl EngineBuilder {
         let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } =
             self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
+        let store = state::sealed(store, keys.as_ref());
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));

@@ -4,6 +4,7 @@
 // above it; tests/layering.rs keeps that law.
 
 // Words, which every room speaks.
+mod files;
 pub mod json;
 pub mod diagnostic;
 pub mod seal;

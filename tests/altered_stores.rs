@@ -48,6 +48,15 @@ pub trait Alteration: Send + Sync {
     }
 }
 
+/// A store that several processes share.
+pub struct Shared;
+
+impl Alteration for Shared {
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
 /// A store in memory, altered.
 #[derive(Default)]
 pub struct Altered<A> {

@@ -1,5 +1,6 @@
 //! Calls that wait for people, over histories: what each answer, and each way of tampering, comes to.
 
+mod altered_state;
 mod answers;
 mod approvers;
 mod asking;

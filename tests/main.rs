@@ -111,6 +111,10 @@ mod retail;
 #[cfg(test)]
 mod rules_at_large;
 #[cfg(test)]
+mod rules_bounds;
+#[cfg(test)]
+mod rules_sandbox;
+#[cfg(test)]
 mod scripting;
 #[cfg(test)]
 mod seals;

@@ -30,7 +30,7 @@ fn fails<'a, T: Send + 'a>(
     now: &AtomicBool,
 ) -> StoreFuture<'a, T> {
     match key.space == "sessions" && now.load(Ordering::Relaxed) {
-        true => Box::pin(async { Err(StoreError("not now".to_owned())) }),
+        true => Box::pin(async { Err(StoreError::Unavailable("not now".to_owned())) }),
         false => good,
     }
 }

@@ -8,6 +8,18 @@ fn keys(text: &[&str]) -> Keys {
     Keys::parse(&text.iter().map(|two| two.repeat(32)).collect::<Vec<_>>().join("\n")).unwrap()
 }
 
+const PURPOSES: [Purpose; 9] = [
+    Purpose::Approval,
+    Purpose::Answer,
+    Purpose::Session,
+    Purpose::Store,
+    Purpose::Record,
+    Purpose::Arguments,
+    Purpose::Redaction,
+    Purpose::Limit,
+    Purpose::Cache,
+];
+
 #[test]
 fn a_seal_is_worth_something_for_its_content_and_purpose_only() {
     let keys = keys(&["5a"]);
@@ -40,6 +52,69 @@ fn keys_rotate() {
     }
     assert_eq!(keys(&["77"]).verify(Purpose::Session, &content, &old), Err(SealError::UnknownKey));
     assert_eq!(keys(&["5a"]).verify(Purpose::Session, &content, &new), Err(SealError::UnknownKey));
+}
+
+/// Every pair of purposes: what one made, no other accepts, and no two have a digest in common.
+#[test]
+fn what_one_purpose_made_no_other_accepts() {
+    let keys = keys(&["5a"]);
+    let content = json!(["c1", { "pin": "4711" }]);
+    for made in PURPOSES {
+        let (seal, token) = (keys.seal(made, &content), keys.encrypt(made, &content, b"pin").unwrap());
+        for other in PURPOSES {
+            let fits = made == other;
+            assert_eq!(keys.verify(other, &content, &seal).is_ok(), fits, "{made:?} as {other:?}");
+            assert_eq!(keys.decrypt(other, &content, &token).is_ok(), fits, "{made:?} as {other:?}");
+            assert_eq!(keys.digest(made, &content) == keys.digest(other, &content), fits);
+        }
+        // Nor does one operation give away what another one makes.
+        assert!(!seal.contains(&keys.digest(made, &content).to_string()));
+        assert_eq!(keys.decrypt(made, &content, &seal), Err(SealError::Broken));
+    }
+}
+
+#[test]
+fn what_is_encrypted_needs_an_equal_context_and_one_of_the_keys() {
+    let (old, both, new) = (keys(&["5a"]), keys(&["77", "5a"]), keys(&["77"]));
+    let context = json!({ "amount": 250, "to": "ana" });
+    let token = old.encrypt(Purpose::Approval, &context, b"PIN 4711").unwrap();
+    let same = json!({ "to": "ana", "amount": 2.5e2 });
+    assert_eq!(both.decrypt(Purpose::Approval, &same, &token).unwrap(), b"PIN 4711");
+    assert_eq!(new.decrypt(Purpose::Approval, &same, &token), Err(SealError::UnknownKey));
+    let other = json!({ "to": "ana", "amount": 251 });
+    assert_eq!(both.decrypt(Purpose::Approval, &other, &token), Err(SealError::Broken));
+    let again = old.encrypt(Purpose::Approval, &context, b"PIN 4711").unwrap();
+    assert_ne!(token, again, "equal content can't be recognised");
+    let earlier = token.replacen("cg2.", "cg1.", 1);
+    assert_eq!(old.decrypt(Purpose::Approval, &context, &earlier), Err(SealError::Malformed));
+}
+
+/// What an earlier build made stays readable: subkeys, encodings and associated data don't change unnoticed.
+#[test]
+fn the_format_stays() {
+    let keys = keys(&["5a"]);
+    assert_eq!(
+        keys.seal(Purpose::Answer, &json!(["c1"])),
+        "cg2.ec2ce584.46c9a2413c8d8bd30a0daa0392630490dfa346d998ece54f486100775ae1e23e"
+    );
+    assert_eq!(
+        keys.digest(Purpose::Arguments, &json!({ "pin": 4711 })).to_string(),
+        "9b64f6374b43122ec4c37d6fa715f3dcf78b6d02733b956298335a24454f09a9"
+    );
+    let token = "cg2.ec2ce584.B-2_jEeaJpVkcjS55biYMF_E9BY1Z_6wkVy0IG77wj9vSosxcsu80iivddr7fjeZ";
+    assert_eq!(keys.decrypt(Purpose::Approval, &json!(["c1"]), token).unwrap(), b"PIN 4711");
+}
+
+#[test]
+fn digests_are_by_key_and_by_value() {
+    let (old, both) = (keys(&["5a"]), keys(&["77", "5a"]));
+    let of = |keys: &Keys, value: Value| keys.digest(Purpose::Arguments, &value);
+    assert_eq!(of(&old, json!({ "pin": 4711, "a": 1 })), of(&old, json!({ "a": 1.0, "pin": 4711 })));
+    assert_ne!(of(&old, json!({ "pin": 4711 })), of(&old, json!({ "pin": 4712 })));
+    assert_ne!(of(&old, json!({ "pin": 4711 })), of(&both, json!({ "pin": 4711 })));
+    assert_ne!(of(&old, json!({ "pin": 4711 })), callgate::json::digest(&json!({ "pin": 4711 })));
+    let all: Vec<_> = both.digests(Purpose::Arguments, &json!({ "pin": 4711 })).collect();
+    assert_eq!(all, [of(&both, json!({ "pin": 4711 })), of(&old, json!({ "pin": 4711 }))]);
 }
 
 #[test]
@@ -116,6 +191,20 @@ proptest! {
     }
 
     #[test]
+    fn no_changed_ciphertext_is_accepted(content in json_value(), at in any::<prop::sample::Index>(), with in any::<char>()) {
+        let keys = keys(&["5a", "c3"]);
+        let token = keys.encrypt(Purpose::Approval, &content, content.to_string().as_bytes()).unwrap();
+        let mut letters: Vec<char> = token.chars().collect();
+        let at = at.index(letters.len());
+        letters[at] = with;
+        let changed: String = letters.iter().collect();
+        if changed != token {
+            prop_assert!(keys.decrypt(Purpose::Approval, &content, &changed).is_err());
+        }
+        prop_assert!(keys.decrypt(Purpose::Approval, &content, token.get(..at).unwrap_or_default()).is_err());
+    }
+
+    #[test]
     fn no_other_content_is_accepted(one in json_value(), other in json_value()) {
         let keys = keys(&["5a"]);
         let seal = keys.seal(Purpose::Approval, &one);
@@ -126,5 +215,9 @@ proptest! {
     #[test]
     fn nothing_from_outside_panics(text in ".{0,200}", content in json_value()) {
         prop_assert!(keys(&["5a"]).verify(Purpose::Session, &content, &text).is_err());
+        prop_assert!(keys(&["5a"]).decrypt(Purpose::Session, &content, &text).is_err());
+        let id = keys(&["5a"]).seal(Purpose::Session, &content)[..12].to_owned();
+        let with_header = format!("{id}.{text}");
+        prop_assert!(keys(&["5a"]).decrypt(Purpose::Session, &content, &with_header).is_err());
     }
 }

@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callgate::host::{Allowance, Amount, Refusal, StateStore, Take};
+use callgate::host::{Allowance, Amount, Refusal, StateStore, SystemClock, Take};
+use callgate::seal::Keys;
 #[cfg(feature = "file-store")]
 use callgate::state::FileStore;
-use callgate::state::MemoryStore;
+use callgate::state::{MemoryStore, SealedStore};
 use jiff::Timestamp;
 
 /// Makes a store in which nothing is taken and nothing kept.
@@ -95,8 +96,27 @@ macro_rules! keeps_the_contract {
 }
 
 keeps_the_contract!(memory, || super::Arc::new(super::MemoryStore::default()));
+keeps_the_contract!(sealed, || super::sealed());
 #[cfg(feature = "file-store")]
 keeps_the_contract!(file, super::in_files());
+#[cfg(feature = "file-store")]
+keeps_the_contract!(sealed_file, super::sealed_in_files());
+
+/// A store in memory with its anchor there, too.
+fn sealed() -> Arc<dyn StateStore> {
+    let memory = || Arc::new(MemoryStore::default());
+    Arc::new(SealedStore::anchored(memory(), keys(), memory(), SystemClock))
+}
+
+fn keys() -> Keys {
+    Keys::parse(&"5a".repeat(32)).unwrap()
+}
+
+#[cfg(feature = "file-store")]
+fn sealed_in_files() -> impl Fn() -> Arc<dyn StateStore> {
+    let (stores, anchors) = (in_files(), in_files());
+    move || Arc::new(SealedStore::anchored(stores(), keys(), anchors(), SystemClock))
+}
 
 /// Opens stores in files of their own, which go with what makes them.
 #[cfg(feature = "file-store")]

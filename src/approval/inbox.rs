@@ -18,6 +18,7 @@ use crate::host::{Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
 use crate::principal::Principal;
 use crate::seal::Keys;
+use crate::state::sealed;
 use crate::text::inert;
 
 /// How often a question is looked at anew when others change what is known of it.
@@ -170,9 +171,10 @@ fn listed(candidates: &[String]) -> String {
 }
 
 impl Inbox {
-    /// The questions of a store that are sealed with these keys.
+    /// The questions of a store that are sealed with these keys. A store that other processes share is used as a
+    /// [`SealedStore`](crate::state::SealedStore).
     pub fn new(store: Arc<dyn StateStore>, keys: Option<Keys>, clock: impl Clock + 'static) -> Self {
-        Self { store, keys, clock: Box::new(clock) }
+        Self { store: sealed(store, keys.as_ref()), keys, clock: Box::new(clock) }
     }
 
     fn ledger(&self) -> Ledger<'_> {

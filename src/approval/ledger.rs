@@ -8,16 +8,12 @@ use jiff::{Timestamp, ToSpan};
 use super::entry::{Entry, Refused, Stage};
 use super::grant::Grant;
 use super::question::{Question, QuestionError};
-use crate::call::{ApprovalRequest, Outcome, UsedOnceBy};
-use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time};
+use crate::call::{ApprovalRequest, Outcome, UsedOnceBy, reason_code};
+use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time, space};
 use crate::json::{self, json};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 
-/// The space of calls.
-const CALLS: &str = "calls";
-/// The space of grants.
-const GRANTS: &str = "grants";
 /// How often a change is tried again when others were quicker.
 pub(super) const TRIES: usize = 64;
 /// Entries on a page.
@@ -48,7 +44,7 @@ impl Name {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// The store does not answer.
-    #[error("the store does not answer: {0}")]
+    #[error("{}", of_store(.0))]
     Store(#[from] StoreError),
     /// What stands there is not ours.
     #[error("what the store has under `{0}` can't be read")]
@@ -68,6 +64,18 @@ pub enum LedgerError {
     /// Others kept changing it.
     #[error("`{0}` kept being changed by others")]
     Contended(String),
+}
+
+impl LedgerError {
+    /// The code of the reason of a call that does not run for it.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Corrupt(_) | Self::Unproven(..) => reason_code::STATE_ALTERED,
+            Self::Broken => reason_code::INTERNAL_ERROR,
+            _ => reason_code::STORE_UNAVAILABLE,
+        }
+    }
 }
 
 /// What came of claiming a call.
@@ -224,14 +232,14 @@ impl<'l> Ledger<'l> {
         // Keys are lists in their one spelling, so those of a conversation begin with all but the end of a list of it alone.
         let alone = json::canonical(&json!([conversation]));
         let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
-        let page = in_time(self.clock, || self.store.records(CALLS, Some(&prefix), 1)).await?;
+        let page = in_time(self.clock, || self.store.records(space::CALLS, Some(&prefix), 1)).await?;
         Ok(page.records.iter().any(|(key, _)| key.starts_with(&prefix)))
     }
 
     /// All calls, in the order of their names.
     pub async fn list(&self) -> Result<Vec<Listed>, LedgerError> {
         let mut listed = Vec::new();
-        for (key, record) in self.all(CALLS).await? {
+        for (key, record) in self.all(space::CALLS).await? {
             let name = Name::of_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
             listed.push(Listed { entry: entry_of(&name, record)?, name });
         }
@@ -240,7 +248,7 @@ impl<'l> Ledger<'l> {
 
     /// The grant of this name, if there is one.
     pub async fn grant(&self, name: &str) -> Result<Option<Grant>, LedgerError> {
-        let found = self.get(RecordKey { space: GRANTS, key: name }).await?;
+        let found = self.get(RecordKey { space: space::GRANTS, key: name }).await?;
         found.map(|record| grant_of(name, record)).transpose()
     }
 
@@ -248,7 +256,7 @@ impl<'l> Ledger<'l> {
     pub async fn keep_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
         let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
         for _ in 0..TRIES {
-            let key = RecordKey { space: GRANTS, key: name };
+            let key = RecordKey { space: space::GRANTS, key: name };
             let over = self.get(key).await?.map(|record| record.version);
             if self.write(Write { key, value: &value, over, forget_at: Some(grant.until) }).await? {
                 return Ok(());
@@ -267,7 +275,7 @@ impl<'l> Ledger<'l> {
 
     /// All grants with their names.
     pub async fn grants(&self) -> Result<Vec<(String, Grant)>, LedgerError> {
-        let all = self.all(GRANTS).await?;
+        let all = self.all(space::GRANTS).await?;
         all.into_iter().map(|(name, record)| Ok((name.clone(), grant_of(&name, record)?))).collect()
     }
 
@@ -288,7 +296,7 @@ impl<'l> Ledger<'l> {
             let value =
                 json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
             let forget_at = self.forget_at(&changed);
-            let key = RecordKey { space: CALLS, key: &key };
+            let key = RecordKey { space: space::CALLS, key: &key };
             if self.write(Write { key, value: &value, over, forget_at }).await? {
                 return Ok(answer);
             }
@@ -309,7 +317,9 @@ impl<'l> Ledger<'l> {
 
     async fn read(&self, name: &Name) -> Result<Option<(Entry, u64)>, LedgerError> {
         let key = name.key();
-        let Some(record) = self.get(RecordKey { space: CALLS, key: &key }).await? else { return Ok(None) };
+        let Some(record) = self.get(RecordKey { space: space::CALLS, key: &key }).await? else {
+            return Ok(None);
+        };
         let version = record.version;
         Ok(Some((entry_of(name, record)?, version)))
     }
@@ -337,6 +347,13 @@ impl<'l> Ledger<'l> {
                 return Ok(all);
             }
         }
+    }
+}
+
+fn of_store(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable(why) => format!("the store does not answer: {why}"),
+        StoreError::Altered(what) => format!("the store can't be believed: {what}"),
     }
 }
 

@@ -15,7 +15,6 @@ mod entry;
 mod grant;
 mod inbox;
 mod ledger;
-mod owner;
 mod permit;
 mod question;
 mod tally;

@@ -265,12 +265,6 @@ impl Question {
     }
 }
 
-/// Whether a request says that it is sealed.
-pub(super) fn is_sealed(request: &ApprovalRequest) -> bool {
-    let seal = request.approval_token.as_deref().and_then(|token| token.split_once('.'));
-    seal.is_some_and(|(_, seal)| seal != UNSEALED)
-}
-
 /// What a seal is over: all that people are shown, and all that the token has.
 fn content(request: &ApprovalRequest, claims: &Value) -> Result<Value, QuestionError> {
     let shown = json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });

@@ -12,7 +12,7 @@ use super::regex_words::{self, RegexProblem};
 use crate::call::{ContextReads, Root};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
-    PATH_NOT_HERE, SourceId, SourceMap, Span,
+    OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span,
 };
 use crate::path::{ArgumentNames, Path};
 use crate::principal::Comparison;
@@ -22,6 +22,12 @@ use crate::template::Template;
 
 /// The largest compiled form of one regular expression, in bytes.
 const REGEX_SIZE_LIMIT: usize = 1 << 20;
+/// The sizes that compiled forms are counted by.
+const REGEX_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, REGEX_SIZE_LIMIT];
+/// The longest regular expression.
+const MAX_REGEX_BYTES: usize = 32 << 10;
+/// The longest template.
+const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
 /// What a policy does with calls, and so what an undecided test must mean for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,8 +161,30 @@ impl<'a> Reader<'a> {
 
     /// Reads a regular expression that is a part of a node's text.
     pub fn regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
-        match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_LIMIT).build() {
+        if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
+            return None;
+        }
+        // What it really takes is not told; a regex is charged with the smallest of these sizes that is enough for it.
+        let left = self.sources.regex_bytes_left();
+        let sizes = REGEX_SIZES.into_iter().filter(|size| *size <= left);
+        let mut built = Err(regex::Error::CompiledTooBig(left));
+        for size in sizes {
+            built = RegexBuilder::new(pattern).size_limit(size).build();
+            if !matches!(built, Err(regex::Error::CompiledTooBig(_))) {
+                self.sources.charge_regex(size);
+                break;
+            }
+        }
+        match built {
             Ok(regex) => Some(regex),
+            Err(regex::Error::CompiledTooBig(_)) if left < REGEX_SIZE_LIMIT => {
+                let message = "the regular expressions of this bundle take too much memory together";
+                self.report(
+                    Diagnostic::new(&INVALID_REGEX, node.span, message)
+                        .help("use fewer or simpler ones; `(?-u)` and smaller repetitions make them smaller"),
+                );
+                None
+            }
             Err(error) => {
                 let RegexProblem { message, range, help } = regex_words::problem(pattern, &error);
                 let start = node.as_str().and_then(|text| text.find(pattern)).unwrap_or(0);
@@ -167,9 +195,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether a text is short enough; reports it otherwise.
+    fn fits(&mut self, node: &Node, text: &str, most: usize, what: &str) -> bool {
+        if text.len() <= most {
+            return true;
+        }
+        let message = format!("{what} has at most {most} bytes, this has {}", text.len());
+        self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("write a shorter one"));
+        false
+    }
+
     /// Reads a template over the call document; `extra` names what else it may use.
     pub fn template(&mut self, node: &Node, extra: &[&str]) -> Option<Template> {
         let text = node.as_str()?;
+        if !self.fits(node, text, MAX_TEMPLATE_BYTES, "a template") {
+            return None;
+        }
         match Template::parse_with(text, extra) {
             Ok(template) => {
                 self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
@@ -229,10 +270,13 @@ impl<'a> Reader<'a> {
         starts
     }
 
-    /// Reads a text file that is named in a rules file, and makes it one of the files that problems can be placed in.
-    pub fn draw_file(&mut self, node: &Node) -> Option<(SourceId, String)> {
-        let path = self.file_beside(node)?;
-        match source::read_text(&path) {
+    /// Reads a text file that is named in a rules file, as a path from that file's directory, and whose name has this ending. It
+    /// becomes one of the files that problems can be placed in, and the policy depends on it.
+    pub fn draw_file(&mut self, node: &Node, ending: &str) -> Option<(SourceId, String)> {
+        let namer = self.sources.get(node.span.source)?.name().to_owned();
+        let (path, text) = source::read_named(self.sources, &namer, node.as_str()?, ending);
+        self.drawn_paths.push(path.clone());
+        match text {
             Ok(text) => {
                 self.drawn_files.push(text.clone());
                 Some((self.sources.add(path.display().to_string(), text.as_str()), text))
@@ -242,14 +286,6 @@ impl<'a> Reader<'a> {
                 None
             }
         }
-    }
-
-    /// A file named in a rules file, relative to that file's directory. The policy draws on it from here on.
-    fn file_beside(&mut self, node: &Node) -> Option<PathBuf> {
-        let rules_file = std::path::Path::new(self.sources.get(node.span.source)?.name());
-        let path = rules_file.parent().unwrap_or(std::path::Path::new("")).join(node.as_str()?);
-        self.drawn_paths.push(path.clone());
-        Some(path)
     }
 
     /// Records what a text of the policy reads, and reports reading what does not exist where the policy acts: `$.output` and

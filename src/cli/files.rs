@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::exit::Stop;
+use crate::files::{MAX_FILE_BYTES, ReadError, Roots};
 use crate::json::{self, Map, Value};
 use crate::tools::{self, ToolDescriptor, ToolsError};
 
@@ -26,9 +27,22 @@ pub(super) fn read_context(path: &Path) -> Result<Map, Stop> {
     }
 }
 
+/// Reads a regular file of bounded size. A link that leads out of its directory is not followed: whoever wrote the file may not be
+/// whoever named it.
 fn read(path: &Path) -> Result<String, Stop> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Stop::trouble(format!("`{}` can't be read: {error}", path.display())))
+    let trouble = |why: &str| Stop::trouble(format!("`{}` can't be read: {why}", path.display()));
+    let bytes = Roots::of(&[path.to_owned()]).read(path).map_err(|error| match error {
+        ReadError::Unreadable(kind) => trouble(&kind.to_string()),
+        // Of a path that does not exist there is no directory to be below of.
+        ReadError::Outside if !path.exists() => trouble(&std::io::ErrorKind::NotFound.to_string()),
+        ReadError::Outside => trouble("it is a link that leads out of its directory; name what it leads to"),
+        ReadError::Directory => trouble("it is a directory"),
+        ReadError::NotRegular => trouble("it is not a regular file"),
+        ReadError::TooLarge | ReadError::TooMuch => {
+            trouble(&format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20))
+        }
+    })?;
+    String::from_utf8(bytes).map_err(|_| trouble("it is not UTF-8"))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value, Stop> {

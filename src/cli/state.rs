@@ -1,16 +1,58 @@
-//! `--state`: the store that outlives a run, with the keys that its questions are sealed with.
+//! `--state`: the store that outlives a run, with the keys that its records are sealed with, and `callgate state`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Subcommand;
 use tokio::runtime::Runtime;
 
-use super::exit::Stop;
+use super::exit::{Exit, Stop};
+use super::output::Output;
 use crate::approval::Ledger;
+use crate::files::check_private;
 use crate::host::{StateStore, SystemClock};
 use crate::seal::{KEYS_VARIABLE, Keys};
-use crate::state;
+use crate::state::{self, FileStore, IntegrityError, SealedStore};
+
+/// Take care of a state.
+#[derive(clap::Args)]
+#[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(super) struct StateCommand {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Accept a state as it is now, after a backup was restored or its anchor was lost
+    ///
+    /// A state is refused if it is older than what this machine saw last, if it was emptied, or if its anchor (`PATH.anchor`) is
+    /// missing. This command makes a new anchor for the state as it is. Calls that ran after a backup was made can run again
+    /// then, and limits count from nothing: end every process that uses the state first, and see what it lists.
+    ///
+    /// Exit status: 0 done, 2 the state can't be read or was made with other keys.
+    Accept {
+        /// The state, as `--state` of other commands names it: `file:PATH`
+        #[arg(long, value_name = "URL")]
+        state: String,
+    },
+}
+
+pub(super) fn state(arguments: &StateCommand, output: &mut Output) -> Result<Exit, Stop> {
+    let Command::Accept { state: url } = &arguments.command;
+    let runtime = runtime()?;
+    let Some(path) = state::file_of(url).map_err(trouble)? else {
+        return Err(Stop::trouble(format!("`{url}` ends with its process; name a `file:PATH`")));
+    };
+    let State { store, .. } = State::open(url, Some(path), &runtime, Opening::Accepting)?;
+    let ledger = Ledger::new(store, &SystemClock);
+    let calls = runtime.block_on(ledger.list()).map_err(trouble)?.len();
+    let grants = runtime.block_on(ledger.grants()).map_err(trouble)?.len();
+    writeln!(output, "`{url}` is accepted as it is: {calls} calls, {grants} remembered approvals")?;
+    Ok(Exit::Done)
+}
 
 /// A state store and its keys.
 pub(super) struct State {
@@ -21,6 +63,17 @@ pub(super) struct State {
     pub(super) keys: Option<Keys>,
 }
 
+/// How a state is opened.
+#[derive(Clone, Copy, PartialEq)]
+enum Opening {
+    /// One that is new gets a key.
+    Making,
+    /// One that has no key is used without.
+    Existing,
+    /// It is believed as it is, and gets a new anchor.
+    Accepting,
+}
+
 /// What waits for stores.
 pub(super) fn runtime() -> Result<Runtime, Stop> {
     tokio::runtime::Builder::new_current_thread()
@@ -29,11 +82,15 @@ pub(super) fn runtime() -> Result<Runtime, Stop> {
         .map_err(|error| Stop::trouble(format!("no runtime for the tools: {error}")))
 }
 
+fn trouble(error: impl std::fmt::Display) -> Stop {
+    Stop::trouble(error.to_string())
+}
+
 impl State {
     /// Opens the state of a run, which makes it, and its key, where there is none.
     pub(super) fn of_run(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
-        Self::open(url, path, runtime, true)
+        Self::open(url, path, runtime, Opening::Making)
     }
 
     /// Opens the state of a gateway, which makes it, and a key, where there is none: clients hold sealed questions also of a state that
@@ -51,7 +108,7 @@ impl State {
     pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
         match path {
-            Some(path) if !path.exists() => {
+            Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
                 return Err(Stop::trouble(format!(
                     "there is no state `{}`; `callgate run --state` makes it",
                     path.display()
@@ -64,58 +121,118 @@ impl State {
             }
             _ => {}
         }
-        Self::open(url, path, runtime, false)
+        Self::open(url, path, runtime, Opening::Existing)
     }
 
-    /// `makes_key`: whether a state that has no key yet gets one.
-    fn open(url: &str, path: Option<&Path>, runtime: &Runtime, makes_key: bool) -> Result<Self, Stop> {
-        let trouble = |error: String| Stop::Trouble(error);
-        let store = state::open(url).map_err(|error| trouble(error.to_string()))?;
-        let ledger = Ledger::new(Arc::clone(&store), &SystemClock);
-        let given = Keys::from_environment()
-            .map_err(|error| trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))?;
-        let beside = path.map(key_file);
-        let keys = match (given, &beside) {
-            (Some(keys), _) => Some(keys),
-            (None, None) => None,
-            (None, Some(beside)) => {
-                let sealed =
-                    runtime.block_on(ledger.is_sealed()).map_err(|error| trouble(error.to_string()))?;
-                if sealed && !beside.exists() {
-                    return Err(trouble(format!(
-                        "the key of this state is missing: bring `{}` back, or set {KEYS_VARIABLE} to what it held",
-                        beside.display()
-                    )));
-                }
-                let keys = match (makes_key, beside.exists()) {
-                    (true, _) => Some(Keys::from_file_or_new(beside)),
-                    (false, true) => Some(Keys::from_file(beside)),
-                    (false, false) => None,
-                };
-                keys.transpose().map_err(|error| trouble(error.to_string()))?
+    fn open(url: &str, path: Option<&Path>, runtime: &Runtime, opening: Opening) -> Result<Self, Stop> {
+        let anchor = path.map(|path| beside(path, ".anchor"));
+        if let (Some(path), Some(anchor), true) = (path, &anchor, opening != Opening::Accepting)
+            && anchor.exists()
+            && !path.exists()
+        {
+            return Err(Stop::trouble(refused(url, &IntegrityError::Lost)));
+        }
+        let store = state::open(url).map_err(trouble)?;
+        let is_sealed = match &anchor {
+            Some(anchor) => {
+                anchor.exists() || runtime.block_on(state::was_sealed(&*store)).map_err(trouble)?
+            }
+            None => false,
+        };
+        let key = path.map(|path| beside(path, ".key"));
+        let (keys, from) = match Self::keys(key.as_deref(), is_sealed, opening)? {
+            Some((keys, from)) => (keys, from),
+            None => return Ok(Self { url: url.to_owned(), store, keys: None }),
+        };
+        let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys: Some(keys) }) };
+        let opened = match opening {
+            Opening::Accepting => accept(store, &keys, &anchor, runtime)?,
+            Opening::Making | Opening::Existing => {
+                let anchor = FileStore::open_anchor(&anchor).map_err(trouble)?;
+                let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+                runtime.block_on(sealed.open()).map(|()| sealed)
             }
         };
-        if let Some(keys) = &keys {
-            let ours =
-                runtime.block_on(ledger.belongs_to(keys)).map_err(|error| trouble(error.to_string()))?;
-            if !ours {
-                let here = match beside.filter(|_| std::env::var_os(KEYS_VARIABLE).is_none()) {
-                    Some(beside) => format!("`{}`", beside.display()),
-                    None => KEYS_VARIABLE.to_owned(),
-                };
-                return Err(trouble(format!(
-                    "`{url}` was made with another key than the one of {here}, so what it says can't be believed: give the \
-                     key that it was made with, or name another state"
-                )));
-            }
+        match opened {
+            Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys: Some(keys) }),
+            Err(IntegrityError::OtherKeys) => Err(Stop::trouble(format!(
+                "`{url}` was made with another key than the one of {from}, so what it says can't be believed: give the key that \
+                 it was made with, or name another state"
+            ))),
+            Err(error) => Err(Stop::trouble(refused(url, &error))),
         }
-        Ok(Self { url: url.to_owned(), store, keys })
+    }
+
+    /// The keys of a state, and where they are from.
+    fn keys(key: Option<&Path>, is_sealed: bool, opening: Opening) -> Result<Option<(Keys, String)>, Stop> {
+        let given = Keys::from_environment()
+            .map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))?;
+        if let Some(keys) = given {
+            return Ok(Some((keys, KEYS_VARIABLE.to_owned())));
+        }
+        let Some(key) = key else { return Ok(None) };
+        if is_sealed && !key.exists() {
+            return Err(Stop::trouble(format!(
+                "the key of this state is missing: bring `{}` back, or set {KEYS_VARIABLE} to what it held",
+                key.display()
+            )));
+        }
+        check_private(key).map_err(trouble)?;
+        let keys = match (opening, key.exists()) {
+            (Opening::Making, _) => Keys::from_file_or_new(key),
+            (_, true) => Keys::from_file(key),
+            (_, false) => return Ok(None),
+        };
+        keys.map(|keys| Some((keys, format!("`{}`", key.display())))).map_err(trouble)
     }
 }
 
-/// The key of a state lies beside it.
-fn key_file(path: &Path) -> PathBuf {
+/// Makes a new anchor for a state whose keys these are.
+fn accept(
+    store: Arc<dyn StateStore>,
+    keys: &Keys,
+    anchor: &Path,
+    runtime: &Runtime,
+) -> Result<Result<SealedStore, IntegrityError>, Stop> {
+    if let Err(error) = runtime.block_on(SealedStore::new(Arc::clone(&store), keys.clone()).open()) {
+        return Ok(Err(error));
+    }
+    for file in [anchor.to_owned(), beside(anchor, "-wal"), beside(anchor, "-shm")] {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Stop::trouble(format!("`{}` can't be removed: {error}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    let anchor = FileStore::open_anchor(anchor).map_err(trouble)?;
+    let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+    Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
+}
+
+/// Why a state is not opened, and what to do.
+fn refused(url: &str, error: &IntegrityError) -> String {
+    let accept = format!("run `callgate state accept --state {url}`");
+    match error {
+        IntegrityError::Lost => format!(
+            "the state `{url}` is empty or missing, although it was in use: bring the file back. To begin again with an empty \
+             state, which knows neither approvals nor what ran, {accept}"
+        ),
+        IntegrityError::OtherAnchor => format!(
+            "the state `{url}` is not the one that its anchor (`PATH.anchor`) knows, or the anchor was lost: bring both files back \
+             from one copy. To accept the state as it is, whatever ran since, {accept}"
+        ),
+        IntegrityError::Unsealed => format!(
+            "the state `{url}` was used without a key, or by an earlier version, so what it says can't be believed: name another \
+             state"
+        ),
+        other => format!("the state `{url}` can't be opened: {other}"),
+    }
+}
+
+/// A file beside the state.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(".key");
+    name.push(suffix);
     name.into()
 }

@@ -40,6 +40,9 @@ codes! {
     NO_RULES_FILES = "CG003" "no-rules-files";
     FILE_TOO_LARGE = "CG004" "file-too-large";
     NOT_UTF8 = "CG005" "not-utf8";
+    OUTSIDE_BUNDLE = "CG006" "outside-bundle";
+    BUNDLE_TOO_LARGE = "CG007" "bundle-too-large";
+    PROBLEMS_LEFT_OUT = "CG008" "problems-left-out";
 
     YAML_SYNTAX = "CG101" "yaml-syntax";
     DUPLICATE_KEY = "CG102" "duplicate-key";

@@ -112,27 +112,51 @@ impl Diagnostic {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    /// How many more there were.
+    left_out: usize,
+    /// Whether there was an error among those.
+    left_out_error: bool,
 }
 
+/// How many diagnostics are kept. Of the rest it is only counted how many there are.
+const MAX_KEPT: usize = 1_000;
+
 impl Diagnostics {
-    /// Adds one.
+    /// Adds one. After the first 1,000 it is only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.list.push(diagnostic);
+        if self.is_full() {
+            self.left_out = self.left_out.saturating_add(1);
+            self.left_out_error |= diagnostic.severity() == Severity::Error;
+        } else {
+            self.list.push(diagnostic);
+        }
     }
 
     /// Adds all of another list.
     pub fn extend(&mut self, other: Diagnostics) {
-        self.list.extend(other.list);
+        other.list.into_iter().for_each(|diagnostic| self.push(diagnostic));
+        self.left_out = self.left_out.saturating_add(other.left_out);
+        self.left_out_error |= other.left_out_error;
+    }
+
+    /// Whether no more are kept.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= MAX_KEPT
+    }
+
+    /// How many were found and are not kept.
+    pub fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// Whether any of them is an error.
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+        self.left_out_error || self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 
-    /// How many there are.
+    /// How many there are, with those that are not kept.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.list.len().saturating_add(self.left_out)
     }
 
     /// Whether there are none.
@@ -140,7 +164,7 @@ impl Diagnostics {
         self.list.is_empty()
     }
 
-    /// The diagnostics in order.
+    /// The diagnostics that are kept, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
@@ -155,17 +179,29 @@ impl Diagnostics {
         self.list.get_mut(count..).unwrap_or_default()
     }
 
-    /// Sorts by file and place, and drops exact repetitions.
+    /// Sorts by file and place, and drops exact repetitions. Where errors were left out, the last diagnostic says how many.
     pub fn sort(&mut self) {
+        self.list.retain(|diagnostic| diagnostic.code != &PROBLEMS_LEFT_OUT);
         self.list.sort_by_key(|diagnostic| (diagnostic.span.is_some(), diagnostic.span));
         self.list.dedup();
+        if self.left_out > 0 && self.has_errors() {
+            let message = format!("{} more problems are not shown", self.left_out);
+            let note = Diagnostic { file: None, ..Diagnostic::of_file(&PROBLEMS_LEFT_OUT, "", message) };
+            self.list.push(note.help("mend what is shown, then check again"));
+        }
     }
 }
 
 /// The known word nearest to `word`, if one is near enough to be what was meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Comparing takes time and memory by the product of both lengths.
+    const LONGEST: usize = 100;
+    if word.len() > LONGEST {
+        return None;
+    }
     known
         .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| {
             (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate)
         })

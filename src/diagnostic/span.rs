@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::files::Roots;
+
 /// Names one loaded file within a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(u32);
@@ -60,21 +62,34 @@ impl Source {
         &self.text
     }
 
-    /// Line and column (both from 1, columns in characters) of a byte offset; an offset past the end counts as the end.
+    /// Line and column (both from 1, columns in characters) of a byte offset; an offset past the end counts as the end. In a line
+    /// of more than 256 KiB, what is beyond that counts in bytes.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset).max(1);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
-        (line, column)
+        // Characters of a line of megabytes are not counted again for each place in it.
+        let counted = self.text.floor_char_boundary(offset.min(start + COUNTED_BYTES)).max(start);
+        let characters = self.text.get(start..counted).map_or(0, |before| before.chars().count());
+        (line, characters + (offset - counted) + 1)
     }
 }
+
+/// Beyond so many bytes of a line, a column counts bytes.
+const COUNTED_BYTES: usize = 256 << 10;
 
 /// All files of a load, so that a [`Span`] can be shown.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     sources: Vec<Source>,
+    /// Where the files are that these files may name.
+    roots: Roots,
+    /// What their regular expressions take.
+    regex_bytes: usize,
 }
+
+/// What the compiled regular expressions of a bundle may take together.
+const MAX_REGEX_BYTES: usize = 64 << 20;
 
 impl SourceMap {
     /// Adds a file and names it.
@@ -85,6 +100,26 @@ impl SourceMap {
         let id = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
         self.sources.push(Source { name: name.into(), text, line_starts });
         SourceId(id)
+    }
+
+    /// Lets the files name others below these directories.
+    pub(crate) fn with_roots(roots: Roots) -> Self {
+        Self { roots, ..Self::default() }
+    }
+
+    /// How much more the regular expressions of these files may take.
+    pub(crate) fn regex_bytes_left(&self) -> usize {
+        MAX_REGEX_BYTES.saturating_sub(self.regex_bytes)
+    }
+
+    /// Counts what a regular expression takes.
+    pub(crate) fn charge_regex(&mut self, bytes: usize) {
+        self.regex_bytes = self.regex_bytes.saturating_add(bytes);
+    }
+
+    /// Where the files are that these files may name.
+    pub(crate) fn roots(&self) -> &Roots {
+        &self.roots
     }
 
     /// The file behind an id of this map.

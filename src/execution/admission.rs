@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::services::Services;
-use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict, reason_code};
+use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
 use crate::host::{Allowance, StateStore, StoreError, Take, before, guarded};
 use crate::kernel::{
     Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, effect_of, is_used_up, tell,
@@ -272,7 +272,7 @@ impl Admission<'_> {
         };
         let reason = Reason {
             policy: Some(claim.policy.id.clone()),
-            code: reason_code::STORE_UNAVAILABLE.to_owned(),
+            code: error.code().to_owned(),
             message: format!("`{}` can't be counted: {error}", claim.policy.id),
         };
         decision.amend(claim.pending.policy, verdict(effect(&claim)));

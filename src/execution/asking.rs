@@ -156,9 +156,8 @@ impl<E: ToolExecutor> Execute<'_, E> {
         match put.unwrap_or(Err(PutError::Ledger(LedgerError::Broken))) {
             Ok(request) => Outcome { approval: Some(request), ..outcome },
             Err(error) => {
-                let code = match error {
-                    PutError::Ledger(LedgerError::Broken) => reason_code::INTERNAL_ERROR,
-                    PutError::Ledger(_) => reason_code::STORE_UNAVAILABLE,
+                let code = match &error {
+                    PutError::Ledger(error) => error.code(),
                     PutError::Elsewhere => reason_code::ASK_AGAIN,
                     PutError::Question(_) | PutError::NoName => reason_code::INTERNAL_ERROR,
                 };

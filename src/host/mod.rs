@@ -8,7 +8,7 @@ mod toolbox;
 
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub(crate) use guard::{before, guarded};
-pub use record::{LARGEST_RECORD, Page, Record, RecordKey, Write};
+pub use record::{LARGEST_RECORD, Page, Record, RecordKey, Write, space};
 pub(crate) use store::in_time;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,

@@ -8,6 +8,22 @@ use crate::json::Value;
 /// that it could not be read again.
 pub const LARGEST_RECORD: usize = 4 << 20;
 
+/// The spaces in which Callgate keeps records.
+pub mod space {
+    /// Whose the store is.
+    pub const OWNER: &str = "owner";
+    /// Calls, with what was asked and answered.
+    pub const CALLS: &str = "calls";
+    /// Remembered approvals.
+    pub const GRANTS: &str = "grants";
+    /// What sessions have seen.
+    pub const SESSIONS: &str = "sessions";
+    /// What was used of budgets.
+    pub const BUDGETS: &str = "budgets";
+    /// All but [`OWNER`].
+    pub const ALL: [&str; 4] = [CALLS, GRANTS, SESSIONS, BUDGETS];
+}
+
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordKey<'a> {

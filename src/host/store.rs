@@ -11,16 +11,33 @@ use jiff::Timestamp;
 use super::guard::{before, guarded};
 use super::record::{Page, Record, RecordKey, Write};
 use super::{BoxFuture, Clock};
-use crate::call::Amount;
+use crate::call::{Amount, reason_code};
 use crate::json::Value;
 
 /// What a store answers, in time.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Why a store gave no answer. What that means follows the policy: limits refuse, caches are passed by.
+/// Why a store gave no answer. What that means follows the policy: limits refuse, caches are bypassed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StoreError(pub String);
+pub enum StoreError {
+    /// The store does not answer, or has no room.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The store holds something else than what was written there last by a holder of the server's keys: a record was
+    /// changed, removed, or replaced by an older one.
+    #[error("{0}")]
+    Altered(String),
+}
+
+impl StoreError {
+    /// The code of the reason of a call that is refused for it.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable(_) => reason_code::STORE_UNAVAILABLE,
+            Self::Altered(_) => reason_code::STATE_ALTERED,
+        }
+    }
+}
 
 /// What a limit allows. A window or a span is without its end: what was taken at 0 s of 10 s is free again at 10 s. Spans count
 /// in microseconds, rounded up.
@@ -199,6 +216,11 @@ pub trait StateStore: Send + Sync {
     fn is_shared(&self) -> bool {
         false
     }
+
+    /// Whether the store authenticates its records itself, as a [`SealedStore`](crate::state::SealedStore) does.
+    fn is_sealed(&self) -> bool {
+        false
+    }
 }
 
 /// A store that takes longer than this does not answer.
@@ -212,7 +234,7 @@ pub(crate) async fn in_time<'q, T: 'q>(
     let answer = before(async { question().await }, || clock.sleep(STORE_PATIENCE));
     match guarded(answer).await {
         Ok(Some(answer)) => answer,
-        Err(_) => Err(StoreError("the store panicked".to_owned())),
-        Ok(None) => Err(StoreError(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
+        Err(_) => Err(StoreError::Unavailable("the store panicked".to_owned())),
+        Ok(None) => Err(StoreError::Unavailable(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
     }
 }

@@ -15,6 +15,11 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// A digest that was made elsewhere, as with a key.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The first 16 hex digits, for people.
     pub fn short(&self) -> String {
         self.to_string().chars().take(16).collect()

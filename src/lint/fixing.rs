@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Beside, Linted, OF_ALLOWANCES, lint};
 use crate::diagnostic::Fix;
-use crate::policy::build_texts;
+use crate::policy::build_changed;
 
 /// A fix can make room for another; two that undo each other end here.
 const MAX_PASSES: usize = 16;
@@ -26,7 +26,7 @@ pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
     let mut fixed = Fixed { linted, changed: BTreeMap::new(), fixes: 0 };
     for _ in 0..MAX_PASSES {
         let Some((texts, made)) = one_pass(&fixed.linted) else { break };
-        let next = lint(build_texts(texts.clone()), beside);
+        let next = lint(build_changed(texts.clone(), &fixed.linted.sources), beside);
         if next.diagnostics.has_errors() {
             break;
         }

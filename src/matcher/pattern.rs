@@ -6,6 +6,9 @@ use crate::authoring::Reader;
 use crate::diagnostic::{Diagnostic, INVALID_PATTERN};
 use crate::source::Node;
 
+/// The longest pattern.
+const MAX_BYTES: usize = 1024;
+
 /// A pattern for names.
 #[derive(Clone, Debug)]
 pub enum NamePattern {
@@ -21,7 +24,9 @@ impl NamePattern {
     /// Reads a pattern, and reports what is wrong with it.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let text = node.as_str()?;
-        let (problem, help) = if text.is_empty() {
+        let (problem, help) = if text.len() > MAX_BYTES {
+            ("a pattern has at most 1,024 bytes", "names of tools are shorter than that".to_owned())
+        } else if text.is_empty() {
             ("an empty pattern matches no name", "`\"*\"` is every name".to_owned())
         } else if text.trim() != text {
             ("a pattern with white space at an end matches no name", format!("write `{}`", text.trim()))

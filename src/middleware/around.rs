@@ -92,7 +92,7 @@ impl Around {
                 }
             }
             (None, Some(file)) => {
-                let (source, text) = reader.draw_file(file)?;
+                let (source, text) = reader.draw_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let place = ScriptPlace { file: reader.name_of(source), lines };
                 match script::Around::compile(&text) {

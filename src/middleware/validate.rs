@@ -68,7 +68,7 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
         );
         return None;
     }
-    let (_, text) = reader.draw_file(node)?;
+    let (_, text) = reader.draw_file(node, ".json")?;
     match json::parse(&text) {
         Ok(value) => compile(node, &value, reader),
         Err(error) => {

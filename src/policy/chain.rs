@@ -20,6 +20,8 @@ use crate::path::{ArgumentNames, Path};
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so it gets room.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
+/// The text of all patterns of a RegexSet; what the set is made from takes a hundred times as much.
+const MAX_SET_BYTES: usize = 512 << 10;
 
 /// Which policies may concern a call, in the order in which they act: those that have to be asked of every call, merged
 /// with those that the index found.
@@ -98,12 +100,16 @@ impl Chains {
             }
         }
         let (regexes, by_pattern): (Vec<String>, Vec<Vec<u32>>) = by_pattern.into_iter().unzip();
-        let set =
-            RegexSetBuilder::new(&regexes).size_limit(DFA_SIZE_LIMIT).dfa_size_limit(DFA_SIZE_LIMIT).build();
+        let length: usize = regexes.iter().map(String::len).sum();
+        let regexes_of_set = if length > MAX_SET_BYTES { &[][..] } else { &regexes };
+        let set = RegexSetBuilder::new(regexes_of_set)
+            .size_limit(DFA_SIZE_LIMIT)
+            .dfa_size_limit(DFA_SIZE_LIMIT)
+            .build();
         // Should the set be too large, every pattern policy is a candidate for every tool and tested by itself.
         let (patterns, by_pattern) = match set {
-            Ok(set) => (set, by_pattern),
-            Err(_) => {
+            Ok(set) if length <= MAX_SET_BYTES => (set, by_pattern),
+            _ => {
                 for_every_tool.extend(by_pattern.into_iter().flatten());
                 (RegexSet::empty(), Vec::new())
             }

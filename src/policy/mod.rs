@@ -98,8 +98,16 @@ pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<It
     build_loaded(source::load_texts(texts))
 }
 
+/// Compiles a bundle out of texts, in the place of the files of another one: they may name the same files.
+pub(crate) fn build_changed<N: Into<String>, T: Into<String>>(
+    texts: impl IntoIterator<Item = (N, T)>,
+    sources: &SourceMap,
+) -> Built {
+    build_loaded(source::load_texts_below(texts, sources.roots().clone()))
+}
+
 fn build_loaded(loaded: Loaded) -> Built {
-    let Loaded { mut sources, files, mut diagnostics } = loaded;
+    let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
     let mut bundle = lower(&files, &mut sources, &mut diagnostics);
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);

@@ -6,7 +6,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::source::{self, FileProblem, Survey};
+use crate::files::{ReadError, Roots};
+use crate::source::{self, Survey};
 
 /// The files of a bundle with their contents, policy tests and what policies draw on included.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(super) struct Footprint {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
-    content: Result<u64, FileProblem>,
+    content: Result<u64, ReadError>,
     mark: Option<Mark>,
 }
 
@@ -36,7 +37,8 @@ impl Footprint {
     pub(super) fn of(paths: &[PathBuf], drawn_files: &[PathBuf]) -> Self {
         let survey = source::survey(paths);
         let all = survey.files.iter().chain(&survey.tests).chain(drawn_files);
-        let files = all.map(|path| (path.clone(), Seen::of(path))).collect();
+        let roots = &survey.roots;
+        let files = all.map(|path| (path.clone(), Seen::of(path, roots))).collect();
         Self { survey, files }
     }
 
@@ -65,9 +67,9 @@ impl Footprint {
 }
 
 impl Seen {
-    fn of(path: &Path) -> Self {
+    fn of(path: &Path, roots: &Roots) -> Self {
         let mark = fs::metadata(path).ok().map(|metadata| Mark::of(path, &metadata));
-        let content = source::read_bytes(path).map(|bytes| {
+        let content = roots.read(path).map(|bytes| {
             let mut hasher = DefaultHasher::new();
             hasher.write(&bytes);
             hasher.finish()

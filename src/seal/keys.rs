@@ -1,55 +1,53 @@
-//! The keys of a server, and the seals made with them.
+//! The keys of a server: seals (authentication codes), ciphertexts and keyed digests, each for one purpose.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
 
-use crate::json::{Value, canonical, json};
+use chacha20poly1305::aead::Payload;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use hmac::Mac;
 
-/// What a seal is for. One made for one purpose is worth nothing for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A question to a person.
-    Approval,
-    /// A person's answer.
-    Answer,
-    /// What a session has seen.
-    Session,
-    /// A store, as belonging to the holders of the keys.
-    Store,
-}
+use super::key::{Key, NONCE_BYTES};
+use super::purpose::Purpose;
+use crate::json::{Digest, Value, canonical, json};
 
-impl Purpose {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::Answer => "answer",
-            Self::Session => "session",
-            Self::Store => "store",
-        }
-    }
-}
-
-/// Why a seal counts for nothing.
+/// Why a seal or a ciphertext is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Not of the form of a seal.
-    #[error("this is no seal")]
+    /// It has another form, or the form of another version.
+    #[error("this is not a seal of this version")]
     Malformed,
-    /// Made with a key that is not accepted, or not any more.
+    /// Made with a key that is not accepted, or not accepted any more.
     #[error("the seal was made with a key that is not accepted here")]
     UnknownKey,
-    /// Made for other content, for another purpose, or not made by us.
-    #[error("the seal does not fit what it is said to seal")]
+    /// Made for other content, for another purpose, or not made with these keys.
+    #[error("the seal does not match its content")]
     Broken,
 }
 
-/// The form of seals, and of what they are reckoned over.
-const VERSION: &str = "cg1";
-/// Fewer bytes than the hash has make a key easier to guess than a seal.
-pub(super) const MIN_KEY_BYTES: usize = 32;
+/// A value cannot be encrypted.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EncryptError {
+    /// The operating system returns no random bytes.
+    #[error("no random bytes for a nonce: {0}")]
+    Random(getrandom::Error),
+    /// More than the cipher takes in one message.
+    #[error("too large to be encrypted")]
+    TooLarge,
+}
 
-/// The keys of a server: the first makes seals, all are accepted. To rotate, put a new key in front, and take the old one out
-/// once what was sealed with it has expired.
+/// The version of the format of seals and ciphertexts. It is authenticated.
+const VERSION: &str = "cg2";
+
+/// The keys of a server: the first seals and encrypts, all are accepted. To rotate, put a new key in front, and remove the old one
+/// once what was made with it has expired. A clone has the same keys.
+///
+/// | operation | algorithm | result |
+/// | --- | --- | --- |
+/// | [`seal`](Keys::seal), [`verify`](Keys::verify) | HMAC-SHA-256 | authentication code of content that travels beside it |
+/// | [`encrypt`](Keys::encrypt), [`decrypt`](Keys::decrypt) | XChaCha20-Poly1305, random nonce | content that only the holders of the keys can read |
+/// | [`digest`](Keys::digest), [`digests`](Keys::digests) | HMAC-SHA-256 | a name for a value, from which the value cannot be guessed |
+///
+/// Each operation and [`Purpose`] has a subkey of its own, derived by HKDF-SHA-256.
 ///
 /// ```
 /// use callgate::seal::{Keys, Purpose, SealError};
@@ -59,81 +57,135 @@ pub(super) const MIN_KEY_BYTES: usize = 32;
 /// let seal = keys.seal(Purpose::Approval, &json!(["approval_c1", { "amount": 250 }]));
 /// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 250.0 }]), &seal), Ok(()));
 /// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 251 }]), &seal), Err(SealError::Broken));
+///
+/// let token = keys.encrypt(Purpose::Approval, &json!("approval_c1"), b"PIN 4711").unwrap();
+/// assert_eq!(keys.decrypt(Purpose::Approval, &json!("approval_c1"), &token).unwrap(), b"PIN 4711");
+/// assert_eq!(keys.decrypt(Purpose::Approval, &json!("approval_c2"), &token), Err(SealError::Broken));
 /// ```
-pub struct Keys {
-    signing: Key,
+#[derive(Clone)]
+pub struct Keys(Arc<KeyRing>);
+
+struct KeyRing {
+    current: Key,
     /// Those that are accepted beside it.
     older: Vec<Key>,
 }
 
-struct Key {
-    id: String,
-    mac: Hmac<Sha256>,
-}
-
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ids: Vec<&str> = self.all().map(|key| key.id.as_str()).collect();
+        let ids: Vec<&str> = self.all().map(Key::id).collect();
         f.debug_struct("Keys").field("ids", &ids).finish_non_exhaustive()
     }
 }
 
-impl Key {
-    /// A key out of at least [`MIN_KEY_BYTES`].
-    fn new(secret: &[u8]) -> Option<Self> {
-        if secret.len() < MIN_KEY_BYTES {
-            return None;
-        }
-        // Derived, so that nobody has to name keys; the hash gives nothing of the key away.
-        let digest = Sha256::new().chain_update(b"callgate key id\0").chain_update(secret).finalize();
-        let id = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Some(Self { id, mac: Hmac::new_from_slice(secret).ok()? })
-    }
-
-    fn over(&self, purpose: Purpose, content: &Value) -> Hmac<Sha256> {
-        // One JSON array, never joined texts: no byte can move from one member into the next.
-        let message = canonical(&json!(["callgate", VERSION, purpose.name(), content]));
-        self.mac.clone().chain_update(message.as_bytes())
-    }
-}
-
 impl Keys {
-    /// Keys out of their bytes, the one that makes seals first. Nothing, if there are none or one is shorter than 32 bytes.
+    /// Keys from their bytes, the current one first. Returns `None` if there are none or one is shorter than 32 bytes.
     pub fn new<S: AsRef<[u8]>>(secrets: impl IntoIterator<Item = S>) -> Option<Self> {
         let mut keys =
             secrets.into_iter().map(|secret| Key::new(secret.as_ref())).collect::<Option<Vec<_>>>()?;
         if keys.is_empty() {
             return None;
         }
-        let signing = keys.remove(0);
-        Some(Self { signing, older: keys })
+        let current = keys.remove(0);
+        Some(Self(Arc::new(KeyRing { current, older: keys })))
     }
 
     fn all(&self) -> impl Iterator<Item = &Key> {
-        std::iter::once(&self.signing).chain(&self.older)
+        std::iter::once(&self.0.current).chain(&self.0.older)
     }
 
-    /// Seals a value. Equal JSON has the same seal: key order aside, numbers by value.
+    /// Seals a value with the current key. Equal JSON has the same seal: key order aside, numbers by value.
     pub fn seal(&self, purpose: Purpose, content: &Value) -> String {
-        let tag = self.signing.over(purpose, content).finalize().into_bytes();
-        let hex: String = tag.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{VERSION}.{}.{hex}", self.signing.id)
+        let key = &self.0.current;
+        let code = key.seal(purpose, message(purpose, content).as_bytes()).finalize().into_bytes();
+        format!("{VERSION}.{}.{}", key.id(), HEXLOWER.encode(&code))
     }
 
-    /// Whether a seal was made for this value with one of the keys. The comparison takes the same time wherever it fails.
+    /// Whether a seal was made for this value and purpose with one of the keys. The comparison takes constant time.
+    ///
+    /// # Errors
+    /// [`SealError`]: which of the reasons there is not to accept it.
     pub fn verify(&self, purpose: Purpose, content: &Value, seal: &str) -> Result<(), SealError> {
-        let mut parts = seal.split('.');
-        let (Some(VERSION), Some(id), Some(hex), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(SealError::Malformed);
-        };
-        // One spelling, so that a seal can stand for what it seals.
-        if hex.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(SealError::Malformed);
+        let (id, code) = parts(seal)?;
+        // One spelling, so that a seal can stand for what it seals: upper case is refused.
+        let code = HEXLOWER.decode(code.as_bytes()).map_err(|_| SealError::Malformed)?;
+        let message = message(purpose, content);
+        self.with_key(id, |key| key.seal(purpose, message.as_bytes()).verify_slice(&code).ok())
+    }
+
+    /// Whether a seal or a ciphertext names the current key.
+    pub(crate) fn is_current(&self, sealed: &str) -> bool {
+        parts(sealed).is_ok_and(|(id, _)| id == self.0.current.id())
+    }
+
+    /// Encrypts with the current key. `context` is authenticated and not contained in the result: it takes an equal one to decrypt. The
+    /// same content has another ciphertext each time. Its length can be told from the ciphertext's.
+    ///
+    /// # Errors
+    /// [`EncryptError`], where the operating system returns no random bytes, or for hundreds of gigabytes.
+    pub fn encrypt(&self, purpose: Purpose, context: &Value, content: &[u8]) -> Result<String, EncryptError> {
+        let mut bytes = [0u8; NONCE_BYTES];
+        getrandom::fill(&mut bytes).map_err(EncryptError::Random)?;
+        let key = &self.0.current;
+        let aad = message(purpose, context);
+        let payload = Payload { msg: content, aad: aad.as_bytes() };
+        let ciphertext = key.encrypt(purpose, &bytes, payload).ok_or(EncryptError::TooLarge)?;
+        let mut sealed = bytes.to_vec();
+        sealed.extend(ciphertext);
+        Ok(format!("{VERSION}.{}.{}", key.id(), BASE64URL_NOPAD.encode(&sealed)))
+    }
+
+    /// Decrypts what [`encrypt`](Keys::encrypt) returned for this purpose and an equal context.
+    ///
+    /// # Errors
+    /// [`SealError`]: which of the reasons there is not to accept it.
+    pub fn decrypt(&self, purpose: Purpose, context: &Value, sealed: &str) -> Result<Vec<u8>, SealError> {
+        let (id, text) = parts(sealed)?;
+        let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| SealError::Malformed)?;
+        let (nonce, ciphertext) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(SealError::Malformed)?;
+        let aad = message(purpose, context);
+        self.with_key(id, |key| key.decrypt(purpose, nonce, Payload { msg: ciphertext, aad: aad.as_bytes() }))
+    }
+
+    /// The digest of a value, with the current key. Equal JSON has an equal digest; without the key nobody can find the value by trying.
+    pub fn digest(&self, purpose: Purpose, content: &Value) -> Digest {
+        Digest::from_bytes(self.0.current.digest(purpose, message(purpose, content).as_bytes()))
+    }
+
+    /// The digests of a value with each of the keys, the current one first: which of them was made depends on when it was made.
+    pub fn digests(&self, purpose: Purpose, content: &Value) -> impl Iterator<Item = Digest> {
+        let message = message(purpose, content);
+        self.all().map(move |key| Digest::from_bytes(key.digest(purpose, message.as_bytes())))
+    }
+
+    /// The first result of the keys with this id.
+    fn with_key<T>(&self, id: &str, accept: impl Fn(&Key) -> Option<T>) -> Result<T, SealError> {
+        let mut error = SealError::UnknownKey;
+        for key in self.all().filter(|key| key.id() == id) {
+            match accept(key) {
+                Some(result) => return Ok(result),
+                None => error = SealError::Broken,
+            }
         }
-        let tag = super::source::bytes_of_hex(hex).ok_or(SealError::Malformed)?;
-        let key = self.all().find(|key| key.id == id).ok_or(SealError::UnknownKey)?;
-        key.over(purpose, content).verify_slice(&tag).map_err(|_| SealError::Broken)
+        Err(error)
+    }
+}
+
+/// What is authenticated. One JSON array, never joined texts: no byte can move from one member into the next.
+fn message(purpose: Purpose, content: &Value) -> String {
+    let mut text = canonical(&json!(["callgate", VERSION, purpose.name()]));
+    text.pop();
+    text.push(',');
+    text.push_str(&canonical(content));
+    text.push(']');
+    text
+}
+
+/// The key id and the rest of a seal or a ciphertext.
+fn parts(sealed: &str) -> Result<(&str, &str), SealError> {
+    let mut parts = sealed.split('.');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(VERSION), Some(id), Some(rest), None) => Ok((id, rest)),
+        _ => Err(SealError::Malformed),
     }
 }

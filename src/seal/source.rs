@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::keys::{Keys, MIN_KEY_BYTES};
+use super::key::MIN_KEY_BYTES;
+use super::keys::Keys;
 
 /// The environment variable that holds keys, as [`Keys::parse`] reads them.
 pub const KEYS_VARIABLE: &str = "CALLGATE_KEYS";
@@ -101,7 +102,8 @@ impl Keys {
     }
 }
 
-fn random_hex<const BYTES: usize>() -> Result<String, KeyError> {
+/// So many random bytes, as hex digits.
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, KeyError> {
     let mut bytes = [0u8; BYTES];
     getrandom::fill(&mut bytes).map_err(KeyError::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -134,7 +136,7 @@ fn owner_only() -> OpenOptions {
 }
 
 /// The bytes that pairs of hex digits stand for; nothing where they are none.
-pub(super) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

@@ -101,11 +101,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             Ok(Some(entry)) => entry,
             Ok(None) => return None,
             Err(error) => {
-                return with(self.waiting(
-                    call,
-                    put.request(),
-                    Some(unreachable_store(&error.to_string()).message),
-                ));
+                return with(self.without_store(call, put.request(), &error, started).await);
             }
         };
         let turn = Turn { entry: Some(entry), ..Turn::first(name.clone(), true) };
@@ -170,7 +166,24 @@ impl<E: ToolExecutor> Desk<'_, E> {
         TakenUp { outcome: self.over(&hooked, &turn, outcome).await, ignored: vec![ignored] }
     }
 
-    /// A call of which it is not known how far it is, for its store does not say: it goes on waiting.
+    /// A call that stays pending under its question, as long as its store does not answer. Where the store was altered, nobody
+    /// knows whether the call ran.
+    pub(super) async fn without_store(
+        &mut self,
+        call: &ToolCall,
+        request: ApprovalRequest,
+        error: &LedgerError,
+        started: Instant,
+    ) -> Outcome {
+        let reason = unreachable_store(error);
+        if reason.code == reason_code::STATE_ALTERED {
+            let hooked = self.hooked(call.clone()).await;
+            return self.indeterminate(&hooked, reason, started);
+        }
+        self.waiting(call, request, Some(reason.message))
+    }
+
+    /// A call of which it is not known how far it is, for its store does not say.
     async fn still_waiting(
         &mut self,
         call: &ToolCall,
@@ -179,7 +192,11 @@ impl<E: ToolExecutor> Desk<'_, E> {
         error: &LedgerError,
         started: Instant,
     ) -> TakenUp {
-        let reason = unreachable_store(&error.to_string());
+        let reason = unreachable_store(error);
+        if reason.code == reason_code::STATE_ALTERED {
+            let hooked = self.hooked(call.clone()).await;
+            return self.indeterminate(&hooked, reason, started).into();
+        }
         match said
             .request
             .and_then(|request| Question::open(request, self.shared.services.keys.as_ref()).ok())

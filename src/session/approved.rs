@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::desk::{Desk, unreachable_store};
+use super::desk::Desk;
 use super::fitting::Edit;
 use super::judged::{Case, Put, Said};
 use crate::approval::{Asker, Entry, Grant, GrantKey, Ledger, Name, Permit, Question, Standing};
@@ -98,11 +98,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
             }
             // Whoever took it up, or answered, is seen when it is looked at anew.
             Err(Stopped::Elsewhere(_)) => None,
-            Err(Stopped::Ledger(error)) => Some(self.waiting(
-                call,
-                question.request,
-                Some(unreachable_store(&error.to_string()).message),
-            )),
+            Err(Stopped::Ledger(error)) => {
+                Some(self.without_store(call, question.request, &error, started).await)
+            }
         }
     }
 

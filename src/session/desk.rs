@@ -176,7 +176,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                 let turn = Turn::first(name, false);
                 let hooked = self.hooked(call.clone()).await;
                 let mut decision = hooked.decide(&self.kernel(), self.state, Held::default());
-                decision.refuse(Effect::Deny, unreachable_store(&error.to_string()), None);
+                decision.refuse(Effect::Deny, unreachable_store(&error), None);
                 // It is not noted as its end: for all that is known the call may have run, or waits with its answer.
                 self.execute.refuse(&hooked, decision, &turn, self.state, started).await
             }
@@ -217,7 +217,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
                 Elsewhere::Unknown(message) => self.unfinished(hooked, message, started),
             },
             Err(Stopped::Ledger(error)) => {
-                let reason = unreachable_store(&error.to_string());
+                let reason = unreachable_store(&error);
                 self.denied(hooked, &turn, Effect::Deny, reason, started).await
             }
         }
@@ -327,8 +327,13 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
 
     /// A call of which nobody knows how it ended.
     pub(super) fn unfinished(&mut self, hooked: &Hooked, message: String, started: Instant) -> Outcome {
-        let decision = hooked.decide(&self.kernel(), self.state, Held::default());
         let reason = Reason { policy: None, code: reason_code::UNFINISHED.to_owned(), message };
+        self.indeterminate(hooked, reason, started)
+    }
+
+    /// A call of which nobody knows how it ended, for this reason.
+    pub(super) fn indeterminate(&mut self, hooked: &Hooked, reason: Reason, started: Instant) -> Outcome {
+        let decision = hooked.decide(&self.kernel(), self.state, Held::default());
         let ended = Ended::Broken(None, reason, OutcomeKind::Indeterminate);
         self.execute.kernel.settle(decision, ended.into(), self.state, started)
     }
@@ -355,9 +360,9 @@ fn has_run(kind: OutcomeKind) -> bool {
 }
 
 /// Why a call is not run whose store does not answer.
-pub(super) fn unreachable_store(error: &str) -> Reason {
+pub(super) fn unreachable_store(error: &LedgerError) -> Reason {
     let message = format!("it can't be known whether this call ran already: {error}");
-    Reason { policy: None, code: reason_code::STORE_UNAVAILABLE.to_owned(), message }
+    Reason { policy: None, code: error.code().to_owned(), message }
 }
 
 /// The name of a question's call.

@@ -6,13 +6,11 @@
 use super::{Session, Shared};
 use crate::approval::LedgerError;
 use crate::call::SessionState;
-use crate::host::{RecordKey, StoreError, Write, in_time};
+use crate::host::{RecordKey, StoreError, Write, in_time, space};
 use crate::json::{self, Value, json};
 use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
 
-/// The space of sessions in a store.
-const SESSIONS: &str = "sessions";
 /// How often a write is tried again when others were quicker.
 const TRIES: usize = 16;
 
@@ -130,17 +128,17 @@ impl Shared {
             return Ok(false);
         }
         let value = SessionState::default().to_json();
-        let key = RecordKey { space: SESSIONS, key: conversation };
+        let key = RecordKey { space: space::SESSIONS, key: conversation };
         let write = Write { key, value: &value, over: None, forget_at: None };
         Ok(in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await?)
     }
 
     async fn kept_in_store(&self, conversation: &str) -> Result<Option<(SessionState, u64)>, StoreError> {
-        let key = RecordKey { space: SESSIONS, key: conversation };
+        let key = RecordKey { space: space::SESSIONS, key: conversation };
         let found = in_time(&*self.clock, || self.services.store.record(key)).await?;
         let Some(found) = found else { return Ok(None) };
         let state = SessionState::of_json(found.value).ok_or_else(|| {
-            StoreError(format!("what it has of the session `{conversation}` can't be read"))
+            StoreError::Unavailable(format!("what it has of the session `{conversation}` can't be read"))
         })?;
         Ok(Some((state, found.version)))
     }
@@ -165,13 +163,13 @@ impl Shared {
                 united = both;
             }
             let value = united.to_json();
-            let key = RecordKey { space: SESSIONS, key: conversation };
+            let key = RecordKey { space: space::SESSIONS, key: conversation };
             let write = Write { key, value: &value, over: version, forget_at: None };
             if in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await? {
                 return Ok(());
             }
         }
-        Err(StoreError(format!("the session `{conversation}` kept being changed by others")))
+        Err(StoreError::Unavailable(format!("the session `{conversation}` kept being changed by others")))
     }
 }
 

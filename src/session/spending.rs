@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{RecordKey, StoreError, Write, in_time};
+use crate::host::{RecordKey, StoreError, Write, in_time, space};
 use crate::json::{self, Value, json};
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
@@ -10,8 +10,6 @@ use crate::middleware::{AtBound, Budget, Per, Used};
 use crate::policy::{Mode, Policy};
 use crate::principal::Named;
 
-/// The space of what was used, in a store.
-const SPACE: &str = "budgets";
 /// How often a change is tried again when others were quicker.
 const TRIES: usize = 64;
 
@@ -162,8 +160,8 @@ impl<'s> Spending<'s> {
                 Named::Principal(principal) => {
                     Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
                 }
-                Named::Nobody => Err(StoreError("the context names no principal".to_owned())),
-                Named::Invalid(found) => Err(StoreError(format!(
+                Named::Nobody => Err(StoreError::Unavailable("the context names no principal".to_owned())),
+                Named::Invalid(found) => Err(StoreError::Unavailable(format!(
                     "`context.principal` is {found}, and a principal is named by a string"
                 ))),
             },
@@ -180,13 +178,15 @@ impl<'s> Spending<'s> {
         let names = budget.bounds.each().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
             None if state.is_distrusted() => {
-                return Err(StoreError("what the session has seen is not vouched for".to_owned()));
+                return Err(StoreError::Unavailable(
+                    "what the session has seen is not vouched for".to_owned(),
+                ));
             }
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {
                 let key = key(reference, policy, &owner);
                 let record = in_time(self.kernel.clock, || {
-                    self.shared.services.store.record(RecordKey { space: SPACE, key: &key })
+                    self.shared.services.store.record(RecordKey { space: space::BUDGETS, key: &key })
                 });
                 let value = record.await?.map(|record| record.value).unwrap_or_default();
                 names.map(|what| (what, amount(&value, what))).to_vec()
@@ -203,7 +203,7 @@ impl<'s> Spending<'s> {
         unless_used_up: Option<&Budget>,
     ) -> Result<Option<&'static str>, StoreError> {
         let store = &self.shared.services.store;
-        let key = RecordKey { space: SPACE, key };
+        let key = RecordKey { space: space::BUDGETS, key };
         for _ in 0..TRIES {
             let found = in_time(self.kernel.clock, || store.record(key)).await?;
             let over = found.as_ref().map(|record| record.version);
@@ -224,7 +224,7 @@ impl<'s> Spending<'s> {
                 return Ok(None);
             }
         }
-        Err(StoreError("others kept counting".to_owned()))
+        Err(StoreError::Unavailable("others kept counting".to_owned()))
     }
 
     fn told(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
@@ -270,7 +270,7 @@ fn counted(budget: &Budget, spent: Used) -> Vec<(&'static str, Amount)> {
 fn unknown(policy: &Policy, error: &StoreError) -> Reason {
     Reason {
         policy: Some(policy.id.clone()),
-        code: reason_code::STORE_UNAVAILABLE.to_owned(),
+        code: error.code().to_owned(),
         message: format!("what was used of `{}` can't be known: {error}", policy.id),
     }
 }

@@ -1,14 +1,12 @@
-//! What one file holds. A pipe or a device is never opened, for it could keep us waiting for ever, and of a file that is too
-//! large no more is read than shows it.
+//! Why what one file holds can't be used, and the files that are named in other files.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
 
-use crate::diagnostic::{Diagnostic, FILE_TOO_LARGE, NOT_UTF8, Span, UNREADABLE_FILE};
-
-/// A larger file is refused, in bytes.
-pub const MAX_FILE_BYTES: u64 = 8 << 20;
+use crate::diagnostic::{
+    BUNDLE_TOO_LARGE, Diagnostic, FILE_TOO_LARGE, NOT_UTF8, OUTSIDE_BUNDLE, SourceMap, Span, UNREADABLE_FILE,
+};
+use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 
 /// Why what a file holds can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +17,12 @@ pub enum FileProblem {
     Directory,
     /// It is a pipe, a device or the like.
     NotRegular,
-    /// It is larger than [`MAX_FILE_BYTES`].
+    /// It is larger than 8 MiB.
     TooLarge,
+    /// It is not below the directories of the bundle, or not a file of the kind that is named there.
+    Outside,
+    /// With it the bundle is larger than 32 MiB.
+    TooMuch,
     /// It is no text.
     NotUtf8(NotUtf8),
 }
@@ -38,29 +40,41 @@ pub struct NotUtf8 {
     utf16: bool,
 }
 
-impl From<io::Error> for FileProblem {
-    fn from(error: io::Error) -> Self {
-        Self::Unreadable(error.kind())
+impl From<ReadError> for FileProblem {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unreadable(kind) => Self::Unreadable(kind),
+            ReadError::Directory => Self::Directory,
+            ReadError::NotRegular => Self::NotRegular,
+            ReadError::TooLarge => Self::TooLarge,
+            ReadError::Outside => Self::Outside,
+            ReadError::TooMuch => Self::TooMuch,
+        }
     }
 }
 
-/// A file's bytes.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>, FileProblem> {
-    let kind = fs::metadata(path)?;
-    if kind.is_dir() {
-        return Err(FileProblem::Directory);
+/// What a file holds that is named in the file `namer`, as a path from there, and ends in `ending`.
+pub fn read_named(
+    sources: &SourceMap,
+    namer: &str,
+    name: &str,
+    ending: &str,
+) -> (PathBuf, Result<String, FileProblem>) {
+    let path = Path::new(namer).parent().unwrap_or(Path::new("")).join(name);
+    let is_hidden = |part: Component<'_>| match part {
+        Component::Normal(part) => part.as_encoded_bytes().starts_with(b"."),
+        _ => false,
+    };
+    // Where an absolute path leads is not the rules' own, but for the file itself.
+    let named = if Path::new(name).is_absolute() { path.file_name().map(Path::new) } else { None };
+    // What is hidden, or of another kind, is not for rules: its text would stand in diagnostics.
+    let is_ours = name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
+    if !is_ours && !sources.roots().are_anywhere() {
+        return (path, Err(FileProblem::Outside));
     }
-    if !kind.is_file() {
-        return Err(FileProblem::NotRegular);
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES { Err(FileProblem::TooLarge) } else { Ok(bytes) }
-}
-
-/// A file's text, without a byte order mark.
-pub fn read_text(path: &Path) -> Result<String, FileProblem> {
-    decode(read_bytes(path)?).map_err(FileProblem::NotUtf8)
+    let bytes = sources.roots().read_named(&path).map_err(FileProblem::from);
+    let text = bytes.and_then(|bytes| decode(bytes.to_vec()).map_err(FileProblem::NotUtf8));
+    (path, text)
 }
 
 /// Without its byte order mark, columns of the first line count what is seen.
@@ -113,6 +127,17 @@ impl FileProblem {
                 &FILE_TOO_LARGE,
                 format!("`{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20),
                 "name a smaller file",
+            ),
+            Self::Outside => (
+                &OUTSIDE_BUNDLE,
+                format!("`{path}` is not a file of the bundle"),
+                "name a file below the directory of the rules that is not hidden; a script ends in `.rhai`, a schema or a list of \
+                 tools in `.json`",
+            ),
+            Self::TooMuch => (
+                &BUNDLE_TOO_LARGE,
+                format!("with `{path}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20),
+                "name smaller files",
             ),
             Self::NotUtf8(problem) => (
                 &NOT_UTF8,

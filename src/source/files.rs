@@ -1,11 +1,16 @@
 //! Which files a bundle consists of.
 
 use std::collections::HashSet;
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Diagnostic, Diagnostics, MISSING_PATH, NO_RULES_FILES, UNREADABLE_FILE, nearest};
+use crate::diagnostic::{
+    BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, MISSING_PATH, NO_RULES_FILES, OUTSIDE_BUNDLE, UNREADABLE_FILE,
+    nearest,
+};
+use crate::files::{ReadError, Roots};
 
 /// Whether a file of this name holds rules: `*.yaml` or `*.yml`, but no policy test.
 pub fn is_rules_file(path: &Path) -> bool {
@@ -22,8 +27,13 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
+/// How many files a bundle has at most.
+const MAX_FILES: usize = 10_000;
+/// How many entries of directories are looked at.
+const MAX_ENTRIES: usize = 100_000;
+
 /// What lies at and below the paths of a bundle. Nothing of it is read yet.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Survey {
     /// The rules files, each once.
     pub files: Vec<PathBuf>,
@@ -33,11 +43,24 @@ pub struct Survey {
     pub directories: Vec<PathBuf>,
     /// What is wrong with the paths.
     pub diagnostics: Diagnostics,
+    /// The directories below which the files of the bundle are.
+    pub(crate) roots: Roots,
 }
+
+/// Two searches that found the same.
+impl PartialEq for Survey {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { files, tests, directories, diagnostics, roots: _ } = self;
+        (files, tests, directories, diagnostics)
+            == (&other.files, &other.tests, &other.directories, &other.diagnostics)
+    }
+}
+
+impl Eq for Survey {}
 
 /// Looks for the files of the bundle that these paths stand for, as [`load`](super::load) reads them.
 pub fn survey(paths: &[PathBuf]) -> Survey {
-    survey_for(Wanted::Rules, paths)
+    survey_for(Wanted::Rules, paths, Roots::of(paths))
 }
 
 /// What files below a path are looked for.
@@ -59,9 +82,15 @@ impl Wanted {
 }
 
 /// Looks for these files.
-pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf]) -> Survey {
-    let mut finder = Finder { wanted, found: Survey::default(), known: HashSet::new() };
-    paths.iter().for_each(|path| finder.find(path));
+pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Survey {
+    let found = Survey { roots, ..Survey::default() };
+    let mut finder = Finder { wanted, found, known: HashSet::new(), entries: 0 };
+    for path in paths {
+        if !finder.find(path) {
+            finder.found.diagnostics.push(too_many(path));
+            break;
+        }
+    }
     finder.found
 }
 
@@ -70,57 +99,91 @@ struct Finder {
     found: Survey,
     /// The files so far by the path that no symbolic link is part of.
     known: HashSet<PathBuf>,
+    /// How many entries of directories were looked at.
+    entries: usize,
+}
+
+/// Something that was found, and the path that no symbolic link is part of.
+struct Entry {
+    path: PathBuf,
+    place: PathBuf,
+    kind: FileType,
 }
 
 impl Finder {
-    /// Adds what a path that the user gave stands for.
-    fn find(&mut self, path: &Path) {
-        match fs::metadata(path) {
-            Ok(kind) if kind.is_dir() => self.find_below(path),
-            Ok(kind) if kind.is_file() => {
-                if self.wanted == Wanted::Rules || self.wanted.takes(path) {
-                    self.add(path.to_owned());
+    /// Adds what a path that the user gave stands for. Returns whether it was not too much.
+    fn find(&mut self, path: &Path) -> bool {
+        // Whoever gave the path may be told that it does not exist.
+        if let Err(error) = fs::symlink_metadata(path) {
+            self.found.diagnostics.push(unreachable_path(path, error.into()));
+            return true;
+        }
+        match self.reach(path.to_owned()) {
+            Ok(Entry { kind, path, place }) if kind.is_dir() => return self.find_below(path, place),
+            Ok(Entry { kind, path, place }) if kind.is_file() => {
+                if self.wanted == Wanted::Rules || self.wanted.takes(&path) {
+                    return self.add(path, place);
                 }
             }
             Ok(_) => self.found.diagnostics.push(not_regular(path)),
-            Err(error) => self.found.diagnostics.push(unreachable_path(path, &error)),
+            Err(error) => self.found.diagnostics.push(unreachable_path(path, error)),
         }
+        true
+    }
+
+    /// What a path leads to, if that is below the roots.
+    fn reach(&self, path: PathBuf) -> Result<Entry, ReadError> {
+        let place = self.found.roots.resolve(&path)?;
+        let kind = fs::symlink_metadata(&place)?.file_type();
+        Ok(Entry { path, place, kind })
     }
 
     /// Adds the wanted files below a directory, in the order of their names.
-    fn find_below(&mut self, root: &Path) {
-        let mut pending = vec![root.to_owned()];
+    fn find_below(&mut self, root: PathBuf, place: PathBuf) -> bool {
+        let Ok(kind) = fs::symlink_metadata(&place).map(|found| found.file_type()) else { return true };
+        let mut pending = vec![Ok(Entry { path: root.clone(), place, kind })];
         let mut entered = HashSet::new();
         let mut found_any = false;
-        while let Some(path) = pending.pop() {
-            let problem = match fs::metadata(&path) {
-                Ok(kind) if kind.is_dir() => {
+        while let Some(entry) = pending.pop() {
+            let problem = match entry {
+                Ok(Entry { path, place, kind }) if kind.is_dir() => {
                     // A link to a directory above would lead round in circles.
-                    if !entered.insert(unlinked(&path)) {
+                    if !entered.insert(place.clone()) {
                         continue;
                     }
-                    match visible_children(&path) {
-                        Ok(children) => {
+                    match visible_children(&path, MAX_ENTRIES.saturating_sub(self.entries)) {
+                        Ok(Some(children)) => {
+                            self.entries = self.entries.saturating_add(children.len());
+                            let entries = children.into_iter().rev().map(|(name, kind)| {
+                                let path = path.join(&name);
+                                match kind.is_symlink() {
+                                    true => self.reach(path.clone()).map_err(|error| (path, error)),
+                                    false => Ok(Entry { path, place: place.join(name), kind }),
+                                }
+                            });
+                            pending.extend(entries);
                             self.found.directories.push(path);
-                            pending.extend(children.into_iter().rev());
                             continue;
                         }
+                        Ok(None) => return false,
                         Err(error) => unreadable(&path, error.kind()),
                     }
                 }
-                Ok(kind) if kind.is_file() => {
+                Ok(Entry { path, place, kind }) if kind.is_file() => {
                     if self.wanted.takes(&path) {
                         found_any = true;
-                        self.add(path);
+                        if !self.add(path, place) {
+                            return false;
+                        }
                     } else if is_policy_test(&path) {
                         self.found.tests.push(path);
                     }
                     continue;
                 }
-                Ok(_) if !self.wanted.takes(&path) => continue,
-                Ok(_) => not_regular(&path),
+                Ok(Entry { path, .. }) if !self.wanted.takes(&path) => continue,
+                Ok(Entry { path, .. }) => not_regular(&path),
                 // Where a link should lead can't be known, so rules may be missing: that is never passed over.
-                Err(error) => unreachable_path(&path, &error),
+                Err((path, error)) => unreachable_path(&path, error),
             };
             found_any = true;
             self.found.diagnostics.push(problem);
@@ -133,27 +196,43 @@ impl Finder {
                 ),
             );
         }
+        true
     }
 
-    fn add(&mut self, path: PathBuf) {
-        if self.known.insert(unlinked(&path)) {
+    fn add(&mut self, path: PathBuf, place: PathBuf) -> bool {
+        if self.known.insert(place) {
             self.found.files.push(path);
         }
+        self.found.files.len() <= MAX_FILES
     }
 }
 
-fn unlinked(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+/// The entries of a directory, sorted by name, without those whose names begin with a dot. Returns `None` if there are more
+/// than `limit`.
+fn visible_children(directory: &Path, limit: usize) -> io::Result<Option<Vec<(OsString, FileType)>>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if names.len() == limit {
+            return Ok(None);
+        }
+        names.push((name, entry.file_type()?));
+    }
+    names.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(Some(names))
 }
 
-/// The entries of a directory, sorted by name, without those whose names begin with a dot.
-fn visible_children(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut names = fs::read_dir(directory)?
-        .map(|entry| entry.map(|entry| entry.file_name()))
-        .collect::<io::Result<Vec<_>>>()?;
-    names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
-    names.sort();
-    Ok(names.into_iter().map(|name| directory.join(name)).collect())
+fn too_many(path: &Path) -> Diagnostic {
+    let name = path.display().to_string();
+    let message = format!(
+        "there is too much below `{name}`: a bundle has at most {MAX_FILES} files, among {MAX_ENTRIES} entries"
+    );
+    Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message)
+        .help("name the directory that holds the rules and nothing else")
 }
 
 /// A file that exists and can't be read.
@@ -174,11 +253,17 @@ pub(super) fn not_regular(path: &Path) -> Diagnostic {
     Diagnostic::of_file(&UNREADABLE_FILE, name, message).help("pipes and devices are not read; give a file")
 }
 
-fn unreachable_path(path: &Path, error: &io::Error) -> Diagnostic {
-    if error.kind() != io::ErrorKind::NotFound {
-        return unreadable(path, error.kind());
-    }
+fn unreachable_path(path: &Path, error: ReadError) -> Diagnostic {
     let name = path.display().to_string();
+    match error {
+        ReadError::Unreadable(io::ErrorKind::NotFound) => {}
+        ReadError::Unreadable(kind) => return unreadable(path, kind),
+        _ => {
+            let message = format!("`{name}` leads out of the directories of the bundle");
+            return Diagnostic::of_file(&OUTSIDE_BUNDLE, name, message)
+                .help("copy what it leads to, or give a directory that holds both");
+        }
+    }
     if let Ok(target) = fs::read_link(path) {
         let message = format!("`{name}` is a symbolic link to `{}`, which does not exist", target.display());
         return Diagnostic::of_file(&UNREADABLE_FILE, name, message)
@@ -196,8 +281,8 @@ fn similar_path(path: &Path) -> Option<PathBuf> {
     let missing = path.ancestors().take_while(|part| !part.exists()).last()?;
     let parent = missing.parent()?;
     let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let siblings = visible_children(directory).ok()?;
-    let names: Vec<_> = siblings.iter().filter_map(|sibling| sibling.file_name()?.to_str()).collect();
+    let siblings = visible_children(directory, MAX_ENTRIES).ok()??;
+    let names: Vec<_> = siblings.iter().filter_map(|(sibling, _)| sibling.to_str()).collect();
     let similar = parent.join(nearest(missing.file_name()?.to_str()?, names)?);
     let whole = path.strip_prefix(missing).map(|rest| similar.join(rest)).ok()?;
     Some(if path != missing && whole.exists() { whole } else { similar })

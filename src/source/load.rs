@@ -1,12 +1,15 @@
 //! Paths or texts → the trees of a bundle, with everything that is wrong with its files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::content::{FileProblem, MAX_FILE_BYTES, NotUtf8, decode, read_bytes};
+use super::content::{NotUtf8, decode};
 use super::document::Node;
 use super::files::{Survey, Wanted, not_regular, survey_for, unreadable};
-use super::parse::parse;
-use crate::diagnostic::{Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span};
+use super::parse::parse_within;
+use crate::diagnostic::{
+    BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span,
+};
+use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError, Roots};
 
 /// What was read of a bundle.
 #[derive(Debug, Default)]
@@ -15,6 +18,8 @@ pub struct Loaded {
     pub sources: SourceMap,
     /// The files that have a tree, in the order of the paths given, below a directory by name.
     pub files: Vec<LoadedFile>,
+    /// How many values the files have.
+    nodes: usize,
     /// What is wrong. While there are errors, `files` is not the whole bundle and must not become active.
     pub diagnostics: Diagnostics,
 }
@@ -31,28 +36,42 @@ pub struct LoadedFile {
 /// Reads all rules files at and below the paths.
 ///
 /// A file that is named is read whatever its ending. Below a directory, every `*.yaml` and `*.yml` is, except policy tests
-/// (`*.test.yaml`) and what is hidden. Symbolic links are followed; a file reached twice is read once. Only regular files
-/// are opened. A file's name is the path as given, joined with what was found below.
+/// (`*.test.yaml`) and what is hidden. Symbolic links are followed where they lead to something below the same paths;
+/// a file reached twice is read once. Only regular files are opened. Of a path that is a file, what is in its directory
+/// counts as below it. A file's name is the path as given, joined with what was found below.
 pub fn load(paths: &[PathBuf]) -> Loaded {
-    load_wanted(Wanted::Rules, paths)
+    load_wanted(Wanted::Rules, paths, Roots::of(paths))
+}
+
+/// Reads a file of whoever runs the program, such as a gateway's configuration: it may name files wherever they are.
+pub(crate) fn load_trusted(path: &Path) -> Loaded {
+    load_wanted(Wanted::Rules, &[path.to_owned()], Roots::anywhere())
 }
 
 /// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, as [`load`] does rules files. A path
 /// without any is no problem.
 pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
-    load_wanted(Wanted::Tests, paths)
+    load_wanted(Wanted::Tests, paths, Roots::of(paths))
 }
 
-fn load_wanted(wanted: Wanted, paths: &[PathBuf]) -> Loaded {
-    let Survey { files, diagnostics, .. } = survey_for(wanted, paths);
-    let mut loaded = Loaded { diagnostics, ..Loaded::default() };
+fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
+    let Survey { files, diagnostics, roots, .. } = survey_for(wanted, paths, roots);
+    let sources = SourceMap::with_roots(roots.clone());
+    let mut loaded = Loaded { sources, diagnostics, ..Loaded::default() };
     for path in files {
         let name = path.display().to_string();
-        match read_bytes(&path) {
+        match roots.read(&path) {
             Ok(bytes) => loaded.add(name, bytes),
-            Err(FileProblem::TooLarge) => loaded.diagnostics.push(too_large(&name)),
-            Err(FileProblem::Unreadable(kind)) => loaded.diagnostics.push(unreadable(&path, kind)),
-            // It was a regular file when it was found.
+            Err(ReadError::TooLarge) => loaded.diagnostics.push(too_large(&name)),
+            Err(ReadError::TooMuch) => {
+                let message =
+                    format!("with `{name}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20);
+                let help = "name the directory that holds the rules and nothing else";
+                loaded.diagnostics.push(Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message).help(help));
+                break;
+            }
+            Err(ReadError::Unreadable(kind)) => loaded.diagnostics.push(unreadable(&path, kind)),
+            // It was a regular file below the roots when it was found.
             Err(_) => loaded.diagnostics.push(not_regular(&path)),
         }
     }
@@ -60,9 +79,21 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf]) -> Loaded {
     loaded
 }
 
-/// Reads rules files that are already in memory, each with the name that diagnostics call it by.
+/// Reads rules files that are already in memory, each with the name that diagnostics call it by. The files that they name are looked
+/// for in the directories of these names and below.
 pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Loaded {
-    let mut loaded = Loaded::default();
+    let texts: Vec<(String, String)> =
+        texts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
+    let roots = Roots::of_names(texts.iter().map(|(name, _)| name.as_str()));
+    load_texts_below(texts, roots)
+}
+
+/// Reads rules files that are already in memory, and that may name files below these directories.
+pub(crate) fn load_texts_below<N: Into<String>, T: Into<String>>(
+    texts: impl IntoIterator<Item = (N, T)>,
+    roots: Roots,
+) -> Loaded {
+    let mut loaded = Loaded { sources: SourceMap::with_roots(roots), ..Loaded::default() };
     for (name, text) in texts {
         loaded.add(name.into(), text.into().into_bytes());
     }
@@ -79,7 +110,7 @@ impl Loaded {
         match decode(bytes) {
             Ok(text) => {
                 let source = self.sources.add(name, text.as_str());
-                if let Some(root) = parse(source, &text, &mut self.diagnostics) {
+                if let Some(root) = parse_within(source, &text, &mut self.nodes, &mut self.diagnostics) {
                     self.files.push(LoadedFile { source, root });
                 }
             }
@@ -175,15 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_without_going_round_in_circles() {
+    fn links_are_followed_within_the_bundle_without_going_round_in_circles() {
         let directory = bundle(&[("rules/a.yaml", "policies: []"), ("other/b.yaml", "policies: []")]);
         let at = |name: &str| directory.path().join(name);
         symlink(at("rules"), at("rules/self")).unwrap();
         symlink(at("other"), at("rules/linked")).unwrap();
         symlink(at("rules/a.yaml"), at("rules/z.yaml")).unwrap();
-        let (files, problems) = outcome(&directory, &["rules"]);
-        assert_eq!(files, ["rules/a.yaml", "rules/linked/b.yaml"]);
+        let (files, problems) = outcome(&directory, &[""]);
+        assert_eq!(files, ["other/b.yaml", "rules/a.yaml"]);
         assert_eq!(problems, "");
+        let (files, problems) = outcome(&directory, &["rules"]);
+        assert_eq!(files, ["rules/a.yaml"]);
+        assert!(problems.contains("CG006") && problems.contains("rules/linked` leads out of"), "{problems}");
     }
 
     #[test]

@@ -15,9 +15,11 @@ mod scalar;
 mod syntax;
 
 pub use comments::{Comment, comments};
-pub use content::{FileProblem, MAX_FILE_BYTES, NotUtf8, read_bytes, read_text};
+pub(crate) use content::read_named;
+pub use content::{FileProblem, NotUtf8};
 pub use document::{Entry, Node, NodeValue, Text, TextStyle};
 pub use files::{Survey, is_policy_test, is_rules_file, survey};
 pub use load::{Loaded, LoadedFile, load, load_policy_tests, load_texts};
+pub(crate) use load::{load_texts_below, load_trusted};
 pub use parse::{MAX_NESTING, MAX_NODES, parse};
 pub use place::{exact_place, place_in};

@@ -15,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
 
 /// Lists and mappings nested deeper than this are refused.
 pub const MAX_NESTING: usize = 64;
-/// A file of more values than this is refused; an alias counts as often as it is used.
+/// A bundle of more values than this is refused; an alias counts as often as it is used.
 pub const MAX_NODES: usize = 1_000_000;
 
 /// After as many problems, the rest of a file is not read.
@@ -27,6 +27,16 @@ pub(super) const MAX_PROBLEMS: usize = 100;
 /// leave it sensible (of a doubled key, the first stands), so that what else is wrong can be reported in the same go.
 /// `None` where there is no tree, or none that says what the file says.
 pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
+    parse_within(source, text, &mut 0, diagnostics)
+}
+
+/// Reads one rules file of several, which have so many values already.
+pub(super) fn parse_within(
+    source: SourceId,
+    text: &str,
+    nodes: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Node> {
     let options = granit_parser::options! {
         strict_indentation: true,
         disallow_directives: true,
@@ -39,7 +49,7 @@ pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Opt
         text,
         events: Parser::new_from_str_with_options(text, options),
         anchors: Anchors::default(),
-        nodes: 0,
+        nodes,
         earlier_problems: diagnostics.len(),
         faithful: true,
         diagnostics,
@@ -56,7 +66,7 @@ struct Reader<'t, 'd> {
     text: &'t str,
     events: Parser<'t, StrInput<'t>>,
     anchors: Anchors,
-    nodes: usize,
+    nodes: &'d mut usize,
     /// Problems of other files.
     earlier_problems: usize,
     /// Whether the tree still says what the file says.
@@ -310,8 +320,8 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn count(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
-        self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > MAX_NODES { self.stop(refusals::too_many_values(at)) } else { Ok(()) }
+        *self.nodes = self.nodes.saturating_add(nodes);
+        if *self.nodes > MAX_NODES { self.stop(refusals::too_many_values(at)) } else { Ok(()) }
     }
 
     fn check_depth(&mut self, depth: usize, at: Span) -> Result<(), Stop> {

@@ -124,8 +124,8 @@ pub(super) fn too_deep(at: Span) -> Diagnostic {
 }
 
 pub(super) fn too_many_values(at: Span) -> Diagnostic {
-    Diagnostic::new(&YAML_LIMIT, at, "the file holds more than 1,000,000 values")
-        .help("split it into several files")
+    Diagnostic::new(&YAML_LIMIT, at, "the bundle holds more than 1,000,000 values")
+        .help("no bundle that people write is that large: was something else given?")
 }
 
 pub(super) fn too_much_copied(at: Span) -> Diagnostic {

@@ -8,9 +8,11 @@ mod limits;
 mod memory;
 mod open;
 mod records;
+mod sealed;
 mod tracked;
 
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
+pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};

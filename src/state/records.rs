@@ -46,7 +46,9 @@ impl Records {
         }
         match standing.map(|kept| kept.forget_at) {
             None if self.count >= CAPACITY => {
-                return Err(StoreError(format!("all {CAPACITY} records that there is room for are in use")));
+                return Err(StoreError::Unavailable(format!(
+                    "all {CAPACITY} records that there is room for are in use"
+                )));
             }
             None => self.count += 1,
             Some(None) => {}
@@ -88,7 +90,7 @@ impl Records {
 pub fn check_size(value: &Value) -> Result<(), StoreError> {
     match room_beside(value, LARGEST_RECORD, MAX_DEPTH - 1) {
         Some(_) => Ok(()),
-        None => Err(StoreError(format!(
+        None => Err(StoreError::Unavailable(format!(
             "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept",
             LARGEST_RECORD >> 20
         ))),

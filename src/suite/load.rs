@@ -36,7 +36,7 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
 }
 
 fn read_all(loaded: Loaded) -> LoadedSuite {
-    let Loaded { mut sources, files, mut diagnostics } = loaded;
+    let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
     let (mut suite, mut named, mut drawn_files) = (Suite::default(), Vec::new(), Vec::new());
     for file in &files {
         let read = read::read(file, &mut sources, &mut diagnostics);
@@ -58,7 +58,9 @@ impl LoadedSuite {
     pub fn check_against(&mut self, chains: &Chains) {
         let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
         for (span, id) in self.named.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
-            let help = match meant(id, ids.iter().copied()) {
+            // Looking for what was meant takes long in a large bundle, for problems that are not shown.
+            let near = if self.diagnostics.is_full() { None } else { meant(id, ids.iter().copied()) };
+            let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "write the id of a policy of the rules that are tested; one with `mode: off` does not count".to_owned(),
             };

@@ -226,7 +226,7 @@ fn tool(node: &Node) -> Option<ToolDescriptor> {
 }
 
 fn read_tools_file(node: &Node, reader: &mut FileReader<'_>) -> Option<Vec<ToolDescriptor>> {
-    let (source, text) = reader.reader.draw_file(node)?;
+    let (source, text) = reader.reader.draw_file(node, ".json")?;
     match tools::read_list(&text) {
         Ok(tools) => Some(tools),
         Err(error) => {

@@ -133,6 +133,11 @@ fn i3_questions_of_an_older_key_count_until_it_is_taken_out() {
             scene.ask(refund());
             scene.approve();
             scene.keys = Some(keys.to_owned());
+            if scene.store.is_shared() && keys == NEXT_KEY {
+                // A store that nobody opened with both keys is still sealed with the older one.
+                assert!(scene.refused().contains("made with other keys"));
+                continue;
+            }
             assert_eq!(ended(&scene.outcome()), outcome);
             if outcome.0 == "suspended" {
                 scene.approve();
@@ -154,6 +159,10 @@ fn i3_unsealed_questions_count_for_nothing_where_there_are_keys() {
         scene.ask(refund());
         scene.approve();
         scene.keys = Some(KEY.to_owned());
+        if shared {
+            assert!(scene.refused().contains("used without keys"));
+            continue;
+        }
         let round = scene.resume();
         assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
         assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0));

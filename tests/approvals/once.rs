@@ -217,7 +217,7 @@ struct Failing(Arc<AtomicBool>);
 impl Alteration for Failing {
     fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         match self.0.load(Ordering::SeqCst) {
-            true => Box::pin(async { Err(StoreError("it is away".to_owned())) }),
+            true => Box::pin(async { Err(StoreError::Unavailable("it is away".to_owned())) }),
             false => good,
         }
     }

@@ -13,11 +13,12 @@ use callgate::message::{
 };
 use callgate::seal::Keys;
 use callgate::session::Round;
-use callgate::state::MemoryStore;
+use callgate::state::{MemoryStore, sealed};
 use callgate::tools::ToolDescriptor;
 use callgate::{Engine, Outcome, Session, engine};
 
-use crate::altered_stores::{Alteration, Altered};
+use crate::altered_stores::Altered;
+pub use crate::altered_stores::Shared;
 use crate::workshop::{Tool, noon, rules};
 
 /// Refunds above 100 need a person.
@@ -30,15 +31,6 @@ pub const REFUNDS: &str = "policies:
 /// A server's key, and the one that comes after it.
 pub const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 pub const NEXT_KEY: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
-
-/// A store that several processes share.
-pub struct Shared;
-
-impl Alteration for Shared {
-    fn is_shared(&self) -> bool {
-        true
-    }
-}
 
 /// What observers are told of questions and decisions, in order.
 #[derive(Clone, Default)]
@@ -176,7 +168,7 @@ impl Scene {
     }
 
     pub fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(Arc::clone(&self.store), &self.clock)
+        Ledger::new(sealed(Arc::clone(&self.store), self.keys().as_ref()), &self.clock)
     }
 
     /// What a call is called in the ledger.
@@ -207,6 +199,12 @@ impl Scene {
     pub fn resume(&mut self) -> Round {
         let mut session = self.session();
         self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap()
+    }
+
+    /// Why the history is not taken up at all.
+    pub fn refused(&mut self) -> String {
+        let mut session = self.session();
+        self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap_err().to_string()
     }
 
     /// The one outcome of taking the history up.

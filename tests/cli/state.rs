@@ -297,3 +297,64 @@ fn a_state_in_memory_ends_with_its_run() {
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("ends with its process"), "{}", ended.stderr);
 }
+
+/// The files of a state, copied away and back.
+fn copied(desk: &Desk, from: &str, to: &str, names: &[&str]) {
+    for name in names {
+        let (from, to) = (desk.0.path().join(from).join(name), desk.0.path().join(to).join(name));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    }
+}
+
+#[test]
+fn a_state_that_was_lost_or_is_older_is_refused_until_it_is_accepted() {
+    let desk = desk();
+    assert_eq!(desk.with_state(&[], CALLS).0.code, Some(0));
+    copied(&desk, "", "old", &["s.db"]);
+    assert_eq!(desk.approvals(&["approve", "approval_c2", "--as", "ana"]).code, Some(0));
+    assert_eq!(desk.resume(CALLS), ["c1 executed again", "c2 executed", "c3 failed again"]);
+    let refused = |said: &str| {
+        for ended in [desk.with_state(&["--resume"], CALLS).0, desk.approvals(&["list"])] {
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{}", ended.stderr);
+            assert!(ended.stderr.contains(said), "{}", ended.stderr);
+            assert!(ended.stderr.contains("callgate state accept --state file:s.db"), "{}", ended.stderr);
+        }
+    };
+    copied(&desk, "", "latest", &["s.db", "s.db.anchor"]);
+    // Removed, emptied, or without its anchor.
+    fs::remove_file(desk.0.path().join("s.db")).unwrap();
+    refused("empty or missing");
+    assert!(!desk.0.path().join("s.db").exists(), "nothing is made in its place");
+    fs::write(desk.0.path().join("s.db"), "").unwrap();
+    refused("empty or missing");
+    copied(&desk, "latest", "", &["s.db"]);
+    fs::remove_file(desk.0.path().join("s.db.anchor")).unwrap();
+    refused("the anchor was lost");
+    fs::remove_file(desk.0.path().join("s.db.anchor")).unwrap();
+    copied(&desk, "latest", "", &["s.db", "s.db.anchor"]);
+    assert_eq!(desk.resume(CALLS), ["c1 executed again", "c2 executed again", "c3 failed again"]);
+    // An older copy opens, and what it says of the call that ran since is not believed.
+    copied(&desk, "old", "", &["s.db"]);
+    let ended = desk.with_state(&["--resume"], CALLS).0;
+    assert!(!ended.stdout.contains("\"executed\"") || ended.code != Some(0), "{}", ended.stdout);
+    let listed = desk.approvals(&["list"]);
+    assert_eq!(listed.code, Some(2));
+    assert!(listed.stderr.contains("can't be believed"), "{}", listed.stderr);
+    let accepted = desk.run(&["state", "accept", "--state", "file:s.db"]);
+    assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
+    assert!(accepted.stdout.contains("3 calls, 0 remembered approvals"), "{}", accepted.stdout);
+    assert_eq!(desk.resume(CALLS), ["c1 executed again", "c2 suspended again", "c3 failed again"]);
+}
+
+#[test]
+fn accepting_needs_the_keys_and_a_file() {
+    let desk = desk();
+    assert_eq!(desk.with_state(&[], CALLS).0.code, Some(0));
+    let accept = |url: &str| desk.run(&["state", "accept", "--state", url]);
+    assert_eq!(accept("memory:").code, Some(2));
+    fs::write(desk.0.path().join("s.db.key"), "ab".repeat(32)).unwrap();
+    let ended = accept("file:s.db");
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("another key"), "{}", ended.stderr);
+}

@@ -170,3 +170,68 @@ fn stores_are_named() {
         );
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_other_users_can_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    for mode in [0o666, 0o620, 0o602] {
+        let place = Place::new();
+        drop(place.open());
+        set(&place.path(), mode);
+        let error = refused(&place.path());
+        assert!(error.contains("can be written by other users") && error.contains("chmod go-w"), "{error}");
+        set(&place.path(), 0o600);
+        drop(place.open());
+    }
+    // A file of SQLite that somebody put beside it is not taken for its own.
+    for name in ["state.db-wal", "state.db-shm", "state.db-journal"] {
+        let place = Place::new();
+        drop(place.open());
+        let file = place.0.path().join(name);
+        fs::write(&file, "").unwrap();
+        set(&file, 0o666);
+        assert!(refused(&place.path()).contains(name), "{name}");
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
+        assert!(refused(&place.path()).contains("not a regular file"), "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_other_users_can_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    for mode in [0o777, 0o770, 0o1777] {
+        let place = Place::new();
+        set(place.0.path(), mode);
+        let error = FileStore::open(&place.path()).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("the directory") && error.contains("mkdir -m 700"), "{error}");
+        // Nor does a link lead past it, from either side.
+        let other = Place::new();
+        let link = other.0.path().join("link.db");
+        std::os::unix::fs::symlink(place.path(), &link).unwrap();
+        assert!(FileStore::open(&link).is_err());
+        set(place.0.path(), 0o700);
+        drop(place.open());
+        drop(FileStore::open(&link).unwrap());
+        set(other.0.path(), mode);
+        assert!(FileStore::open(&link).is_err());
+        set(other.0.path(), 0o700);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_another_user_is_refused() {
+    let place = Place::new();
+    drop(place.open());
+    if std::os::unix::fs::chown(place.path(), Some(4711), None).is_err() {
+        // Only root can give files away.
+        return;
+    }
+    let error = refused(&place.path());
+    assert!(error.contains("belongs to another user") && error.contains("4711"), "{error}");
+}

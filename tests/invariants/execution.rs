@@ -126,7 +126,7 @@ impl Alteration for Flaky {
         }
         match self.fault {
             Fault::PanicAtOnce => panic!("a mistake in the store"),
-            Fault::Error => Box::pin(async { Err(StoreError("down".to_owned())) }),
+            Fault::Error => Box::pin(async { Err(StoreError::Unavailable("down".to_owned())) }),
             Fault::Panic => Box::pin(async { panic!("a mistake in the store") }),
             Fault::Hang => Box::pin(std::future::pending()),
         }

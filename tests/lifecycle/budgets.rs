@@ -23,7 +23,7 @@ struct Down;
 
 impl Alteration for Down {
     fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        Box::pin(std::future::ready(Err(StoreError("no answer".to_owned()))))
+        Box::pin(std::future::ready(Err(StoreError::Unavailable("no answer".to_owned()))))
     }
 }
 

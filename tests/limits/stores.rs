@@ -21,7 +21,7 @@ impl Alteration for Broken {
     fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(async move {
             match self {
-                Self::Errors => Err(StoreError("connection refused".to_owned())),
+                Self::Errors => Err(StoreError::Unavailable("connection refused".to_owned())),
                 Self::Panics => panic!("a mistake in the store"),
                 Self::Hangs => std::future::pending().await,
             }

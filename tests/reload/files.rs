@@ -155,15 +155,15 @@ fn a_file_that_policies_draw_on_is_watched_also_while_it_is_missing() {
         let rules =
             "policies: [ { id: fits, match: pay, validate: { schema: { file: ../schemas/pay.json } } } ]";
         let schema = |maximum: u32| format!("{{ \"maxProperties\": {maximum} }}");
-        let desk = Desk::new(&[("rules/a.yaml", rules), ("schemas/pay.json", &schema(1))]);
-        let watched = watched(&desk, &["rules"], options);
+        let desk = Desk::new(&[("bundle/rules/a.yaml", rules), ("bundle/schemas/pay.json", &schema(1))]);
+        let watched = watched(&desk, &["bundle"], options);
         let first = watched.engine.revision();
-        desk.write("schemas/pay.json", &schema(2));
-        watched.taken_in_files(&desk, &["rules"]);
+        desk.write("bundle/schemas/pay.json", &schema(2));
+        watched.taken_in_files(&desk, &["bundle"]);
         assert_ne!(watched.engine.revision(), first);
-        desk.remove("schemas");
+        desk.remove("bundle/schemas");
         watched.refused("pay.json");
-        desk.write_atomically("schemas/pay.json", &schema(1));
+        desk.write_atomically("bundle/schemas/pay.json", &schema(1));
         watched.wait_for("the first schema", |_| watched.engine.revision() == first);
     });
 }
@@ -174,9 +174,12 @@ fn policy_tests_that_are_mended_let_the_rules_in() {
         let requiring = |tool: &str| format!("reload: {{ tests: require }}\n{}", denying(tool));
         let tests =
             |came: &str| format!("cases: [ {{ name: my case, call: {{ tool: b }}, expect: {came} }} ]");
-        let desk = Desk::new(&[("rules/a.yaml", &requiring("a")), ("rules/a.test.yaml", &tests("executed"))]);
-        let engine = desk.engine(&["rules"]);
-        let watched = Watched::new(engine.clone(), Reloader::new(engine, desk.paths(&["rules"])), options);
+        let desk = Desk::new(&[
+            ("bundle/rules/a.yaml", &requiring("a")),
+            ("bundle/rules/a.test.yaml", &tests("executed")),
+        ]);
+        let engine = desk.engine(&["bundle"]);
+        let watched = Watched::new(engine.clone(), Reloader::new(engine, desk.paths(&["bundle"])), options);
         let refused = |words: &str| {
             watched.wait_for(words, |change| match change {
                 Change::Refused(Refused { why: Refusal::Tests(text), .. }) => text.contains(words),
@@ -184,15 +187,15 @@ fn policy_tests_that_are_mended_let_the_rules_in() {
             });
             assert!(denies(&watched.engine, "a"));
         };
-        desk.write_atomically("rules/a.yaml", &requiring("b"));
+        desk.write_atomically("bundle/rules/a.yaml", &requiring("b"));
         refused("my case");
         // What tests draw on is watched, too.
         desk.write_atomically(
-            "rules/a.test.yaml",
+            "bundle/rules/a.test.yaml",
             &format!("tools: ../more/tools.json\n{}", tests("denied")),
         );
         refused("tools.json` does not exist");
-        desk.write_atomically("more/tools.json", "[]");
+        desk.write_atomically("bundle/more/tools.json", "[]");
         watched.taken_in(&requiring("b"));
     });
 }

@@ -33,8 +33,9 @@ struct Soak {
 
 impl Soak {
     fn new(seed: u64) -> Self {
-        let desk = Desk::new(&[("rules/a.yaml", &super::denying("first")), ("schemas/s.json", "{}")]);
-        let engine = desk.engine(&["rules"]);
+        let desk =
+            Desk::new(&[("bundle/rules/a.yaml", &super::denying("first")), ("bundle/schemas/s.json", "{}")]);
+        let engine = desk.engine(&["bundle"]);
         let moments = HashMap::from([(engine.revision(), 0)]);
         Self { desk, chance: Rng::with_seed(seed), engine, moments, story: Vec::new(), versions: 0 }
     }
@@ -42,7 +43,7 @@ impl Soak {
     fn watch(&self) -> Watch {
         let short = Duration::from_millis(2);
         let options = WatchOptions { debounce: short, poll: short, notify: false };
-        Watch::start(Reloader::new(self.engine.clone(), self.desk.paths(&["rules"])), options).unwrap()
+        Watch::start(Reloader::new(self.engine.clone(), self.desk.paths(&["bundle"])), options).unwrap()
     }
 
     /// Rules that nobody wrote before, one in five of them with a mistake, and one in three drawing on a file.
@@ -61,7 +62,12 @@ impl Soak {
     }
 
     fn a_file(&mut self) -> PathBuf {
-        let names = ["rules/a.yaml", "rules/b.yaml", "rules/deep/c.yaml", "schemas/s.json"];
+        let names = [
+            "bundle/rules/a.yaml",
+            "bundle/rules/b.yaml",
+            "bundle/rules/deep/c.yaml",
+            "bundle/schemas/s.json",
+        ];
         self.desk.path(self.chance.choice(names).unwrap())
     }
 
@@ -91,12 +97,14 @@ impl Soak {
             4 => fs::remove_file(&path),
             5 => self.link(&path, &text),
             6 => self.forbid(&path),
-            7 => fs::rename(self.desk.path("rules"), self.desk.path(&format!("gone/{}", self.versions))),
-            8 => fs::create_dir_all(self.desk.path("rules/deep")),
+            7 => {
+                fs::rename(self.desk.path("bundle/rules"), self.desk.path(&format!("gone/{}", self.versions)))
+            }
+            8 => fs::create_dir_all(self.desk.path("bundle/rules/deep")),
             _ => self.bring_back(),
         };
         self.story.push(format!("{what} {} {:?}", path.display(), done.map_err(|error| error.kind())));
-        if let Ok(chains) = engine::load(&self.desk.paths(&["rules"])) {
+        if let Ok(chains) = engine::load(&self.desk.paths(&["bundle"])) {
             self.moments.insert(chains.revision().to_owned(), self.story.len());
         }
     }
@@ -108,7 +116,7 @@ impl Soak {
 
     /// Has a link to another file stand there from now on; now and then it leads nowhere.
     fn link(&mut self, path: &std::path::Path, text: &str) -> std::io::Result<()> {
-        let target = format!("targets/{}", self.versions);
+        let target = format!("bundle/targets/{}", self.versions);
         if self.chance.u8(0..4) > 0 {
             self.desk.write(&target, text);
         }
@@ -127,7 +135,7 @@ impl Soak {
     fn bring_back(&mut self) -> std::io::Result<()> {
         let gone = fs::read_dir(self.desk.path("gone"))?.collect::<Result<Vec<_>, _>>()?;
         match self.chance.choice(gone) {
-            Some(entry) => fs::rename(entry.path(), self.desk.path("rules")),
+            Some(entry) => fs::rename(entry.path(), self.desk.path("bundle/rules")),
             None => Ok(()),
         }
     }
@@ -136,7 +144,7 @@ impl Soak {
     fn wrong(&self, floor: usize) -> Option<String> {
         let status = self.engine.status();
         let refused = status.last_refused.map(|refused| refused.why.to_string());
-        match engine::load(&self.desk.paths(&["rules"])) {
+        match engine::load(&self.desk.paths(&["bundle"])) {
             Ok(chains) if status.revision != chains.revision() => Some("other rules are active".to_owned()),
             Ok(_) => refused.map(|why| format!("good rules are refused: {why}")),
             Err(error) if refused.as_ref() != Some(&error.to_string()) => {

@@ -10,6 +10,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Source, SourceId, Sou
 
 /// Of a longer line only the place is given: the renderer takes a second for a line of megabytes, per problem.
 const MAX_LINE_BYTES: usize = 32 << 10;
+/// Of places that are further from each other, too: all that is between them would be walked.
+const MAX_SNIPPET_BYTES: usize = 256 << 10;
 
 /// Every diagnostic as a paragraph of its own, in order, each ended by a line break. `colour`: with ANSI escapes, which
 /// never come from a file's text.
@@ -23,11 +25,13 @@ pub fn text(diagnostics: &Diagnostics, sources: &SourceMap, colour: bool) -> Str
 /// How many problems there are: `3 errors, 1 warning in 2 files`.
 pub fn summary(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
     let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
-    let amounts: Vec<_> = [(count(Severity::Error), "error"), (count(Severity::Warning), "warning")]
+    let left_out = diagnostics.left_out();
+    let mut amounts: Vec<_> = [(count(Severity::Error), "error"), (count(Severity::Warning), "warning")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| amount(count, word))
         .collect();
+    amounts.extend((left_out > 0).then(|| format!("{left_out} more not shown")));
     if amounts.is_empty() {
         return "no problems".to_owned();
     }
@@ -119,7 +123,7 @@ fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Ann
     let end = text.get(last..).and_then(|after| after.find('\n')).map_or(text.len(), |index| last + index);
     let lines = text.get(start..end).unwrap_or("");
     let lines = lines.strip_suffix('\r').filter(|shorter| start + shorter.len() >= last).unwrap_or(lines);
-    if lines.lines().any(|line| line.len() > MAX_LINE_BYTES) {
+    if lines.len() > MAX_SNIPPET_BYTES || lines.lines().any(|line| line.len() > MAX_LINE_BYTES) {
         return None;
     }
     let (line, _) = source.position(start);

@@ -26,7 +26,7 @@ impl From<rusqlite::Error> for Failure {
 impl Failure {
     /// The error of an open store.
     pub fn in_use(&self) -> StoreError {
-        StoreError(self.of(UNNAMED))
+        StoreError::Unavailable(self.of(UNNAMED))
     }
 
     /// The error of a store that is being opened.

@@ -46,7 +46,9 @@ use crate::host::{
 /// took it: it comes free when the store is dropped and when its process ends, however it ends.
 ///
 /// The file is made readable and writable for its owner only, as are the ones beside it: `-wal` and `-shm`, of SQLite, and
-/// one `-owner-…` for each open store. It is to be copied and moved only while nobody has it open, or with tools of SQLite.
+/// one `-owner-…` for each open store. A file that other users can write, or that is in a directory which other users can
+/// write, is refused; on Windows that is not examined, so keep it in a directory whose access list names only the user of the
+/// service. It is to be copied and moved only while nobody has it open, or with tools of SQLite.
 ///
 /// The file is bounded to 4 GiB, limits and cached results as in a [`MemoryStore`](super::MemoryStore), except that at most
 /// [`LIMITS`](Self::LIMITS) are tracked. Where it can't be written, is held by another process for more than four seconds, was
@@ -55,6 +57,7 @@ use crate::host::{
 /// All work is done by one thread, which ends when the store is dropped. Futures need no particular runtime.
 pub struct FileStore {
     path: PathBuf,
+    is_durable: bool,
     messages: Sender<Message>,
     slots: Arc<Slots>,
     thread: Option<JoinHandle<()>>,
@@ -63,6 +66,8 @@ pub struct FileStore {
 /// How much goes into a file.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
+    /// Whether what is written is on the disk when that is answered.
+    is_durable: bool,
     /// How many limits are tracked.
     limits: usize,
     /// Of 4 KiB.
@@ -87,7 +92,16 @@ impl FileStore {
     /// # Errors
     /// When the file is another program's, of a newer version, damaged, no file, or can't be read, written or made.
     pub fn open(path: &Path) -> Result<Self, FileStoreError> {
-        Self::bounded(path, Bounds { limits: Self::LIMITS, pages: 1 << 20 })
+        Self::bounded(path, Bounds { is_durable: true, limits: Self::LIMITS, pages: 1 << 20 })
+    }
+
+    /// Opens the anchor of a [`SealedStore`](super::SealedStore), or makes one where there is no file. What it holds outlives
+    /// processes; what was written last may be lost when the machine goes down, so that nobody waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_anchor(path: &Path) -> Result<Self, FileStoreError> {
+        Self::bounded(path, Bounds { is_durable: false, limits: Self::LIMITS, pages: 1 << 20 })
     }
 
     fn bounded(path: &Path, bounds: Bounds) -> Result<Self, FileStoreError> {
@@ -95,12 +109,13 @@ impl FileStore {
         let path = home.path.clone();
         let (messages, inbox) = mpsc::channel();
         let slots = Arc::new(Slots::default());
+        let is_durable = bounds.is_durable;
         let keeper = Keeper::new(database, home, Arc::clone(&slots));
         let thread = std::thread::Builder::new()
             .name("callgate-store".to_owned())
             .spawn(move || keeper.serve(&inbox))
             .map_err(|error| FileStoreError::no_thread(&path, &error))?;
-        Ok(Self { path, messages, slots, thread: Some(thread) })
+        Ok(Self { path, is_durable, messages, slots, thread: Some(thread) })
     }
 
     /// Has work done, and its answer made of what it came to when that is kept.
@@ -110,9 +125,10 @@ impl FileStore {
         run: impl FnOnce(&Connection, &Home) -> Result<T, Failure> + Send + 'static,
         kept: impl FnOnce(T) -> U + Send + 'static,
     ) -> Result<U, StoreError> {
+        let needs = if self.is_durable { needs } else { needs.min(Needs::Writing) };
         let (reply, answer) = oneshot::channel();
         let work = Asked { needs, run: Some(run), done: None, kept, reply };
-        let ended = || StoreError("the state store was closed; start again".to_owned());
+        let ended = || StoreError::Unavailable("the state store was closed; start again".to_owned());
         self.messages.send(Message::Work(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }

@@ -14,6 +14,7 @@ use super::owners::{self, Owner, owner_only};
 use super::place::Place;
 use super::schema::{APPLICATION, FORMAT, LOOKED_THROUGH, TABLES};
 use super::{Bounds, Home};
+use crate::files::{PrivateError, check_private, check_private_directory};
 
 /// How long one process waits for the others. Less than a decision waits for its store, so that it learns why.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -24,6 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub struct FileStoreError(String);
 
 impl FileStoreError {
+    /// Other users can write it.
+    fn exposed(error: PrivateError) -> Self {
+        Self(format!("the state store is not safe from other users: {error}"))
+    }
+
     /// The system has no thread for it.
     pub(super) fn no_thread(path: &Path, error: &io::Error) -> Self {
         Self(format!("`{}` can't be opened: there is no thread for it ({error})", path.display()))
@@ -36,7 +42,11 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
-    let path = made(path)?;
+    let given = path;
+    let path = made(given)?;
+    // Whoever can write the directory of a link can have it point elsewhere.
+    check_private_directory(given).map_err(FileStoreError::exposed)?;
+    check_files(&path)?;
     let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(&path)));
     peek(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -46,6 +56,8 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
         return Err(FileStoreError(format!("`{}` can't be written; let this user write it", path.display())));
     }
     prepare(&mut database, &path, bounds)?;
+    // SQLite has made its own files by now, or found those that were put there meanwhile.
+    check_files(&path)?;
 
     let told = |failure: Failure| FileStoreError(failure.at(&path));
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
@@ -94,6 +106,16 @@ fn made(path: &Path) -> Result<PathBuf, FileStoreError> {
         Err(error) => return Err(fails(error)),
     }
     fs::canonicalize(path).map_err(fails)
+}
+
+/// Refuses the database and the files of SQLite beside it, where other users could have written them.
+fn check_files(path: &Path) -> Result<(), FileStoreError> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        check_private(Path::new(&file)).map_err(FileStoreError::exposed)?;
+    }
+    Ok(())
 }
 
 /// Whose a file is.

@@ -8,7 +8,7 @@ use crate::host::{Allowance, Amount};
 use crate::json::{Value, json};
 use crate::state::MemoryStore;
 
-const SMALL: Bounds = Bounds { limits: 6, pages: 64 };
+const SMALL: Bounds = Bounds { is_durable: true, limits: 6, pages: 64 };
 
 fn store(bounds: Bounds) -> (FileStore, TempDir) {
     let directory = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn work_that_shares_a_transaction_with_what_fills_the_disk_is_not_said_to_be_don
 
 #[test]
 fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
-    let (store, _directory) = store(Bounds { limits: 1, ..SMALL });
+    let (store, _directory) = store(Bounds { is_durable: true, limits: 1, ..SMALL });
     let limit = Amount::of_millionths(1);
     let take = |key: &str, now| {
         let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
@@ -103,7 +103,7 @@ fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
 
 #[test]
 fn too_many_cache_spaces_let_go_the_one_used_longest_ago() {
-    let (store, _directory) = store(Bounds { limits: 6, pages: 1 << 20 });
+    let (store, _directory) = store(Bounds { is_durable: true, limits: 6, pages: 1 << 20 });
     fn space(name: &str) -> CacheSpace<'_> {
         CacheSpace { name, max_entries: 9 }
     }
@@ -154,7 +154,7 @@ proptest! {
         ),
         allowances in prop::collection::vec(any_allowance(), 12),
     ) {
-        let ((small, _directory), large) = (store(Bounds { limits: 6, ..SMALL }), MemoryStore::default());
+        let ((small, _directory), large) = (store(Bounds { is_durable: true, limits: 6, ..SMALL }), MemoryStore::default());
         let mut now = 0;
         for (wait, batch, gives_back) in steps {
             now += wait;

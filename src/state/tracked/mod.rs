@@ -66,7 +66,7 @@ impl Limits {
             let key = take.key.as_str();
             let wanted = asked.entry(key).or_insert(Asked { allowance: &take.allowance, cost: 0 });
             if *wanted.allowance != take.allowance {
-                return Err(StoreError(format!(
+                return Err(StoreError::Unavailable(format!(
                     "take {index} of a batch is of an earlier one's limit by other numbers"
                 )));
             }
@@ -193,7 +193,7 @@ impl Limits {
         let mut needed = asked.keys().filter(|key| grows(&self.keys, key)).count();
         while self.size + needed > self.capacity {
             let Some(key) = self.next_due() else {
-                return Err(StoreError(format!(
+                return Err(StoreError::Unavailable(format!(
                     "the store is full: it tracks {} limits, and none of them can be forgotten yet",
                     self.capacity
                 )));

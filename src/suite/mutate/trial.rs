@@ -49,7 +49,8 @@ impl<'a> Trial<'a> {
         };
         let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
         let nothing = || Report { files: Vec::new(), revision: String::new() };
-        let chains = policy::build_texts(texts.clone()).chains.map(Arc::new).ok_or_else(nothing)?;
+        let chains =
+            policy::build_changed(texts.clone(), &built.sources).chains.map(Arc::new).ok_or_else(nothing)?;
         let report = suite.run(&chains);
         if !report.passed() {
             return Err(report);
@@ -110,7 +111,9 @@ impl<'a> Trial<'a> {
             let text = if Some(*file) == name { changed.as_str() } else { text };
             (*file, text)
         });
-        let Some(chains) = policy::build_texts(texts).chains.map(Arc::new) else { return Verdict::Invalid };
+        let Some(chains) = policy::build_changed(texts, self.sources).chains.map(Arc::new) else {
+            return Verdict::Invalid;
+        };
         if chains.revision() == self.revision {
             return Verdict::Same;
         }

@@ -1,0 +1,191 @@
+//! What shows that a record is the latest one: its serial number, in a second store that whoever writes the first can't write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::altered;
+use super::envelope::Envelope;
+use crate::host::{Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write};
+use crate::json::{Value, canonical, json};
+
+/// The space of serial numbers.
+const RECORDS: &str = "records";
+/// Which store the anchor belongs to.
+const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
+/// How many versions of a record are known by their names. Of those who write one record at the same time, whoever is
+/// overtaken by more than so many others is refused.
+const VERSIONS: usize = 16;
+/// How often a change is tried again when others were quicker.
+const TRIES: usize = 256;
+
+/// The anchor of a store.
+pub struct Anchor {
+    /// What is taken of limits is counted here as well.
+    pub store: Arc<dyn StateStore>,
+    clock: Box<dyn Clock>,
+    /// The time at which limits were counted last, in microseconds since the epoch.
+    counted_at: AtomicI64,
+}
+
+/// What is known of a record.
+pub struct Known {
+    /// Serial numbers with names, the latest last.
+    versions: Vec<(u64, String)>,
+    forget_at: Option<Timestamp>,
+    /// Of the anchor's own record.
+    version: u64,
+}
+
+impl Known {
+    /// The latest serial number.
+    pub fn latest(&self) -> u64 {
+        self.versions.last().map_or(0, |(serial, _)| *serial)
+    }
+
+    fn read(value: &Value, version: u64) -> Option<Self> {
+        let pair = |pair: &Value| Some((pair.get(0)?.as_u64()?, pair.get(1)?.as_str()?.to_owned()));
+        let versions: Vec<_> = value.get("versions")?.as_array()?.iter().map(pair).collect::<Option<_>>()?;
+        let forget_at = match value.get("forget_at")? {
+            Value::Null => None,
+            time => Some(time.as_str()?.parse().ok()?),
+        };
+        (!versions.is_empty()).then_some(Self { versions, forget_at, version })
+    }
+}
+
+/// Which store the anchor belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The anchor's own name, which the store knows.
+    pub anchor: String,
+    /// The name of the store.
+    pub store: String,
+    /// The store knows the anchor. Until then a store without a name is new, and not one that was lost.
+    pub is_done: bool,
+}
+
+impl Anchor {
+    pub fn new(store: Arc<dyn StateStore>, clock: impl Clock + 'static) -> Self {
+        // Whether the clock stepped back before is not known: the first time counts as a step.
+        Self { store, clock: Box::new(clock), counted_at: AtomicI64::new(i64::MAX) }
+    }
+
+    /// Takes of limits what the store granted.
+    pub async fn take(&self, now: Timestamp, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
+        self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
+        self.store.take(now, takes).await
+    }
+
+    /// Lets limits see a clock that stepped back, where the store refuses and nothing is taken: what was taken counts from
+    /// then on as if it had been taken at that time.
+    pub async fn see_clock(&self, now: Timestamp) -> Result<(), StoreError> {
+        let time = now.as_microsecond();
+        if time >= self.counted_at.swap(time, Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Never admitted.
+        let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
+        let take = Take { key: String::new(), allowance: nothing, cost: Amount::whole(1) };
+        self.store.take(now, &[take]).await.map(|_| ())
+    }
+
+    /// The store that the anchor belongs to, with the version of that record.
+    pub async fn bound(&self) -> Result<Option<(Bound, u64)>, StoreError> {
+        let Some(record) = self.store.record(BOUND).await? else { return Ok(None) };
+        let text = |name: &str| Some(record.value.get(name)?.as_str()?.to_owned());
+        let read = || {
+            let is_done = record.value.get("is_done")?.as_bool()?;
+            Some(Bound { anchor: text("anchor")?, store: text("store")?, is_done })
+        };
+        Ok(Some((read().ok_or_else(damaged)?, record.version)))
+    }
+
+    /// Writes which store the anchor belongs to, unless somebody else did.
+    pub async fn bind(&self, bound: &Bound, over: Option<u64>) -> Result<bool, StoreError> {
+        let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
+        let write = Write { key: BOUND, value: &value, over, forget_at: None };
+        self.store.write_record(self.clock.now(), write).await
+    }
+
+    /// What is known of a record.
+    pub async fn known(&self, key: RecordKey<'_>) -> Result<Option<Known>, StoreError> {
+        let at = place(key);
+        let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &at }).await? else {
+            return Ok(None);
+        };
+        Known::read(&record.value, record.version).map(Some).ok_or_else(damaged)
+    }
+
+    /// Whether what the store holds is the latest version, or one that is newer than what was known. `known` was read before
+    /// it.
+    pub async fn check(
+        &self,
+        key: RecordKey<'_>,
+        known: Option<Known>,
+        found: Option<&Envelope>,
+    ) -> Result<(), StoreError> {
+        match (known, found) {
+            (None, None) => Ok(()),
+            (Some(known), None) => {
+                // The store forgets a record at its time, and the anchor only when it writes next.
+                let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
+                if forgotten { Ok(()) } else { Err(altered(key, "was removed")) }
+            }
+            (Some(known), Some(found)) if found.serial < known.latest() => {
+                Err(altered(key, "was replaced by an older version of it"))
+            }
+            (Some(known), Some(found)) if found.serial == known.latest() => judge(key, &known, found),
+            // Whoever wrote it has not come to say so yet, or never will.
+            (_, Some(found)) => self.advance(self.clock.now(), key, found).await,
+        }
+    }
+
+    /// Makes a version that was written the latest one. Of two with the same serial number the first counts.
+    pub async fn advance(
+        &self,
+        now: Timestamp,
+        key: RecordKey<'_>,
+        written: &Envelope,
+    ) -> Result<(), StoreError> {
+        let at = place(key);
+        for _ in 0..TRIES {
+            let known = self.known(key).await?;
+            let (mut versions, over) = match known {
+                Some(known) if written.serial <= known.latest() => return judge(key, &known, written),
+                Some(known) => (known.versions, Some(known.version)),
+                None => (Vec::new(), None),
+            };
+            versions.push((written.serial, written.name.clone()));
+            versions.drain(..versions.len().saturating_sub(VERSIONS));
+            let forget_at = written.forget_at.map(|at| at.to_string());
+            let value = json!({ "versions": versions, "forget_at": forget_at });
+            let key = RecordKey { space: RECORDS, key: &at };
+            let write = Write { key, value: &value, over, forget_at: written.forget_at };
+            if self.store.write_record(now, write).await? {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Unavailable("the anchor of the store kept being changed by others".to_owned()))
+    }
+}
+
+/// Whether a version with a serial number that is known is the one that is known by it.
+fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<(), StoreError> {
+    let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
+    if known.versions.iter().any(is_it) {
+        return Ok(());
+    }
+    Err(altered(key, "was written by two at once, of whom the other one counts"))
+}
+
+/// Where the anchor has what it knows of a record.
+fn place(key: RecordKey<'_>) -> String {
+    canonical(&json!([key.space, key.key]))
+}
+
+fn damaged() -> StoreError {
+    StoreError::Altered("the anchor of the store is damaged".to_owned())
+}

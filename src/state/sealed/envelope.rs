@@ -1,0 +1,110 @@
+//! What is written to the store below: a value that is encrypted together with its serial number and where it lies.
+
+use data_encoding::BASE64URL_NOPAD;
+use jiff::Timestamp;
+
+use crate::host::{CacheEntry, RecordKey};
+use crate::json::{self, Value, json};
+use crate::seal::{EncryptError, Keys, Purpose};
+
+/// The name of the version: the random nonce of its ciphertext, in base64.
+const NAME_CHARACTERS: usize = 32;
+
+/// One version of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    /// One more than that of the version before it.
+    pub serial: u64,
+    /// Tells two versions of the same serial number apart: no two ciphertexts have the same.
+    pub name: String,
+    /// From when on the store may forget it.
+    pub forget_at: Option<Timestamp>,
+    /// What the record says.
+    pub value: Value,
+}
+
+impl Envelope {
+    /// Encrypts a value. Returns the envelope, and what the store below holds.
+    pub fn seal(
+        keys: &Keys,
+        place: Place<'_>,
+        serial: u64,
+        forget_at: Option<Timestamp>,
+        value: &Value,
+    ) -> Result<(Self, Value), EncryptError> {
+        let context = place.of_record(serial, forget_at);
+        let sealed = keys.encrypt(Purpose::Record, &context, value.to_string().as_bytes())?;
+        let envelope = Self {
+            serial,
+            name: name_of(&sealed).unwrap_or_default().to_owned(),
+            forget_at,
+            value: value.clone(),
+        };
+        let stored =
+            json!({ "serial": serial, "forget_at": forget_at.map(|at| at.to_string()), "sealed": sealed });
+        Ok((envelope, stored))
+    }
+
+    /// Opens what [`seal`](Self::seal) returned. Returns `None` if anything of it is not what a holder of the keys wrote there.
+    pub fn open(keys: &Keys, place: Place<'_>, stored: &Value) -> Option<Self> {
+        let serial = stored.get("serial")?.as_u64()?;
+        let forget_at = match stored.get("forget_at")? {
+            Value::Null => None,
+            time => Some(time.as_str()?.parse().ok()?),
+        };
+        let sealed = stored.get("sealed")?.as_str()?;
+        let context = place.of_record(serial, forget_at);
+        let text = keys.decrypt(Purpose::Record, &context, sealed).ok()?;
+        let value = json::parse(str::from_utf8(&text).ok()?).ok()?;
+        Some(Self { serial, name: name_of(sealed)?.to_owned(), forget_at, value })
+    }
+
+    /// The version as stores count it: another one for each time that the record was written.
+    pub fn version(&self) -> u64 {
+        let bytes = BASE64URL_NOPAD.decode(self.name.as_bytes()).unwrap_or_default();
+        bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+    }
+}
+
+/// Whether a record is encrypted with the current key. What is not encrypted at all can't be made so.
+pub fn is_current(keys: &Keys, stored: &Value) -> bool {
+    stored.get("sealed").and_then(Value::as_str).is_none_or(|sealed| keys.is_current(sealed))
+}
+
+/// Where something lies: in which store, and where in it.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub store: &'a str,
+    pub key: RecordKey<'a>,
+}
+
+impl Place<'_> {
+    fn of_record(self, serial: u64, forget_at: Option<Timestamp>) -> Value {
+        let forget_at = forget_at.map(|at| at.to_string());
+        json!(["record", self.store, self.key.space, self.key.key, serial, forget_at])
+    }
+
+    fn of_cached(self, entry: &CacheEntry) -> Value {
+        let (stored_at, expires_at) = (entry.stored_at.to_string(), entry.expires_at.to_string());
+        json!(["cached", self.store, self.key.space, self.key.key, stored_at, expires_at])
+    }
+}
+
+/// Encrypts a cached result.
+pub fn seal_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Result<CacheEntry, EncryptError> {
+    let text = entry.output.to_string();
+    let sealed = keys.encrypt(Purpose::Record, &place.of_cached(&entry), text.as_bytes())?;
+    Ok(CacheEntry { output: sealed.into(), ..entry })
+}
+
+/// Opens what [`seal_cached`] returned. Returns `None` if anything of it is not what a holder of the keys wrote there.
+pub fn open_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Option<CacheEntry> {
+    let text = keys.decrypt(Purpose::Record, &place.of_cached(&entry), entry.output.as_str()?).ok()?;
+    let output = json::parse(str::from_utf8(&text).ok()?).ok()?;
+    Some(CacheEntry { output, ..entry })
+}
+
+/// The beginning of the ciphertext is its nonce.
+fn name_of(sealed: &str) -> Option<&str> {
+    sealed.rsplit('.').next()?.get(..NAME_CHARACTERS)
+}

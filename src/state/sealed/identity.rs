@@ -1,0 +1,205 @@
+//! Which store this is, to whom it belongs, and which anchor it has: so that another one in its place, an emptied one, or one
+//! of other keys is not believed.
+
+use super::anchor::{Anchor, Bound};
+use super::envelope::{Envelope, is_current};
+use super::{SealedStore, not_sealed};
+use crate::host::{RecordKey, StateStore, StoreError, Write, space};
+use crate::json::{Value, json};
+use crate::seal::{Keys, Purpose, random_hex};
+
+/// Where the store says what it is.
+const OWNER: RecordKey<'static> = RecordKey { space: space::OWNER, key: "keys" };
+/// How often a change is tried again when others were quicker.
+const TRIES: usize = 64;
+/// Records on a page.
+const PAGE: usize = 256;
+
+/// Why a store is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntegrityError {
+    /// The store or its anchor does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store was sealed with other keys.
+    #[error("the store was made with other keys than those given")]
+    OtherKeys,
+    /// The store is empty, and the anchor knows that it was not.
+    #[error("the store is empty, although its anchor knows that it was in use")]
+    Lost,
+    /// The store was in use with an anchor, and this anchor does not know it.
+    #[error("the store is not the one that its anchor knows, or its anchor was lost")]
+    OtherAnchor,
+    /// The store has records without seals.
+    #[error("the store was used without keys, so its records can't be believed")]
+    Unsealed,
+}
+
+impl From<IntegrityError> for StoreError {
+    fn from(error: IntegrityError) -> Self {
+        match error {
+            IntegrityError::Store(error) => error,
+            other => Self::Altered(other.to_string()),
+        }
+    }
+}
+
+/// What a store says of itself.
+#[derive(Clone)]
+struct Owner {
+    store: String,
+    /// The name of its anchor, if it has one.
+    anchor: Option<String>,
+    /// Sealed with the key that makes seals.
+    is_current: bool,
+    version: u64,
+}
+
+impl Owner {
+    fn sealed(&self, keys: &Keys) -> Value {
+        let seal = keys.seal(Purpose::Store, &json!([self.store, self.anchor]));
+        json!({ "store": self.store, "anchor": self.anchor, "seal": seal })
+    }
+
+    fn read(value: &Value, keys: &Keys, version: u64) -> Result<Self, IntegrityError> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
+        let (Some(store), Some(seal)) = (text("store"), text("seal")) else {
+            return Err(IntegrityError::Unsealed);
+        };
+        let anchor = text("anchor").map(str::to_owned);
+        keys.verify(Purpose::Store, &json!([store, anchor]), seal).map_err(|_| IntegrityError::OtherKeys)?;
+        Ok(Self { store: store.to_owned(), anchor, is_current: keys.is_current(seal), version })
+    }
+}
+
+impl SealedStore {
+    /// The name of the store. A new store gets one; a store that was not anchored gets its anchor. `accepts`: the anchor is new,
+    /// and takes the store as it is.
+    pub(super) async fn identify(&self, accepts: bool) -> Result<String, IntegrityError> {
+        for _ in 0..TRIES {
+            let owner = self.owner().await?;
+            let done = match &self.anchor {
+                Some(anchor) => self.bind(anchor, owner, accepts).await?,
+                None => match owner {
+                    Some(owner) => Some(owner),
+                    None => {
+                        self.make(name()?, None).await?;
+                        None
+                    }
+                },
+            };
+            let Some(owner) = done else { continue };
+            if !owner.is_current {
+                self.seal_anew(&owner).await?;
+            }
+            return Ok(owner.store);
+        }
+        Err(StoreError::Unavailable("the store kept being changed by others".to_owned()).into())
+    }
+
+    async fn owner(&self) -> Result<Option<Owner>, IntegrityError> {
+        let found = self.inner.record(OWNER).await?;
+        found.map(|record| Owner::read(&record.value, &self.keys, record.version)).transpose()
+    }
+
+    /// One step towards a store and an anchor that know each other; the owner, once they do.
+    async fn bind(
+        &self,
+        anchor: &Anchor,
+        owner: Option<Owner>,
+        accepts: bool,
+    ) -> Result<Option<Owner>, IntegrityError> {
+        let bound = anchor.bound().await?;
+        match (owner, bound) {
+            (None, None) => {
+                let bound = Bound { anchor: name()?, store: name()?, is_done: false };
+                anchor.bind(&bound, None).await?;
+            }
+            (None, Some((bound, _))) if !bound.is_done => self.make(bound.store, Some(bound.anchor)).await?,
+            (None, Some(_)) => return Err(IntegrityError::Lost),
+            (Some(owner), None) if owner.anchor.is_none() || accepts => {
+                let bound = Bound { anchor: name()?, store: owner.store, is_done: false };
+                anchor.bind(&bound, None).await?;
+            }
+            (Some(owner), Some((bound, version))) if owner.store == bound.store => {
+                match owner.anchor.as_ref() == Some(&bound.anchor) {
+                    true if bound.is_done => return Ok(Some(owner)),
+                    true => {
+                        anchor.bind(&Bound { is_done: true, ..bound }, Some(version)).await?;
+                    }
+                    false if !bound.is_done && (owner.anchor.is_none() || accepts) => {
+                        let over = Some(owner.version);
+                        self.put(&Owner { anchor: Some(bound.anchor), ..owner }, over).await?;
+                    }
+                    false => return Err(IntegrityError::OtherAnchor),
+                }
+            }
+            // Somebody who has no anchor made the store in the meantime.
+            (Some(owner), Some((bound, version))) if !bound.is_done && owner.anchor.is_none() => {
+                anchor.bind(&Bound { store: owner.store, ..bound }, Some(version)).await?;
+            }
+            (Some(_), _) => return Err(IntegrityError::OtherAnchor),
+        }
+        Ok(None)
+    }
+
+    /// Gives a store its name, unless somebody else did. One that has records, but no name, was used without keys.
+    async fn make(&self, store: String, anchor: Option<String>) -> Result<(), IntegrityError> {
+        for space in space::ALL {
+            if !self.inner.records(space, None, 1).await?.records.is_empty() && self.owner().await?.is_none()
+            {
+                return Err(IntegrityError::Unsealed);
+            }
+        }
+        self.put(&Owner { store, anchor, is_current: true, version: 0 }, None).await?;
+        Ok(())
+    }
+
+    async fn put(&self, owner: &Owner, over: Option<u64>) -> Result<bool, StoreError> {
+        let value = owner.sealed(&self.keys);
+        let write = Write { key: OWNER, value: &value, over, forget_at: None };
+        // Nothing is forgotten at this time.
+        self.inner.write_record(jiff::Timestamp::MIN, write).await
+    }
+
+    /// Seals what was sealed with an older key with the one that makes seals, the name of the store last, so that the older key
+    /// can be retired.
+    async fn seal_anew(&self, owner: &Owner) -> Result<(), StoreError> {
+        for space in space::ALL {
+            let mut after: Option<String> = None;
+            loop {
+                let page = self.inner.records(space, after.as_deref(), PAGE).await?;
+                after = page.records.last().map(|(key, _)| key.clone());
+                for (key, record) in page.records {
+                    if is_current(&self.keys, &record.value) {
+                        continue;
+                    }
+                    let key = RecordKey { space, key: &key };
+                    // What is not believed stays as it is, and is refused when it is read.
+                    let Ok((Some(standing), _)) = self.standing(&owner.store, key).await else { continue };
+                    let Envelope { value, forget_at, .. } = &standing.envelope;
+                    let over = Some(standing.envelope.version());
+                    let write = Write { key, value, over, forget_at: *forget_at };
+                    // Whoever was quicker sealed it with the key that makes seals.
+                    self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
+                }
+                if !page.more || after.is_none() {
+                    break;
+                }
+            }
+        }
+        self.put(owner, Some(owner.version)).await.map(|_| ())
+    }
+}
+
+/// Whether the records of a store are sealed: without the keys they can't be believed.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn was_sealed(store: &dyn StateStore) -> Result<bool, StoreError> {
+    Ok(store.record(OWNER).await?.is_some())
+}
+
+fn name() -> Result<String, StoreError> {
+    random_hex::<16>().map_err(not_sealed)
+}

@@ -1,0 +1,337 @@
+//! A store whose records are encrypted and authenticated: any [`StateStore`], with each record and cached result sealed by the server's
+//! keys.
+//!
+//! Whoever can write the store below, but has neither the keys nor the anchor, can make calls fail. They can't approve a call,
+//! run one again, or reset what was counted.
+
+mod anchor;
+mod envelope;
+mod identity;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::json::Value;
+use jiff::Timestamp;
+use tokio::sync::OnceCell;
+
+use self::anchor::Anchor;
+use self::envelope::{Envelope, Place, open_cached, seal_cached};
+pub use self::identity::{IntegrityError, was_sealed};
+use super::cache::room_beside;
+use crate::host::{
+    Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
+    StateStore, StoreError, StoreFuture, Take, Write,
+};
+use crate::json::MAX_DEPTH;
+use crate::seal::Keys;
+
+/// A store whose records and cached results are encrypted and authenticated with the server's keys.
+///
+/// A seal binds the value to its store, its place in it and its serial number, so that records can't be exchanged with each
+/// other. A seal alone does not show that a record is the latest one. That needs an *anchor*: a second store that whoever can
+/// write the first one can't write, such as a file beside the keys. The anchor holds the latest serial number of each
+/// record, and what was taken of limits. With it, a record that was removed or replaced by an older one is
+/// [`StoreError::Altered`], of two who write over the same record one succeeds whatever the store says, and a limit that was
+/// reset still refuses.
+///
+/// Not detected: a store and an anchor that are both replaced by older copies; what the last writes before a power failure
+/// changed, if the anchor did not reach the disk and somebody then restores older records; and a cached result that is put
+/// back after it was removed, until its time to live ends.
+pub struct SealedStore {
+    inner: Arc<dyn StateStore>,
+    keys: Keys,
+    anchor: Option<Anchor>,
+    /// Which store this is, once that is known.
+    identity: OnceCell<String>,
+}
+
+/// A store as holders of the server's keys use it: sealed, where others than this process could write it.
+pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
+    match keys {
+        Some(keys) if store.is_shared() && !store.is_sealed() => {
+            Arc::new(SealedStore::new(store, keys.clone()))
+        }
+        _ => store,
+    }
+}
+
+/// A record whose seal is unbroken, and that is the latest one.
+struct Standing {
+    envelope: Envelope,
+    /// As the store below counts it.
+    version: u64,
+}
+
+impl SealedStore {
+    /// How much the value of a record may measure here, in bytes of JSON.
+    pub const LARGEST: usize = 3 << 20;
+
+    /// Seals the records of a store, without an anchor: an older record that is put back is not detected.
+    pub fn new(inner: Arc<dyn StateStore>, keys: Keys) -> Self {
+        Self { inner, keys, anchor: None, identity: OnceCell::new() }
+    }
+
+    /// Seals the records of a store, and keeps in `anchor` what shows that they are the latest ones. `clock` tells when a
+    /// record may have been forgotten.
+    pub fn anchored(
+        inner: Arc<dyn StateStore>,
+        keys: Keys,
+        anchor: Arc<dyn StateStore>,
+        clock: impl Clock + 'static,
+    ) -> Self {
+        Self { anchor: Some(Anchor::new(anchor, clock)), ..Self::new(inner, keys) }
+    }
+
+    /// Makes sure that the store belongs to the holders of the keys, and is the one that the anchor knows. A store in which
+    /// nothing was recorded yet becomes theirs. Records that are sealed with a key which no longer makes seals are sealed with
+    /// the one that does.
+    ///
+    /// Without this call, the first use of the store does the same.
+    ///
+    /// # Errors
+    /// When the store is not believed, or does not answer.
+    pub async fn open(&self) -> Result<(), IntegrityError> {
+        let identity = self.identify(false).await?;
+        // Whoever was quicker found the same.
+        let _ = self.identity.set(identity);
+        Ok(())
+    }
+
+    /// Accepts the store as it is now, for an anchor that knows none: after a backup was restored, or to begin again with an
+    /// empty store. Records still need an unbroken seal.
+    ///
+    /// # Errors
+    /// When the store was sealed with other keys, or does not answer.
+    pub async fn accept(&self) -> Result<(), IntegrityError> {
+        let identity = self.identify(true).await?;
+        let _ = self.identity.set(identity);
+        Ok(())
+    }
+
+    async fn identity(&self) -> Result<&str, StoreError> {
+        let identity = self.identity.get_or_try_init(|| async { self.identify(false).await }).await;
+        identity.map(String::as_str).map_err(StoreError::from)
+    }
+
+    /// The record of this key, and the serial number of the one that is written over it.
+    async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<Standing>, u64), StoreError> {
+        // Before the record: one that is written in between is newer than the anchor says, and never older.
+        let known = match &self.anchor {
+            Some(anchor) => anchor.known(key).await?,
+            None => None,
+        };
+        let found = self.inner.record(key).await?;
+        let standing = match found {
+            Some(record) => Some(self.opened(store, key, record)?),
+            None => None,
+        };
+        let latest = known.as_ref().map_or(0, |known| known.latest());
+        if let Some(anchor) = &self.anchor {
+            anchor.check(key, known, standing.as_ref().map(|standing| &standing.envelope)).await?;
+        }
+        let serial = standing.as_ref().map_or(latest, |standing| standing.envelope.serial.max(latest));
+        Ok((standing, serial.saturating_add(1)))
+    }
+
+    fn opened(&self, store: &str, key: RecordKey<'_>, record: Record) -> Result<Standing, StoreError> {
+        match Envelope::open(&self.keys, Place { store, key }, &record.value) {
+            Some(envelope) => Ok(Standing { envelope, version: record.version }),
+            None => Err(altered(key, "was changed, or was not written by a holder of the server's keys")),
+        }
+    }
+
+    async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
+        let Write { key, value, over, forget_at } = write;
+        let (standing, serial) = self.standing(store, key).await?;
+        // The store below forgets what is due before it looks what is there.
+        let is_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
+        let over = match (&standing, over) {
+            (None, None) => None,
+            (Some(standing), None) if is_due(standing) => None,
+            (Some(standing), Some(over)) if standing.envelope.version() == over => Some(standing.version),
+            _ => return Ok(false),
+        };
+        check_size(value)?;
+        let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
+        let (envelope, value) = sealed.map_err(not_sealed)?;
+        if !self.inner.write_record(now, Write { key, value: &value, over, forget_at }).await? {
+            return Ok(false);
+        }
+        if let Some(anchor) = &self.anchor {
+            anchor.advance(now, key, &envelope).await?;
+        }
+        Ok(true)
+    }
+}
+
+impl From<Envelope> for Record {
+    fn from(envelope: Envelope) -> Self {
+        Self { version: envelope.version(), value: envelope.value }
+    }
+}
+
+/// What does not come from a holder of the keys, or not last.
+fn altered(key: RecordKey<'_>, how: &str) -> StoreError {
+    let RecordKey { space, key } = key;
+    StoreError::Altered(format!("the record `{key}` of `{space}` {how}"))
+}
+
+fn not_sealed(error: impl fmt::Display) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+/// Whether the ciphertext of a value, which is a third larger, fits into the store below.
+fn check_size(value: &Value) -> Result<(), StoreError> {
+    match room_beside(value, SealedStore::LARGEST, MAX_DEPTH - 1) {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Unavailable(format!(
+            "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept in a sealed store",
+            SealedStore::LARGEST >> 20
+        ))),
+    }
+}
+
+fn is_slot(take: &Take) -> bool {
+    matches!(take.allowance, Allowance::Slots { .. })
+}
+
+/// Slots that were taken in the store, and are given back unless the anchor grants them too.
+struct Taken<'t> {
+    store: &'t dyn StateStore,
+    takes: &'t [Take],
+}
+
+impl Taken<'_> {
+    fn stay(mut self) {
+        self.takes = &[];
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.takes.iter().filter(|take| is_slot(take)).for_each(|take| self.store.give_back(&take.key));
+    }
+}
+
+/// Without what it holds, which may be secret.
+impl fmt::Debug for SealedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealedStore").field("is_anchored", &self.anchor.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl StateStore for SealedStore {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+        Box::pin(async move {
+            let refusals = self.inner.take(now, takes).await?;
+            let Some(anchor) = &self.anchor else { return Ok(refusals) };
+            if !refusals.is_empty() {
+                anchor.see_clock(now).await?;
+                return Ok(refusals);
+            }
+            // What the store grants, the anchor grants too, unless somebody reset what the store counts.
+            let taken = Taken { store: &*self.inner, takes };
+            let refusals = anchor.take(now, takes).await?;
+            if refusals.is_empty() {
+                taken.stay();
+            }
+            Ok(refusals)
+        })
+    }
+
+    fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
+        Box::pin(async move {
+            let left = self.inner.left(now, take).await?;
+            let Some(anchor) = &self.anchor else { return Ok(left) };
+            let anchored = anchor.store.left(now, take).await?;
+            Ok(left.zip(anchored).map(|(left, anchored)| left.min(anchored)).or(left).or(anchored))
+        })
+    }
+
+    fn give_back(&self, key: &str) {
+        // First where nobody waits, so that whoever is notified finds the slot free in both.
+        if let Some(anchor) = &self.anchor {
+            anchor.store.give_back(key);
+        }
+        self.inner.give_back(key);
+    }
+
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        self.inner.slot_freed()
+    }
+
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, Lookup> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let Lookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
+            let place = Place { store, key: RecordKey { space: space.name, key } };
+            let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
+            // The store below may not have looked at times that it can't believe.
+            let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
+            Ok(Lookup { entry, generation })
+        })
+    }
+
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let place = Place { store, key: RecordKey { space: space.name, key } };
+            let entry = seal_cached(&self.keys, place, entry).map_err(not_sealed)?;
+            self.inner.cache_put(space, key, entry, generation).await
+        })
+    }
+
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        self.inner.cache_clear(space)
+    }
+
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let (standing, _) = self.standing(store, key).await?;
+            Ok(standing.map(|standing| standing.envelope.into()))
+        })
+    }
+
+    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            self.write(store, now, write).await
+        })
+    }
+
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let page = self.inner.records(space, after, limit).await?;
+            let mut records = Vec::with_capacity(page.records.len());
+            for (key, _) in page.records {
+                // Read again by its key, for by now it may be newer than the page and the anchor with it.
+                let (standing, _) = self.standing(store, RecordKey { space, key: &key }).await?;
+                let Some(standing) = standing else { continue };
+                records.push((key, standing.envelope.into()));
+            }
+            Ok(Page { records, more: page.more })
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn is_sealed(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,354 @@
+//! Whoever can write the database, but has neither the keys nor the anchor, makes calls fail, and never makes one run.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use callgate::host::{RecordKey, StateStore, SystemClock, Write};
+use callgate::json::{Value, json};
+use callgate::message::{History, Message, Part, Role, approval_response};
+use callgate::seal::Keys;
+use callgate::state::{FileStore, IntegrityError, SealedStore};
+use callgate::{Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use proptest::prelude::*;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::scene::{KEY, REFUNDS};
+use crate::workshop::{ended, rules};
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+fn keys() -> Keys {
+    Keys::parse(KEY).unwrap()
+}
+
+/// Counts its calls.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl ToolExecutor for Counting {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        Ok(json!(self.0.fetch_add(1, Ordering::SeqCst)).into())
+    }
+}
+
+/// A state in a file with its anchor, and who edits the file.
+struct Attacked {
+    place: TempDir,
+    store: Arc<dyn StateStore>,
+    tool: Counting,
+    /// The file as it was at several moments.
+    copies: Vec<Vec<Row>>,
+    /// The history before the call ran.
+    before: History,
+}
+
+/// A row of the table `records`: space, key, value, version, forget_at.
+type Row = (String, String, String, i64, Option<i64>);
+
+fn opened(place: &TempDir) -> Arc<dyn StateStore> {
+    let store = FileStore::open(&place.path().join("state.db")).unwrap();
+    let anchor = FileStore::open_anchor(&place.path().join("state.db.anchor")).unwrap();
+    Arc::new(SealedStore::anchored(Arc::new(store), keys(), Arc::new(anchor), SystemClock))
+}
+
+impl Attacked {
+    /// A call is asked about, and runs if it is approved.
+    fn new(approved: bool) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let store = opened(&place);
+        let call = Part::call("c1", "refund", json!({ "amount": 250 }));
+        let before = History::new(vec![Message::new(Role::Assistant, vec![call])]);
+        let mut attacked = Self { place, store, tool: Counting::default(), copies: Vec::new(), before };
+        attacked.copy();
+        let mut session = attacked.session();
+        let round = run(session.round(&mut attacked.before, &attacked.tool)).unwrap();
+        assert!(round.is_suspended());
+        attacked.copy();
+        if approved {
+            attacked.before.append_approval_response(approval_response("approval_c1", true)).unwrap();
+        }
+        let expected = if approved { ("executed", "approved") } else { ("suspended", "approval_required") };
+        assert_eq!(attacked.resume(), [(expected.0.to_owned(), expected.1.to_owned())]);
+        attacked.copy();
+        attacked
+    }
+
+    fn session(&self) -> Session {
+        rules(REFUNDS).store(Arc::clone(&self.store)).keys(keys()).build().session().named("talk")
+    }
+
+    fn runs(&self) -> usize {
+        self.tool.0.load(Ordering::SeqCst)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.place.path().join("state.db")
+    }
+
+    /// Another process opens the state.
+    fn reopen(&mut self) {
+        self.store = opened(&self.place);
+    }
+
+    fn database(&self) -> Connection {
+        Connection::open(self.file()).unwrap()
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let database = self.database();
+        let select =
+            database.prepare("SELECT space, key, value, version, forget_at FROM records ORDER BY 1, 2");
+        // Before the state is made there is no table.
+        let Ok(mut select) = select else { return Vec::new() };
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+        select.query_map((), row).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    fn copy(&mut self) {
+        let rows = self.rows();
+        self.copies.push(rows);
+    }
+
+    fn put(&self, row: &Row) {
+        let put = "INSERT OR REPLACE INTO records (space, key, value, version, forget_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.database().execute(put, (&row.0, &row.1, &row.2, row.3, row.4)).unwrap();
+    }
+
+    /// The session is resumed with the history from before the call ran.
+    fn resume(&mut self) -> Vec<(String, String)> {
+        let (mut session, mut history) = (self.session(), self.before.clone());
+        let Ok(round) = run(session.resume(&mut history, &self.tool)) else {
+            return vec![("refused".to_owned(), String::new())];
+        };
+        round.outcomes.iter().map(ended).map(|(kind, code)| (kind.to_owned(), code.to_owned())).collect()
+    }
+}
+
+/// The reproductions: what a settled call came to does not change, and it does not run again.
+#[test]
+fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
+    let edits: [(&str, fn(&Attacked)); 8] = [
+        ("its value is exchanged for the one it had while it was pending", |attacked| {
+            for row in &attacked.copies[1] {
+                attacked.put(row);
+            }
+        }),
+        ("the same, under its latest version", |attacked| {
+            for row in &attacked.copies[1] {
+                let set = "UPDATE records SET value = ?1 WHERE space = ?2 AND key = ?3";
+                attacked.database().execute(set, (&row.2, &row.0, &row.1)).unwrap();
+            }
+        }),
+        ("it is removed", |attacked| {
+            attacked.database().execute_batch("DELETE FROM records WHERE space = 'calls'").unwrap();
+        }),
+        ("all rows are removed", |attacked| {
+            attacked.database().execute_batch("DELETE FROM records").unwrap();
+        }),
+        ("all but the name of the store is removed", |attacked| {
+            attacked.database().execute_batch("DELETE FROM records WHERE space <> 'owner'").unwrap();
+        }),
+        ("it is to be forgotten at once", |attacked| {
+            attacked.database().execute_batch("UPDATE records SET forget_at = 0").unwrap();
+        }),
+        ("it moves to another key", |attacked| {
+            attacked
+                .database()
+                .execute_batch("UPDATE records SET key = key || 'x' WHERE space = 'calls'")
+                .unwrap();
+        }),
+        ("it is written in plain text", |attacked| {
+            let plain = json!({ "version": 1, "call_id": "c1", "tool": "refund", "stage": "waiting" });
+            let set = "UPDATE records SET value = ?1 WHERE space = 'calls'";
+            attacked.database().execute(set, [plain.to_string()]).unwrap();
+        }),
+    ];
+    for (name, edit) in edits {
+        for reopened in [false, true] {
+            let mut attacked = Attacked::new(true);
+            edit(&attacked);
+            if reopened {
+                attacked.reopen();
+            }
+            for _ in 0..2 {
+                let told = attacked.resume();
+                assert_eq!(attacked.runs(), 1, "{name}: {told:?}");
+                let (kind, code) = &told[0];
+                // Until a record is gone that is to be forgotten, what came of the call is known.
+                let is_known = (kind.as_str(), code.as_str()) == ("executed", "approved");
+                assert!(
+                    kind == "refused" || (kind == "indeterminate" && code == "state_altered") || is_known,
+                    "{name}: {told:?}"
+                );
+            }
+        }
+    }
+}
+
+/// An answer in the database that nobody gave does not count, nor does one to another call.
+#[test]
+fn i3_a_call_that_nobody_answered_does_not_run_whatever_is_in_the_database() {
+    let mut attacked = Attacked::new(false);
+    let other = Attacked::new(true);
+    // All that was ever in the state of another call of the same name, approved under the same key.
+    for copy in &other.copies {
+        for row in copy {
+            attacked.put(row);
+        }
+        attacked.reopen();
+        let told = attacked.resume();
+        assert_eq!(attacked.runs(), 0, "{told:?}");
+    }
+}
+
+/// Who waits between reading and writing is refused, even if the database says that nothing changed meanwhile.
+#[test]
+fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
+    let attacked = Attacked::new(false);
+    let store = &attacked.store;
+    let key = RecordKey { space: "calls", key: "k" };
+    let write = |value: &Value, over| {
+        let write = Write { key, value, over, forget_at: None };
+        run(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
+    };
+    assert_eq!(write(&json!("pending"), None), Ok(true));
+    let seen = run(store.record(key)).unwrap().unwrap();
+    let row = attacked.rows().into_iter().find(|row| row.1 == "k").unwrap();
+    assert_eq!(write(&json!("claimed"), Some(seen.version)), Ok(true));
+    // The version that it had is put back, with the old value and with the new one.
+    let back = "UPDATE records SET version = ?1 WHERE key = 'k'";
+    attacked.database().execute(back, [row.3]).unwrap();
+    assert_eq!(write(&json!("claimed by another"), Some(seen.version)), Ok(false));
+    attacked.put(&row);
+    assert!(write(&json!("claimed by another"), Some(seen.version)).is_err());
+    attacked.database().execute_batch("DELETE FROM records WHERE key = 'k'").unwrap();
+    assert!(write(&json!("claimed by another"), None).is_err());
+}
+
+#[test]
+fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
+    let attacked = Attacked::new(true);
+    let open = |store: &str, anchor: &str, digits: &str| {
+        let at = |name: &str| attacked.place.path().join(name);
+        let (store, anchor) =
+            (FileStore::open(&at(store)).unwrap(), FileStore::open_anchor(&at(anchor)).unwrap());
+        let keys = Keys::parse(&digits.repeat(32)).unwrap();
+        let sealed = SealedStore::anchored(Arc::new(store), keys, Arc::new(anchor), SystemClock);
+        (run(sealed.open()), sealed)
+    };
+    let (known, anchor) = ("state.db", "state.db.anchor");
+    assert_eq!(open(known, anchor, "5a").0, Ok(()));
+    assert_eq!(open("empty.db", anchor, "5a").0, Err(IntegrityError::Lost));
+    assert_eq!(open(known, "empty.anchor", "5a").0, Err(IntegrityError::OtherAnchor));
+    assert_eq!(open(known, anchor, "6b").0, Err(IntegrityError::OtherKeys));
+    assert_eq!(open("other.db", "other.anchor", "5a").0, Ok(()));
+    assert_eq!(open("other.db", anchor, "5a").0, Err(IntegrityError::OtherAnchor));
+    // It can be accepted as it is, by an anchor that is new.
+    let (refused, sealed) = open(known, "new.anchor", "5a");
+    assert_eq!(refused, Err(IntegrityError::OtherAnchor));
+    assert_eq!(run(sealed.accept()), Ok(()));
+    assert_eq!(open(known, "new.anchor", "5a").0, Ok(()));
+    assert_eq!(open(known, anchor, "5a").0, Err(IntegrityError::OtherAnchor));
+}
+
+/// One random edit of the table, with what was in it at some moment as material.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// Puts a row of a copy back, perhaps at another row's key.
+    Put {
+        copy: usize,
+        row: usize,
+        at: usize,
+    },
+    Remove {
+        row: usize,
+    },
+    Version {
+        row: usize,
+        version: i64,
+    },
+    ForgetAt {
+        row: usize,
+        at: Option<i64>,
+    },
+    Cut {
+        row: usize,
+        to: usize,
+    },
+    Reopen,
+    Resume,
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    let edit = prop_oneof![
+        4 => (0..9usize, 0..9usize, 0..9usize).prop_map(|(copy, row, at)| Edit::Put { copy, row, at }),
+        2 => (0..9usize).prop_map(|row| Edit::Remove { row }),
+        2 => (0..9usize, 0..9i64).prop_map(|(row, version)| Edit::Version { row, version }),
+        1 => (0..9usize, proptest::option::of(0..9i64)).prop_map(|(row, at)| Edit::ForgetAt { row, at }),
+        1 => (0..9usize, 0..200usize).prop_map(|(row, to)| Edit::Cut { row, to }),
+        1 => Just(Edit::Reopen),
+        3 => Just(Edit::Resume),
+    ];
+    prop::collection::vec(edit, 1..12)
+}
+
+fn apply(attacked: &mut Attacked, edit: &Edit) {
+    let rows = attacked.rows();
+    let row = |index: usize| (!rows.is_empty()).then(|| rows[index % rows.len()].clone());
+    match edit {
+        Edit::Put { copy, row: index, at } => {
+            let copy = &attacked.copies[copy % attacked.copies.len()];
+            let Some(mut put) = copy.get(index % copy.len().max(1)).cloned() else { return };
+            if let Some(at) = row(*at).filter(|_| at % 3 == 0) {
+                (put.0, put.1) = (at.0, at.1);
+            }
+            attacked.put(&put);
+        }
+        Edit::Remove { row: index } => {
+            let Some((space, key, ..)) = row(*index) else { return };
+            let remove = "DELETE FROM records WHERE space = ?1 AND key = ?2";
+            attacked.database().execute(remove, (space, key)).unwrap();
+        }
+        Edit::Version { row: index, version } => {
+            let Some(row) = row(*index) else { return };
+            attacked.put(&(row.0, row.1, row.2, *version, row.4));
+        }
+        Edit::ForgetAt { row: index, at } => {
+            let Some(row) = row(*index) else { return };
+            attacked.put(&(row.0, row.1, row.2, row.3, *at));
+        }
+        Edit::Cut { row: index, to } => {
+            let Some(row) = row(*index) else { return };
+            let cut = row.2.get(..*to).unwrap_or(&row.2).to_owned();
+            attacked.put(&(row.0, row.1, cut, row.3, row.4));
+        }
+        Edit::Reopen => attacked.reopen(),
+        Edit::Resume => {
+            attacked.resume();
+            attacked.copy();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// I2, I3, I4. Random edits never make a settled call run again, nor one that nobody answered.
+    #[test]
+    fn i4_random_edits_of_the_database_run_no_call(edits in edits(), approved: bool) {
+        let mut attacked = Attacked::new(approved);
+        for edit in &edits {
+            apply(&mut attacked, edit);
+        }
+        attacked.resume();
+        attacked.reopen();
+        attacked.resume();
+        prop_assert_eq!(attacked.runs(), usize::from(approved));
+    }
+}

@@ -1,0 +1,183 @@
+//! Rules files that were written to take for ever, or all memory, are refused or checked within stated bounds.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use callgate::policy;
+
+/// What `callgate check` says of a bundle, and the most memory that it took, in KiB. A process that computes for minutes is
+/// ended.
+fn checked(directory: &Path) -> (Option<i64>, String, u64) {
+    const MEASURED: &str = "
+import json, resource, subprocess, sys
+def bounded():
+    resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+ran = subprocess.run(sys.argv[1:], capture_output=True, preexec_fn=bounded)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(json.dumps([ran.returncode, ran.stdout.decode('utf-8', 'replace')[:20000], ran.stderr.decode('utf-8', 'replace')[:20000], len(ran.stdout), peak]))
+";
+    let binary = env!("CARGO_BIN_EXE_callgate");
+    let ran = Command::new("python3")
+        .args(["-c", MEASURED, binary, "check"])
+        .arg(directory)
+        .output()
+        .expect("python3 measures");
+    let told = callgate::json::parse_bytes(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&ran.stderr)));
+    let length = told[3].as_u64().unwrap();
+    assert!(length < 8 << 20, "{length} bytes were written");
+    let text = format!("{}{}", told[1].as_str().unwrap(), told[2].as_str().unwrap());
+    (told[0].as_i64(), text, told[4].as_u64().unwrap())
+}
+
+/// What hostile bundles may take. A tool that is built without optimisation takes as much.
+const MOST_MEMORY: u64 = 200 << 10;
+
+fn policies(count: usize, mut policy: impl FnMut(usize) -> String) -> String {
+    let mut text = "policies:\n".to_owned();
+    for number in 0..count {
+        writeln!(text, "  - {}", policy(number)).unwrap();
+    }
+    text
+}
+
+fn hostile() -> Vec<(&'static str, String, &'static str)> {
+    let one = |policy: String| format!("policies:\n  - {policy}\n");
+    let nested = |open: &str, close: &str| format!("{}1{}", open.repeat(20_000), close.repeat(20_000));
+    let regex = |number: usize| format!("{{ id: p{number}, match: '/\\w{{400}}x{number}/', deny: {{}} }}");
+    let path = |path: &str| {
+        one(format!(
+            "{{ id: p, match: {{ tool: t, where: [ {{ path: \"{path}\", eq: 1 }} ] }}, deny: {{}} }}"
+        ))
+    };
+    vec![
+        (
+            "20,000 policies with one id",
+            policies(20_000, |_| "{ id: p, match: t, deny: {} }".into()),
+            "CG008",
+        ),
+        (
+            "20,000 unknown keys",
+            policies(20_000, |n| format!("{{ id: p{n}, match: t, dney{n}: {{}} }}")),
+            "CG008",
+        ),
+        (
+            "a 4 MB regex",
+            one(format!("{{ id: p, match: '/{}/', deny: {{}} }}", "(a|b)".repeat(800_000))),
+            "CG2",
+        ),
+        (
+            "a huge alternation",
+            one(format!("{{ id: p, match: '/{}/', deny: {{}} }}", "ab|".repeat(100_000))),
+            "CG2",
+        ),
+        ("10,000 large regexes", policies(10_000, regex), "together"),
+        (
+            "5,000 long globs",
+            policies(5_000, |n| format!("{{ id: p{n}, match: '*{}{n}*', deny: {{}} }}", "a*".repeat(300))),
+            "",
+        ),
+        ("a key of 4 MB", one(format!("{{ id: p, match: t, {}: {{}} }}", "k".repeat(4 << 20))), "CG2"),
+        (
+            "a huge template",
+            one(format!(
+                "{{ id: p, match: t, deny: {{ message: '{}' }} }}",
+                "{{ input.a }} ".repeat(300_000)
+            )),
+            "CG205",
+        ),
+        ("a huge path", path(&format!("$.input{}", ".a".repeat(1_000_000))), "longer than 4096"),
+        ("a path of brackets", path(&format!("$.input[?{}]", nested("(", ")"))), "CG3"),
+        (
+            "a huge expression",
+            one(format!("{{ id: p, match: {{ tool: t, expr: '{}' }}, deny: {{}} }}", nested("(", ")"))),
+            "CG3",
+        ),
+        (
+            "a huge script",
+            one(format!("{{ id: p, match: t, around: {{ script: '{}' }} }}", "next(input);".repeat(300_000))),
+            "CG3",
+        ),
+        ("nested sequences", format!("policies: {}", "[".repeat(20_000)), "CG106"),
+        (
+            "an alias bomb",
+            {
+                let lines = (1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1));
+                format!("a0: &a0 [x, x, x, x]\n{}policies: []\n", lines.collect::<String>())
+            },
+            "CG107",
+        ),
+        ("many values", format!("policies: [{}]", "a,".repeat(3_000_000)), "CG106"),
+        (
+            "one line of 7 MB",
+            format!("policies: [ {} ]", "{ id: p, match: t, deny: {} }, ".repeat(230_000)),
+            "CG",
+        ),
+        (
+            "a deep schema",
+            one(format!(
+                "{{ id: p, match: t, validate: {{ schema: {} }} }}",
+                "{ properties: { a: ".repeat(5_000)
+            )),
+            "CG106",
+        ),
+        (
+            "a wide schema",
+            one(format!(
+                "{{ id: p, match: t, validate: {{ schema: {{ anyOf: [{}] }} }} }}",
+                "{ type: string, pattern: '^\\w{200}$' },".repeat(50_000)
+            )),
+            "",
+        ),
+    ]
+}
+
+#[test]
+fn hostile_bundles_are_refused_within_bounds() {
+    for (name, text, said) in hostile() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("rules.yaml"), text).unwrap();
+        let (code, told, peak) = checked(directory.path());
+        eprintln!("{name}: exit {code:?}, {} MiB", peak >> 10);
+        assert!(matches!(code, Some(0 | 1)), "{name}: {code:?} {told}");
+        assert!(told.contains(said), "{name}: {said}: {}", told.get(..2000).unwrap_or(&told));
+        assert!(peak < MOST_MEMORY, "{name} took {peak} KiB");
+    }
+}
+
+#[test]
+fn large_files_are_not_read_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("rules.yaml"), "# ".repeat(50 << 20)).unwrap();
+    fs::write(directory.path().join("line.yaml"), format!("policies: [{}", "a".repeat(50 << 20))).unwrap();
+    let (code, told, peak) = checked(directory.path());
+    assert_eq!((code, told.matches("CG004").count()), (Some(1), 2), "{told}");
+    assert!(peak < MOST_MEMORY, "{peak} KiB");
+}
+
+/// As people write them, 10,000 policies are no problem.
+#[test]
+fn ten_thousand_policies_load() {
+    let text = policies(10_000, |number| {
+        let tool = match number % 10 {
+            0..7 => format!("tool_{number}"),
+            7 | 8 => format!("'group_{number}_*'"),
+            _ => format!("'/^admin_{number}_(read|write)$/'"),
+        };
+        format!(
+            "{{ id: p{number}, match: {{ tool: {tool}, where: [ {{ path: $.input.amount, gt: {number} }} ] }}, \
+             deny: {{ message: 'Not {{{{ input.amount }}}}' }} }}"
+        )
+    });
+    let built = policy::build_texts([("rules.yaml", text.as_str())]);
+    let said = callgate::diagnostic::render::text(&built.diagnostics, &built.sources, false);
+    assert_eq!(built.chains.map(|chains| chains.policies().len()), Some(10_000), "{said}");
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("rules.yaml"), text).unwrap();
+    let (code, told, peak) = checked(directory.path());
+    eprintln!("10,000 policies: {} MiB", peak >> 10);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(peak < 2 * MOST_MEMORY, "{peak} KiB");
+}
