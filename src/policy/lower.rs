@@ -228,6 +228,7 @@ fn read_parts(
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
     let arguments = std::mem::take(&mut reader.arguments);
+    let named_arguments = std::mem::take(&mut reader.named_arguments);
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
     let context_reads = std::mem::take(&mut reader.context_reads);
     drawn_files.append(&mut reader.drawn_paths);
@@ -263,6 +264,7 @@ fn read_parts(
         matcher,
         kind,
         arguments,
+        named_arguments,
         span: node.span,
         context_reads,
         behaviour: behaviour(node, &drawn_texts, defaults.principals),

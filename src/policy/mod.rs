@@ -59,6 +59,8 @@ pub struct Policy {
     pub context_reads: ContextReads,
     /// The arguments that it reads.
     pub arguments: ArgumentNames,
+    /// The arguments that its templates name.
+    pub named_arguments: ArgumentNames,
     /// Where it stands.
     pub span: Span,
     /// Digest of all that it does, its description aside.
