@@ -227,6 +227,7 @@ fn read_parts(
     let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
+    let action_reads_session = reader.roots_read.contains(&Root::Session);
     let arguments = std::mem::take(&mut reader.arguments);
     let named_arguments = std::mem::take(&mut reader.named_arguments);
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
@@ -267,6 +268,8 @@ fn read_parts(
         named_arguments,
         span: node.span,
         context_reads,
+        condition_reads_session: condition_reads.contains(&Root::Session),
+        action_reads_session,
         behaviour: behaviour(node, &drawn_texts, defaults.principals),
     })
 }
