@@ -3,6 +3,7 @@
 use super::{Effect, Kernel};
 use crate::call::{CallView, Phase, SessionState, ToolCall};
 use crate::matcher::Truth;
+use crate::meter::Meter;
 use crate::middleware::{Kind, Rule};
 use crate::policy::Policy;
 
@@ -44,18 +45,19 @@ impl Kernel<'_> {
         unknown.distrust();
         let decision = self.decide(call, &unknown);
         let view = CallView { input: decision.input(), ..subject.view(&unknown) };
-        let reads = reads_any
-            && concerning.iter().any(|policy| match &policy.kind {
-                kind if kind.acts_in(Phase::Settle) => reads_session(policy),
-                Kind::Around(_) => policy.matcher.eval(&view) != Truth::No,
-                _ if is_rewritten => reads_session(policy),
-                _ if !reads_session(policy) => false,
-                _ => match policy.matcher.eval(&view) {
-                    Truth::No => false,
-                    Truth::Yes => policy.action_reads_session || counts_by_run(policy),
-                    Truth::Absent | Truth::Undecided(_) => true,
-                },
-            });
+        let depends = |policy: &&Policy| match &policy.kind {
+            kind if kind.acts_in(Phase::Settle) => reads_session(policy),
+            Kind::Around(_) => policy.matcher.eval(&view) != Truth::No,
+            _ if is_rewritten => reads_session(policy),
+            _ if !reads_session(policy) => false,
+            _ => match policy.matcher.eval(&view) {
+                Truth::No => false,
+                Truth::Yes => policy.action_reads_session || counts_by_run(policy),
+                Truth::Absent | Truth::Undecided(_) => true,
+            },
+        };
+        // A condition for which too much work is needed is undecided.
+        let reads = reads_any && Meter::of_decision().run(|| concerning.iter().any(depends));
         SessionUse { reads, may_halt: can_halt && (is_rewritten || decision.effect() == Effect::Halt) }
     }
 }
