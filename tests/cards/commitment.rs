@@ -235,9 +235,8 @@ fn imitating() -> impl Strategy<Value = String> {
 fn read_back(text: &str) -> Map {
     let arguments = text.lines().filter_map(|line| line.strip_prefix("  "));
     let argument = |line: &str| {
-        let name_end = line[1..].find('"').unwrap() + 2;
-        let name: String = json::from_str(&line[..name_end]).unwrap();
-        (name, json::from_str::<Value>(line[name_end..].strip_prefix(": ").unwrap()).unwrap())
+        let (name, value) = line.strip_prefix('"').unwrap().split_once("\": ").unwrap();
+        (json::from_str(&format!("\"{name}\"")).unwrap(), json::from_str::<Value>(value).unwrap())
     };
     arguments.map(argument).collect()
 }
