@@ -62,6 +62,8 @@ pub struct Reader<'a> {
     pub principals: Comparison,
     /// The arguments that were read so far.
     pub arguments: ArgumentNames,
+    /// The arguments that were named in templates so far.
+    pub named_arguments: ArgumentNames,
 }
 
 impl<'a> Reader<'a> {
@@ -80,6 +82,7 @@ impl<'a> Reader<'a> {
             context_reads: ContextReads::default(),
             principals: Comparison::default(),
             arguments: ArgumentNames::default(),
+            named_arguments: ArgumentNames::default(),
         }
     }
 
@@ -200,6 +203,7 @@ impl<'a> Reader<'a> {
         }
         match Template::parse_with(text, extra) {
             Ok(template) => {
+                self.named_arguments.merge(&template.argument_names());
                 self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
             }
             Err(error) => {

@@ -14,6 +14,7 @@ pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnc
 pub use context_reads::ContextReads;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
+pub(crate) use session::Changes;
 pub use session::SessionState;
 pub use shadow::RunShadow;
 pub use view::{CallView, Node, Root};

@@ -58,8 +58,14 @@ pub struct Policy {
     pub concerns_run: bool,
     /// The members of the context that it reads.
     pub context_reads: ContextReads,
+    /// Whether its condition reads what the session has seen.
+    pub condition_reads_session: bool,
+    /// Whether what it does reads that: its templates, keys, values and scripts.
+    pub action_reads_session: bool,
     /// The arguments that it reads.
     pub arguments: ArgumentNames,
+    /// The arguments that its templates name.
+    pub named_arguments: ArgumentNames,
     /// Where it stands.
     pub span: Span,
     /// What is written in it, its description aside.

@@ -69,6 +69,7 @@ impl SessionState {
             questions,
             suspended,
             run,
+            changes: None,
         })
     }
 
