@@ -17,7 +17,7 @@ use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::Hooked;
-use crate::host::ToolExecutor;
+use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{Decision, Kernel, Layers, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
@@ -348,7 +348,7 @@ impl ConcurrentSession {
         };
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
         let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
-        let ledger = shared.services.ledger(&*shared.clock);
+        let ledger = shared.services.ledger(&*shared.clock, Account::NOBODY);
         let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
@@ -417,14 +417,14 @@ impl ConcurrentSession {
 
     /// Takes in, once, what the store has of the session. Where that can't be known, what the session has seen is not known either.
     async fn see(&self) {
-        let (shared, conversation) = {
-            let line = self.inner.line();
-            if line.session.has_seen {
+        let (shared, conversation, account) = {
+            let session = &self.inner.line().session;
+            if session.has_seen {
                 return;
             }
-            (Arc::clone(&line.session.shared), line.session.conversation())
+            (Arc::clone(&session.shared), session.conversation(), session.account())
         };
-        let seen = shared.seen_in_store(&conversation).await;
+        let seen = shared.seen_in_store(&conversation, account).await;
         let session = &mut self.inner.line().session;
         if !std::mem::replace(&mut session.has_seen, true) {
             match seen {
@@ -436,14 +436,15 @@ impl ConcurrentSession {
 
     /// Keeps what the session has seen in a store that others share. Where that does not answer, the next call keeps it.
     async fn keep(&self) {
-        let (shared, conversation, state) = {
+        let (shared, conversation, account, state) = {
             let line = self.inner.line();
             let session = &line.session;
             if !session.shared.services.store.is_shared() {
                 return;
             }
-            (Arc::clone(&session.shared), session.conversation(), session.state.clone())
+            let (conversation, account) = (session.conversation(), session.account());
+            (Arc::clone(&session.shared), conversation, account, session.state.clone())
         };
-        let _ = shared.keep_in_store(&conversation, &state).await;
+        let _ = shared.keep_in_store(&conversation, account, &state).await;
     }
 }

@@ -9,10 +9,12 @@ mod memory;
 mod open;
 mod records;
 mod sealed;
+mod shares;
 mod tracked;
 
 #[cfg(feature = "file-store")]
 pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
+pub use shares::Capacity;
 pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};

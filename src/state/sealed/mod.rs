@@ -20,8 +20,8 @@ use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, was_sealed};
 use super::cache::room_beside;
 use crate::host::{
-    Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreError, StoreFuture, Take, Write,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
+    StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
@@ -142,7 +142,7 @@ impl SealedStore {
     }
 
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
-        let Write { key, value, over, forget_at } = write;
+        let Write { key, value, over, forget_at, account, when_full } = write;
         let (standing, serial) = self.standing(store, key).await?;
         // The store below forgets what is due before it looks what is there.
         let is_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
@@ -155,11 +155,14 @@ impl SealedStore {
         check_size(value)?;
         let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
         let (envelope, value) = sealed.map_err(not_sealed)?;
-        if !self.inner.write_record(now, Write { key, value: &value, over, forget_at }).await? {
+        // What is evicted is indistinguishable from what somebody removed, so where an anchor would notice that nothing is.
+        let when_full = if self.anchor.is_some() { WhenFull::Refuse } else { when_full };
+        let sealed = Write { value: &value, over, when_full, ..write };
+        if !self.inner.write_record(now, sealed).await? {
             return Ok(false);
         }
         if let Some(anchor) = &self.anchor {
-            anchor.advance(now, key, &envelope).await?;
+            anchor.advance(now, key, &envelope, account).await?;
         }
         Ok(true)
     }
@@ -324,6 +327,16 @@ impl StateStore for SealedStore {
                 records.push((key, standing.envelope.into()));
             }
             Ok(Page { records, more: page.more })
+        })
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let lost = self.inner.has_lost_records(account).await?;
+            match &self.anchor {
+                Some(anchor) if !lost => anchor.store.has_lost_records(account).await,
+                _ => Ok(lost),
+            }
         })
     }
 
