@@ -219,11 +219,9 @@ pub trait StateStore: Send + Sync {
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page>;
 
     /// Whether records of this account were refused or evicted because its share was used up. Then a record that is absent may have
-    /// existed: what it would say is unknown, not empty. A store that neither refuses nor evicts for an account's sake says `false`.
-    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
-        let _ = account;
-        Box::pin(async { Ok(false) })
-    }
+    /// existed: what it would say is unknown, not empty. A store that neither refuses nor evicts for an account's sake returns `false`;
+    /// one that wraps another store asks that one.
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool>;
 
     /// Whether other processes see what this one writes, and it outlives this one.
     fn is_shared(&self) -> bool {

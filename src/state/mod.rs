@@ -17,4 +17,6 @@ pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
 pub use shares::Capacity;
+#[cfg(feature = "mcp")]
+pub(crate) use shares::Shares;
 pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};

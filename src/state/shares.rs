@@ -126,7 +126,7 @@ impl Charges {
     }
 }
 
-#[cfg(feature = "file-store")]
+#[cfg(any(test, feature = "file-store"))]
 impl Charges {
     /// Reads what [`iter`](Self::iter) gave.
     pub fn from_parts(parts: impl IntoIterator<Item = (Account, usize)>) -> Self {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callgate::host::{RecordKey, StateStore, SystemClock, Write};
+use callgate::host::{Account, RecordKey, StateStore, SystemClock, Write};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
@@ -214,7 +214,7 @@ fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
     let store = &attacked.store;
     let key = RecordKey { space: "calls", key: "k" };
     let write = |value: &Value, over| {
-        let write = Write { key, value, over, forget_at: None };
+        let write = Write { over, ..Write::new(key, value, Account::NOBODY) };
         run(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
     };
     assert_eq!(write(&json!("pending"), None), Ok(true));
