@@ -44,6 +44,10 @@ impl World {
     }
 }
 
+fn is_denied(outcome: &Outcome) -> bool {
+    outcome.outcome.name() == "denied"
+}
+
 #[test]
 fn a_caller_that_invents_limit_keys_is_refused_and_nobody_else_is() {
     let (stores, _directory) = stores();
@@ -54,11 +58,24 @@ fn a_caller_that_invents_limit_keys_is_refused_and_nobody_else_is() {
         );
         let pays = |who: &str, to: &str| world.call(who, "s", "pay", json!({ "to": to }));
         assert_eq!(ended(&pays("honest", "before")), ("executed", "unmatched"));
-        let refused = (0..200).map(|to| pays("hostile", &format!("invented {to}"))).find(|it| it.is_denied());
-        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "store_unavailable"));
+        let refused = (0..200).map(|to| pays("hostile", &format!("invented {to}"))).find(is_denied);
+        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
         assert_eq!(ended(&pays("honest", "before")), ("denied", "rate_limited"));
         assert_eq!(ended(&pays("honest", "invented 0")), ("denied", "rate_limited"), "the count is shared");
         assert_eq!(ended(&pays("honest", "after")), ("executed", "unmatched"));
+    }
+}
+
+#[test]
+fn a_limit_that_passes_without_its_store_is_not_lifted_by_using_up_a_share() {
+    let (stores, _directory) = stores();
+    for store in &stores {
+        let world = World::over(
+            store,
+            "policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1d, key: $.input.to, on_store_error: allow } } ]",
+        );
+        let refused = (0..200).map(|to| world.call("hostile", "s", "pay", json!({ "to": to }))).find(is_denied);
+        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
     }
 }
 
@@ -68,8 +85,8 @@ fn a_caller_that_asks_people_too_much_is_refused_and_nobody_else_is() {
     for store in &stores {
         let world = World::over(store, "policies: [ { id: p, match: pay, approval: { message: 'Pay?' } } ]");
         let asks = |who: &str, to: usize| world.call(who, "s", "pay", json!({ "to": to }));
-        let refused = (0..200).map(|to| asks("hostile", to)).find(|it| it.is_denied());
-        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "store_unavailable"));
+        let refused = (0..200).map(|to| asks("hostile", to)).find(is_denied);
+        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
         assert_eq!(ended(&asks("honest", 1)), ("suspended", "approval_required"));
         assert_eq!(ended(&asks("honest", 1)), ("suspended", "approval_required"));
     }

@@ -366,6 +366,7 @@ impl<'l> Ledger<'l> {
 fn of_store(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable(why) => format!("the store does not answer: {why}"),
+        StoreError::QuotaExceeded(why) => format!("the store refuses it: {why}"),
         StoreError::Altered(what) => format!("the store can't be believed: {what}"),
     }
 }

@@ -259,7 +259,9 @@ impl Admission<'_> {
 
     /// The store does not answer: refused, unless every limit that counts there says otherwise.
     fn without_store(&mut self, claims: &[Claim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
-        let strict = |claim: &&Claim<'_>| claim.take().is_some() && !claim.limit.passes_without_store;
+        let is_outage = matches!(error, StoreError::Unavailable(_));
+        let passes = |claim: &Claim<'_>| is_outage && claim.limit.passes_without_store;
+        let strict = |claim: &&Claim<'_>| claim.take().is_some() && !passes(claim);
         // There may be too little left, and that is what each says of it.
         let effect = |claim: &&Claim<'_>| effect_of(claim.limit.on_exceed);
         let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();

@@ -23,6 +23,10 @@ pub enum StoreError {
     /// The store does not answer, or has no room.
     #[error("{0}")]
     Unavailable(String),
+    /// The account uses all of its share of the store. Others are not concerned. What would be let through while a store does not answer
+    /// is refused: a caller must not lift a limit by using up its share.
+    #[error("{0}")]
+    QuotaExceeded(String),
     /// The store holds something else than what was written there last by a holder of the server's keys: a record was
     /// changed, removed, or replaced by an older one.
     #[error("{0}")]
@@ -34,6 +38,7 @@ impl StoreError {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => reason_code::STORE_UNAVAILABLE,
+            Self::QuotaExceeded(_) => reason_code::QUOTA_EXCEEDED,
             Self::Altered(_) => reason_code::STATE_ALTERED,
         }
     }

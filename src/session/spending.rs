@@ -206,7 +206,7 @@ impl<'s> Spending<'s> {
         if found.is_some() || !in_time(self.kernel.clock, || store.has_lost_records(&account)).await? {
             return Ok(());
         }
-        Err(StoreError::Unavailable("this caller's share of the store is used up".to_owned()))
+        Err(StoreError::QuotaExceeded("this caller's share of the store is used up".to_owned()))
     }
 
     /// Changes what a store has of a budget, unless it is used up: then what of it is.

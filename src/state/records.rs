@@ -136,7 +136,7 @@ impl Records {
 
 /// The error of a write for which there is no room.
 pub fn used_up(capacity: usize) -> StoreError {
-    StoreError::Unavailable(format!(
+    StoreError::QuotaExceeded(format!(
         "this caller's share of the {} MiB that the store has for records is used up",
         capacity / UNITS_OF_MIB
     ))

@@ -52,7 +52,7 @@ pub fn take(
                 // Those of the ones brought that could leave did. There may be more.
                 part.write_back(database)?;
                 if part.due_by_now == 0 {
-                    return Ok(Err(Failure::Told(error.to_string()).in_use()));
+                    return Ok(Err(error.clone()));
                 }
             }
         }

@@ -201,7 +201,7 @@ impl Limits {
     fn make_room(&mut self, asked: &HashMap<&str, Asked>) -> Result<(), StoreError> {
         while !self.has_room(asked) {
             let Some(key) = self.next_due() else {
-                return Err(StoreError::Unavailable(format!(
+                return Err(StoreError::QuotaExceeded(format!(
                     "this caller's share of the {} limits that the store tracks is used up, and none of them can be forgotten yet",
                     self.shares.capacity()
                 )));
