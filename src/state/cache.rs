@@ -1,6 +1,6 @@
 //! Results kept for their time, in spaces. Where there are too many, the account with the most evicts what it used longest ago.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
@@ -128,8 +128,8 @@ impl Caches {
             if kept.entries.len() <= space.max_entries {
                 return;
             }
-            let Some(account) = heaviest(kept.held.iter().map(|(account, held)| (*account, *held))) else { return };
-            let Some(key) = kept.oldest_of(&account) else { return };
+            let heaviest = heaviest(kept.held.iter().map(|(account, held)| (*account, *held)));
+            let Some(key) = kept.oldest_of(&heaviest) else { return };
             self.remove(space.name, &key);
         }
     }
@@ -137,12 +137,12 @@ impl Caches {
     /// Evicts what is too much for all spaces together.
     fn make_room(&mut self) {
         while self.used > self.capacity {
-            let Some(account) = heaviest(self.held.iter().map(|(account, held)| (*account, *held))) else { return };
+            let heaviest = heaviest(self.held.iter().map(|(account, held)| (*account, *held)));
             // The space that was used longest ago is the last one.
-            let mut found = self.spaces.iter().rev().filter_map(|(name, space)| {
-                space.held.get(&account).and_then(|_| Some((name.clone(), space.oldest_of(&account)?)))
-            });
-            let Some((name, key)) = found.next() else { return };
+            let is_there = |space: &Space| heaviest.iter().any(|account| space.held.contains_key(account));
+            let found = self.spaces.iter().rev().find(|(_, space)| is_there(space));
+            let found = found.and_then(|(name, space)| Some((name.clone(), space.oldest_of(&heaviest)?)));
+            let Some((name, key)) = found else { return };
             self.remove(&name, &key);
         }
     }
@@ -172,10 +172,10 @@ impl Space {
         Self { entries: LruCache::unbounded(), held: HashMap::new(), generation }
     }
 
-    /// The key of an account's entry that was used longest ago.
-    fn oldest_of(&self, account: &Account) -> Option<String> {
-        let mut of_account = self.entries.iter().rev().filter(|(_, kept)| kept.account == *account);
-        of_account.next().map(|(key, _)| key.clone())
+    /// The key of the entry of these accounts that was used longest ago.
+    fn oldest_of(&self, accounts: &HashSet<Account>) -> Option<String> {
+        let oldest = self.entries.iter().rev().find(|(_, kept)| accounts.contains(&kept.account));
+        oldest.map(|(key, _)| key.clone())
     }
 }
 

@@ -18,5 +18,5 @@ pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
 pub use shares::Capacity;
 #[cfg(feature = "mcp")]
-pub(crate) use shares::Shares;
+pub(crate) use shares::{Shares, heaviest};
 pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};

@@ -4,7 +4,7 @@
 //! of the room and a tenant alone a half; `n` tenants that take all they can leave an equal part, `1 / (n + 1)` of the room, to whoever
 //! comes next. Nothing that others hold has to be taken back for that.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::host::Account;
 
@@ -138,18 +138,19 @@ impl Charges {
     }
 }
 
-/// The account to evict from: the heaviest caller of the heaviest tenant.
-pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> Option<Account> {
-    let mut tenants: HashMap<Vec<u8>, (usize, Account, usize)> = HashMap::new();
-    for (account, held) in accounts {
-        let tenant = tenants.entry(account.tenant().to_vec()).or_insert((0, account, 0));
-        tenant.0 += held;
-        if (held, account) > (tenant.2, tenant.1) {
-            (tenant.1, tenant.2) = (account, held);
-        }
+/// The accounts to evict from: the heaviest callers of the heaviest tenants. Of several that are equally heavy, what was used longest ago
+/// is to give way.
+pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet<Account> {
+    let accounts: Vec<(Account, usize)> = accounts.into_iter().collect();
+    // What each tenant holds, and the most that a caller of it holds.
+    let mut tenants: HashMap<&[u8], (usize, usize)> = HashMap::new();
+    for (account, held) in &accounts {
+        let tenant = tenants.entry(account.tenant()).or_default();
+        *tenant = (tenant.0 + held, tenant.1.max(*held));
     }
-    let heaviest = tenants.into_values().max_by_key(|(held, account, _)| (*held, *account));
-    heaviest.map(|(_, account, _)| account)
+    let most = tenants.values().map(|(held, _)| *held).max().unwrap_or_default();
+    let gives_way = |(account, held): &&(Account, usize)| tenants.get(account.tenant()) == Some(&(most, *held));
+    accounts.iter().filter(gives_way).map(|(account, _)| *account).collect()
 }
 
 /// What a store has of shares that it keeps elsewhere, brought here for one piece of work.
@@ -227,9 +228,10 @@ mod tests {
     #[test]
     fn the_heaviest_caller_of_the_heaviest_tenant_gives_way() {
         let (single, many) = (account(0, 0), [account(1, 0), account(1, 1)]);
-        assert_eq!(heaviest([(single, 5), (many[0], 4), (many[1], 3)]), Some(many[0]));
-        assert_eq!(heaviest([(single, 9), (many[0], 4), (many[1], 4)]), Some(single));
-        assert_eq!(heaviest([]), None);
+        assert_eq!(heaviest([(single, 5), (many[0], 4), (many[1], 3)]), [many[0]].into());
+        assert_eq!(heaviest([(single, 9), (many[0], 4), (many[1], 4)]), [single].into());
+        assert_eq!(heaviest([(single, 5), (many[0], 4), (many[1], 1)]), [single, many[0]].into());
+        assert_eq!(heaviest([]), [].into());
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use crate::state::cache::SPACES;
 use crate::state::shares::heaviest;
 
 /// How many entries of one account are evicted at once where the whole pool is full, so that its accounts are seldom compared.
-const TOGETHER: usize = 64;
+const TOGETHER: i64 = 64;
 
 /// A space and a key in it.
 pub struct Place {
@@ -166,11 +166,9 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
         if count.query_row([space], |row| row.get::<_, i64>(0))? <= most {
             return Ok(());
         }
-        let mut select = database.prepare_cached(
-            "SELECT tenant, caller, COUNT(*) FROM entries WHERE space = ?1 GROUP BY tenant, caller",
-        )?;
-        let held = select.query_map([space], |row| Ok((account(row, 0)?, row.get::<_, i64>(2)? as usize)))?;
-        let Some(account) = heaviest(held.collect::<Result<Vec<_>, _>>()?) else { return Ok(()) };
+        let held = "SELECT tenant, caller, COUNT(*), COUNT(*), MIN(used) FROM entries WHERE space = ?1
+            GROUP BY tenant, caller";
+        let Some(Held { account, .. }) = gives_way(database, held, &[&space])? else { return Ok(()) };
         remove_where(
             database,
             "rowid = (SELECT rowid FROM entries WHERE space = ?1 AND tenant = ?2 AND caller = ?3 ORDER BY used LIMIT 1)",
@@ -182,18 +180,10 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
 /// Evicts what is too much for all spaces together.
 fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
     while Pool::Cached.shares(database, capacity)?.used() > capacity {
-        let mut select = database.prepare_cached(
-            "SELECT tenant, caller, SUM(units), COUNT(*) FROM entries GROUP BY tenant, caller",
-        )?;
-        let of_account = |row: &Row<'_>| {
-            let (units, entries): (i64, i64) = (row.get(2)?, row.get(3)?);
-            Ok((account(row, 0)?, units as usize, entries as usize))
-        };
-        let held: Vec<_> = select.query_map((), of_account)?.collect::<Result<_, _>>()?;
-        let victim = heaviest(held.iter().map(|(account, units, _)| (*account, *units)));
-        let found = held.iter().find(|(account, ..)| Some(*account) == victim);
-        let Some((account, _, entries)) = found else { return Ok(()) };
-        let some = (entries / 2 + 1).min(TOGETHER) as i64;
+        let held =
+            "SELECT tenant, caller, SUM(units), COUNT(*), MIN(used) FROM entries GROUP BY tenant, caller";
+        let Some(Held { account, entries, .. }) = gives_way(database, held, &[])? else { return Ok(()) };
+        let some = (entries / 2 + 1).min(TOGETHER);
         remove_where(
             database,
             "rowid IN (SELECT rowid FROM entries WHERE caller = ?1 ORDER BY used LIMIT ?2)",
@@ -201,6 +191,33 @@ fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+/// What an account has.
+struct Held {
+    account: Account,
+    units: usize,
+    entries: i64,
+    /// When one of them was used longest ago.
+    oldest: i64,
+}
+
+/// The account that gives way, of all that a query names with what they have.
+fn gives_way(
+    database: &Connection,
+    query: &str,
+    values: &[&dyn ToSql],
+) -> Result<Option<Held>, Failure> {
+    let mut select = database.prepare_cached(query)?;
+    let held = |row: &Row<'_>| {
+        let units: i64 = row.get(2)?;
+        let (entries, oldest) = (row.get(3)?, row.get(4)?);
+        Ok(Held { account: account(row, 0)?, units: usize::try_from(units).unwrap_or(0), entries, oldest })
+    };
+    let all: Vec<Held> = select.query_map(values, held)?.collect::<Result<_, _>>()?;
+    let heaviest = heaviest(all.iter().map(|held| (held.account, held.units)));
+    let heaviest = all.into_iter().filter(|held| heaviest.contains(&held.account));
+    Ok(heaviest.min_by_key(|held| held.oldest))
 }
 
 fn let_spaces_go(database: &Connection) -> Result<(), Failure> {

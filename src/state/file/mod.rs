@@ -110,7 +110,15 @@ impl FileStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_anchor(path: &Path) -> Result<Self, FileStoreError> {
-        Self::bounded(path, Bounds { is_durable: false, capacity: Self::CAPACITY, pages: 1 << 20 })
+        Self::open_anchor_with(path, Self::CAPACITY)
+    }
+
+    /// The same with another capacity: the one of the store that it is the anchor of.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, FileStoreError> {
+        Self::bounded(path, Bounds { is_durable: false, capacity, pages: 1 << 20 })
     }
 
     fn bounded(path: &Path, bounds: Bounds) -> Result<Self, FileStoreError> {

@@ -36,7 +36,7 @@ pub const TABLES: &str = "
         PRIMARY KEY (space, key)
     );
     CREATE INDEX entries_space ON entries (space, tenant, caller, used);
-    CREATE INDEX entries_caller ON entries (tenant, caller, units);
+    CREATE INDEX entries_caller ON entries (tenant, caller, used, units);
     CREATE INDEX entries_used ON entries (caller, used);
 ";
 
