@@ -1,8 +1,8 @@
 //! Stores for tests: one over another, of which single answers are altered.
 
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
-    Take, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreFuture, Take, Write,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;

@@ -74,7 +74,8 @@ fn a_limit_that_passes_without_its_store_is_not_lifted_by_using_up_a_share() {
             store,
             "policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1d, key: $.input.to, on_store_error: allow } } ]",
         );
-        let refused = (0..200).map(|to| world.call("hostile", "s", "pay", json!({ "to": to }))).find(is_denied);
+        let refused =
+            (0..200).map(|to| world.call("hostile", "s", "pay", json!({ "to": to }))).find(is_denied);
         assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
     }
 }

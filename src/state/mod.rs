@@ -16,7 +16,7 @@ mod tracked;
 pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
+pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};
 pub use shares::Capacity;
 #[cfg(feature = "mcp")]
 pub(crate) use shares::{Shares, heaviest};
-pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};

@@ -91,7 +91,8 @@ impl Records {
     /// The record of an account in a space that was written longest ago, other than one.
     fn oldest(&self, account: &Account, but: RecordKey<'_>) -> Option<(String, String)> {
         let from = (*account, but.space.to_owned(), 0, String::new());
-        let is_of = |(other, space, ..): &&(Account, String, u64, String)| other == account && space == but.space;
+        let is_of =
+            |(other, space, ..): &&(Account, String, u64, String)| other == account && space == but.space;
         let mut others = self.written.range(from..).take_while(is_of).filter(|(.., key)| key != but.key);
         others.next().map(|(_, space, _, key)| (space.clone(), key.clone()))
     }

@@ -149,7 +149,8 @@ pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet
         *tenant = (tenant.0 + held, tenant.1.max(*held));
     }
     let most = tenants.values().map(|(held, _)| *held).max().unwrap_or_default();
-    let gives_way = |(account, held): &&(Account, usize)| tenants.get(account.tenant()) == Some(&(most, *held));
+    let gives_way =
+        |(account, held): &&(Account, usize)| tenants.get(account.tenant()) == Some(&(most, *held));
     accounts.iter().filter(gives_way).map(|(account, _)| *account).collect()
 }
 
@@ -171,8 +172,7 @@ impl Shares {
     /// The holders of whom another amount was known before, with what they hold now.
     pub fn changes<'s>(&'s self, before: &'s Self) -> impl Iterator<Item = (&'s [u8], usize)> {
         let gone = before.holders.keys().filter(|holder| !self.holders.contains_key(*holder));
-        let changed =
-            self.holders.iter().filter(|(holder, held)| before.held(holder) != **held);
+        let changed = self.holders.iter().filter(|(holder, held)| before.held(holder) != **held);
         let gone = gone.map(|holder| (holder.as_slice(), 0));
         gone.chain(changed.map(|(holder, held)| (holder.as_slice(), *held)))
     }

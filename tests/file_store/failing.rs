@@ -18,10 +18,7 @@ fn all_fail(store: &FileStore, says: &str) {
     fails(run(store.record(key("k"))), says);
     fails(run(store.records("s", None, 9)), says);
     fails(run(store.take(at(0), &[whole("k", total(1), 1)])), says);
-    fails(
-        run(store.write_record(at(0), Write::new(key("new"), &value, Account::NOBODY))),
-        says,
-    );
+    fails(run(store.write_record(at(0), Write::new(key("new"), &value, Account::NOBODY))), says);
     fails(run(store.cache_get(at(0), space, "k")), says);
     fails(run(store.cache_clear("c")), says);
 }

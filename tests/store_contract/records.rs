@@ -30,7 +30,8 @@ fn try_write(
     forget_at: Option<u64>,
 ) -> Result<bool, StoreError> {
     let forget_at = forget_at.map(|time| at(seconds(time)));
-    run(store.write_record(at(seconds(now)), Write { over, forget_at, ..Write::new(key, value, Account::NOBODY) }))
+    run(store
+        .write_record(at(seconds(now)), Write { over, forget_at, ..Write::new(key, value, Account::NOBODY) }))
 }
 
 pub fn write(store: &dyn StateStore, key: &str, value: Value, over: Option<u64>) -> bool {

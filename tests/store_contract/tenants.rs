@@ -35,9 +35,10 @@ macro_rules! shares_its_room {
 }
 
 shares_its_room!(memory, |capacity| super::Arc::new(super::MemoryStore::with_capacity(capacity)));
-shares_its_room!(sealed, |capacity| super::anchored(&|capacity| {
-    super::Arc::new(super::MemoryStore::with_capacity(capacity))
-}, capacity));
+shares_its_room!(sealed, |capacity| super::anchored(
+    &|capacity| { super::Arc::new(super::MemoryStore::with_capacity(capacity)) },
+    capacity
+));
 #[cfg(feature = "file-store")]
 shares_its_room!(file, super::in_files());
 #[cfg(feature = "file-store")]
@@ -111,7 +112,13 @@ fn a_tenant_with_many_callers_leaves_room_for_others(new: &Sized) {
     }
 }
 
-fn write(store: &dyn StateStore, account: Account, key: RecordKey<'_>, value: &Value, over: Option<u64>) -> bool {
+fn write(
+    store: &dyn StateStore,
+    account: Account,
+    key: RecordKey<'_>,
+    value: &Value,
+    over: Option<u64>,
+) -> bool {
     let when_full = if key.space == space::SESSIONS { WhenFull::EvictOldest } else { WhenFull::Refuse };
     let write = Write { over, when_full, ..Write::new(key, value, account) };
     run(store.write_record(at(seconds(0)), write)).is_ok_and(|written| written)
@@ -142,7 +149,9 @@ fn invented_records_are_refused_to_whoever_invents_them(new: &Sized) {
     }
     assert!(!run(store.has_lost_records(&honest())).unwrap());
     // What was written stays, and can be changed: also by an approver, who need not say whose it is.
-    for (name, account) in [("before", Account::NOBODY), ("invented 0", hostile()), ("invented 1", Account::NOBODY)] {
+    for (name, account) in
+        [("before", Account::NOBODY), ("invented 0", hostile()), ("invented 1", Account::NOBODY)]
+    {
         let version = run(store.record(call(name))).unwrap().unwrap().version;
         assert!(write(&*store, account, call(name), &json!("answered"), Some(version)), "{name}");
     }

@@ -169,7 +169,8 @@ impl Table {
             *callers.entry(client.account.caller()).or_default() += 1;
         }
         let weight = |of: &Account| {
-            let held = |clients: &HashMap<&[u8], usize>, holder| clients.get(holder).copied().unwrap_or_default();
+            let held =
+                |clients: &HashMap<&[u8], usize>, holder| clients.get(holder).copied().unwrap_or_default();
             (held(&tenants, of.tenant()), held(&callers, of.caller()))
         };
         let own = weight(account);

@@ -144,7 +144,8 @@ fn account(address: IpAddr) -> Account {
             (IpAddr::V4(network), IpAddr::V4(address))
         }
         IpAddr::V6(address) => {
-            let first = |bits: u32| IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - bits))));
+            let first =
+                |bits: u32| IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - bits))));
             (first(48), first(64))
         }
     };
@@ -173,7 +174,9 @@ mod tests {
 
     #[test]
     fn an_address_that_floods_leaves_places_to_others() {
-        for (hostile, honest) in [("192.0.2.1", "198.51.100.1"), ("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:1::1")] {
+        for (hostile, honest) in
+            [("192.0.2.1", "198.51.100.1"), ("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:1::1")]
+        {
             for sends in [false, true] {
                 let places = places(120);
                 let held = flood(&places, hostile, sends);
@@ -185,10 +188,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_subscriber_are_one() {
-        for (one, other) in [
-            ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"),
-            ("::ffff:192.0.2.1", "192.0.2.1"),
-        ] {
+        for (one, other) in [("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"), ("::ffff:192.0.2.1", "192.0.2.1")] {
             let (one, other): (IpAddr, IpAddr) = (one.parse().unwrap(), other.parse().unwrap());
             assert_eq!(account(one), account(other));
         }

@@ -203,11 +203,7 @@ struct Held {
 }
 
 /// The account that gives way, of all that a query names with what they have.
-fn gives_way(
-    database: &Connection,
-    query: &str,
-    values: &[&dyn ToSql],
-) -> Result<Option<Held>, Failure> {
+fn gives_way(database: &Connection, query: &str, values: &[&dyn ToSql]) -> Result<Option<Held>, Failure> {
     let mut select = database.prepare_cached(query)?;
     let held = |row: &Row<'_>| {
         let units: i64 = row.get(2)?;

@@ -111,11 +111,8 @@ impl Part {
         let all = before.steps_back(time);
         let now = before.now.max(time);
         let mut due_by_now = 0;
-        let (until, most) = if all {
-            (Micros::MAX, -1)
-        } else {
-            (now, i64::try_from(before.looked_at(takes)).unwrap_or(-1))
-        };
+        let (until, most) =
+            if all { (Micros::MAX, -1) } else { (now, i64::try_from(before.looked_at(takes)).unwrap_or(-1)) };
         let query = if all {
             "SELECT key, taken, due, charges FROM limits WHERE ?1 = ?1 LIMIT ?2"
         } else {

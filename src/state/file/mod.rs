@@ -36,8 +36,8 @@ use super::limits::{cost, since_epoch};
 use super::records::check_size;
 use super::shares::{Capacity, units};
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreError,
-    StoreFuture, Take, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreError, StoreFuture, Take, Write,
 };
 
 /// The state of policies in a file, for every process of this machine that opens it. An SQLite database on a local disk: file

@@ -64,7 +64,9 @@ pub fn write(
         if shares.admits(&owner, units.saturating_sub(held)) {
             break;
         }
-        database.prepare_cached("INSERT OR IGNORE INTO lost (caller) VALUES (?1)")?.execute([owner.caller()])?;
+        database
+            .prepare_cached("INSERT OR IGNORE INTO lost (caller) VALUES (?1)")?
+            .execute([owner.caller()])?;
         if *when_full == WhenFull::Refuse || !evict_oldest(database, &owner, space, key)? {
             return Ok(Err(used_up(capacity)));
         }

@@ -41,8 +41,7 @@ pub const TABLES: &str = "
 ";
 
 /// The tables whose loss would admit what is forbidden: they are looked through when the file is opened.
-pub const LOOKED_THROUGH: [&str; 7] =
-    ["counters", "limits", "owners", "slots", "records", "usage", "lost"];
+pub const LOOKED_THROUGH: [&str; 7] = ["counters", "limits", "owners", "slots", "records", "usage", "lost"];
 
 /// A number that all processes share. Nothing was counted where it is missing.
 #[derive(Clone, Copy, Debug)]

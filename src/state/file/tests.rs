@@ -96,7 +96,8 @@ fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
     let limit = Amount::of_millionths(1);
     let take = |key: &str, now| {
         let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
-        run(store.take(at(now), &[Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: limit }]))
+        run(store
+            .take(at(now), &[Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: limit }]))
     };
     assert_eq!(take("a", 100_000_000), Ok(Vec::new()));
     // By whom there is no room for, and by one who is refused.

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::altered;
 use super::envelope::Envelope;
-use crate::host::{Account, Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write};
+use crate::host::{
+    Account, Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write,
+};
 use crate::json::{Value, canonical, json};
 
 /// The space of serial numbers.

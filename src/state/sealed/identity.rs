@@ -180,7 +180,8 @@ impl SealedStore {
                     let Envelope { value, forget_at, .. } = &standing.envelope;
                     let over = Some(standing.envelope.version());
                     // It stays charged to whom it is charged.
-                    let write = Write { over, forget_at: *forget_at, ..Write::new(key, value, Account::NOBODY) };
+                    let write =
+                        Write { over, forget_at: *forget_at, ..Write::new(key, value, Account::NOBODY) };
                     // Whoever was quicker sealed it with the key that makes seals.
                     self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
                 }

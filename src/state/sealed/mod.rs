@@ -20,8 +20,8 @@ use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, was_sealed};
 use super::cache::room_beside;
 use crate::host::{
-    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey,
+    Refusal, StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;

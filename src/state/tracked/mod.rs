@@ -215,8 +215,7 @@ impl Limits {
         let mut needed: HashMap<Account, usize> = HashMap::new();
         for (key, asked) in asked {
             // What others began to count is charged to them, and only its growth to whoever makes it grow.
-            let grows =
-                self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)));
+            let grows = self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)));
             *needed.entry(asked.account).or_default() += usize::from(grows);
         }
         let all: usize = needed.values().sum();
