@@ -37,7 +37,7 @@ fn content(conversation: &str, calls: Vec<Value>, state: &Value) -> Value {
 /// What a store has of a session.
 enum InStore {
     /// This, in this version.
-    Known(SessionState, u64),
+    Known(Box<SessionState>, u64),
     /// There is no such session.
     Nothing,
     /// Sessions of its caller were evicted or refused, and this may be one of them: what it has seen is unknown.
@@ -49,7 +49,7 @@ impl InStore {
     fn into_state(self) -> (SessionState, Option<u64>) {
         let mut state = SessionState::default();
         match self {
-            Self::Known(state, version) => return (state, Some(version)),
+            Self::Known(state, version) => return (*state, Some(version)),
             Self::Nothing => {}
             Self::Unknown => state.distrust(),
         }
@@ -77,7 +77,7 @@ impl Shared {
         };
         match (kept, &mut state) {
             (InStore::Known(kept, _), Some(state)) => state.unite(&kept),
-            (InStore::Known(kept, _), None) => state = Some(kept),
+            (InStore::Known(kept, _), None) => state = Some(*kept),
             (InStore::Unknown, Some(state)) => state.distrust(),
             (InStore::Unknown, None) | (InStore::Nothing, _) => {}
         }
@@ -173,7 +173,7 @@ impl Shared {
         let state = SessionState::of_json(found.value).ok_or_else(|| {
             StoreError::Unavailable(format!("what it has of the session `{conversation}` can't be read"))
         })?;
-        Ok(InStore::Known(state, found.version))
+        Ok(InStore::Known(Box::new(state), found.version))
     }
 
     /// Writes what a session has seen over what stands there; says whether that was still there. Where the caller's share is used up,
