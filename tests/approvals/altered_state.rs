@@ -116,7 +116,8 @@ impl Attacked {
     }
 
     fn put(&self, row: &Row) {
-        let put = "INSERT OR REPLACE INTO records (space, key, value, version, forget_at, tenant, caller, units)
+        let put =
+            "INSERT OR REPLACE INTO records (space, key, value, version, forget_at, tenant, caller, units)
             VALUES (?1, ?2, ?3, ?4, ?5, zeroblob(16), zeroblob(16), 1)";
         self.database().execute(put, (&row.0, &row.1, &row.2, row.3, row.4)).unwrap();
     }

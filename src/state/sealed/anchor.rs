@@ -17,8 +17,8 @@ use crate::json::{Value, canonical, json};
 const RECORDS: &str = "records";
 /// Which store the anchor belongs to.
 const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
-/// How many versions of a record are known by their names. Of those who write one record at the same time, whoever is
-/// overtaken by more than so many others is refused.
+/// How many versions of a record are known by their names. Of the processes that write one record at the same time, one that more
+/// than so many writes overtake is refused: nobody can tell any more whether its version counted.
 const VERSIONS: usize = 16;
 /// How often a change is tried again when others were quicker.
 const TRIES: usize = 256;
@@ -56,6 +56,14 @@ impl Known {
         };
         (!versions.is_empty()).then_some(Self { versions, forget_at, version })
     }
+}
+
+/// Whether a version that was found or written counts.
+pub enum Judgement {
+    /// It is the latest one, or was.
+    Counts,
+    /// So many others followed that nobody knows.
+    Overtaken,
 }
 
 /// Which store the anchor belongs to.
@@ -129,13 +137,13 @@ impl Anchor {
         key: RecordKey<'_>,
         known: Option<Known>,
         found: Option<&Envelope>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Judgement, StoreError> {
         match (known, found) {
-            (None, None) => Ok(()),
+            (None, None) => Ok(Judgement::Counts),
             (Some(known), None) => {
                 // The store forgets a record at its time, and the anchor only when it writes next.
                 let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
-                if forgotten { Ok(()) } else { Err(altered(key, "was removed")) }
+                if forgotten { Ok(Judgement::Counts) } else { Err(altered(key, "was removed")) }
             }
             (Some(known), Some(found)) if found.serial < known.latest() => {
                 Err(altered(key, "was replaced by an older version of it"))
@@ -153,7 +161,7 @@ impl Anchor {
         key: RecordKey<'_>,
         written: &Envelope,
         account: Account,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Judgement, StoreError> {
         let at = place(key);
         for _ in 0..TRIES {
             let known = self.known(key).await?;
@@ -169,7 +177,7 @@ impl Anchor {
             let key = RecordKey { space: RECORDS, key: &at };
             let write = Write { over, forget_at: written.forget_at, ..Write::new(key, &value, account) };
             if self.store.write_record(now, write).await? {
-                return Ok(());
+                return Ok(Judgement::Counts);
             }
         }
         Err(StoreError::Unavailable("the anchor of the store kept being changed by others".to_owned()))
@@ -177,10 +185,13 @@ impl Anchor {
 }
 
 /// Whether a version with a serial number that is known is the one that is known by it.
-fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<(), StoreError> {
+fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<Judgement, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
-        return Ok(());
+        return Ok(Judgement::Counts);
+    }
+    if known.versions.first().is_some_and(|(oldest, _)| found.serial < *oldest) {
+        return Ok(Judgement::Overtaken);
     }
     Err(altered(key, "was written by two at once, of whom the other one counts"))
 }
