@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::altered;
 use super::envelope::Envelope;
-use crate::host::{Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write};
+use crate::host::{
+    Account, Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write,
+};
 use crate::json::{Value, canonical, json};
 
 /// The space of serial numbers.
@@ -96,7 +98,8 @@ impl Anchor {
         }
         // Never admitted.
         let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
-        let take = Take { key: String::new(), allowance: nothing, cost: Amount::whole(1) };
+        let (key, account) = (String::new(), Account::NOBODY);
+        let take = Take { key, account, allowance: nothing, cost: Amount::whole(1) };
         self.store.take(now, &[take]).await.map(|_| ())
     }
 
@@ -114,7 +117,7 @@ impl Anchor {
     /// Writes which store the anchor belongs to, unless somebody else did.
     pub async fn bind(&self, bound: &Bound, over: Option<u64>) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
-        let write = Write { key: BOUND, value: &value, over, forget_at: None };
+        let write = Write { over, ..Write::new(BOUND, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
@@ -147,7 +150,7 @@ impl Anchor {
             }
             (Some(known), Some(found)) if found.serial == known.latest() => judge(key, &known, found),
             // Whoever wrote it has not come to say so yet, or never will.
-            (_, Some(found)) => self.advance(self.clock.now(), key, found).await,
+            (_, Some(found)) => self.advance(self.clock.now(), key, found, Account::NOBODY).await,
         }
     }
 
@@ -157,6 +160,7 @@ impl Anchor {
         now: Timestamp,
         key: RecordKey<'_>,
         written: &Envelope,
+        account: Account,
     ) -> Result<Judgement, StoreError> {
         let at = place(key);
         for _ in 0..TRIES {
@@ -171,7 +175,7 @@ impl Anchor {
             let forget_at = written.forget_at.map(|at| at.to_string());
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
-            let write = Write { key, value: &value, over, forget_at: written.forget_at };
+            let write = Write { over, forget_at: written.forget_at, ..Write::new(key, &value, account) };
             if self.store.write_record(now, write).await? {
                 return Ok(Judgement::Counts);
             }

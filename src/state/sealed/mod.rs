@@ -22,8 +22,8 @@ use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, was_sealed};
 use super::cache::room_beside;
 use crate::host::{
-    Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreError, StoreFuture, Take, Write,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey,
+    Refusal, StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
@@ -174,7 +174,7 @@ impl SealedStore {
     }
 
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
-        let Write { key, value, over, forget_at } = write;
+        let Write { key, value, over, forget_at, account, when_full } = write;
         let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % TURNS) {
             Some(turn) => Some(turn.lock().await),
             None => None,
@@ -191,11 +191,14 @@ impl SealedStore {
         check_size(value)?;
         let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
         let (envelope, value) = sealed.map_err(not_sealed)?;
-        if !self.inner.write_record(now, Write { key, value: &value, over, forget_at }).await? {
+        // What is evicted is indistinguishable from what somebody removed, so where an anchor would notice that nothing is.
+        let when_full = if self.anchor.is_some() { WhenFull::Refuse } else { when_full };
+        let sealed = Write { value: &value, over, when_full, ..write };
+        if !self.inner.write_record(now, sealed).await? {
             return Ok(false);
         }
         match &self.anchor {
-            Some(anchor) => match anchor.advance(now, key, &envelope).await? {
+            Some(anchor) => match anchor.advance(now, key, &envelope, account).await? {
                 Judgement::Counts => Ok(true),
                 Judgement::Overtaken => Err(StoreError::Unavailable(format!(
                     "so many others wrote the record `{}` of `{}` that it is not known whether this write counted",
@@ -366,6 +369,16 @@ impl StateStore for SealedStore {
                 records.push((key, standing.envelope.into()));
             }
             Ok(Page { records, more: page.more })
+        })
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let lost = self.inner.has_lost_records(account).await?;
+            match &self.anchor {
+                Some(anchor) if !lost => anchor.store.has_lost_records(account).await,
+                _ => Ok(lost),
+            }
         })
     }
 
