@@ -4,9 +4,10 @@ mod absorbed;
 mod kept;
 mod questions;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Amount;
+use super::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 
 /// The state of one session: the `$.session` of the call document.
@@ -32,6 +33,8 @@ pub struct SessionState {
     suspended: bool,
     /// The number of the run among those of the session.
     run: u64,
+    /// Redacted texts that facts hold.
+    masks: Masks,
 }
 
 impl Default for SessionState {
@@ -47,6 +50,7 @@ impl Default for SessionState {
             questions: HashMap::new(),
             suspended: false,
             run: 0,
+            masks: Masks::new(),
         }
     }
 }
@@ -95,6 +99,28 @@ impl SessionState {
                 }
             }
         }
+    }
+
+    /// Redacted texts that facts hold: wherever they come again in what is shown of the session, they are redacted.
+    pub fn masks(&self) -> &Masks {
+        &self.masks
+    }
+
+    /// Adds masks, for facts that were kept.
+    pub fn mask(&mut self, masks: &Masks) {
+        self.masks.unite(masks);
+    }
+
+    /// The session as it may be shown: facts with what is redacted in them replaced.
+    pub fn shown(&self) -> Cow<'_, Self> {
+        if self.masks.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut shown = self.clone();
+        if let Some(facts) = shown.document.get_mut("facts") {
+            self.masks.value(facts);
+        }
+        Cow::Owned(shown)
     }
 
     /// Counts a call that starts to run.

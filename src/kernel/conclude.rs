@@ -2,21 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
 use super::hearing::{Said, Unasked};
 use super::settle::Settling;
-use super::shown::{Shown, WITHHELD, redaction};
+use super::shown::{Redaction, Shown, WITHHELD};
 use super::trace::PolicyRef;
 use super::{Decision, Kernel, gate};
 use crate::call::{
     ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall,
     Verdict, reason_code,
 };
-use crate::json::{self, Map, Value};
+use crate::json::{Map, Value};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Redact};
+use crate::middleware::Kind;
 use crate::policy::Mode;
+use crate::seal::Purpose;
 
 impl Kernel<'_> {
     /// The outcome of a call that Callgate itself failed on. It shows nothing of the call's values.
@@ -68,7 +67,7 @@ impl Settling<'_> {
             let code = if self.thrown { shown.text(&self.reason.code) } else { self.reason.code.clone() };
             let error = self.error.as_ref().map(|error| shown.text(error));
             let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| self.request(kernel.clock.now(), decision, &message, &shown, view));
+                .then(|| self.request(kernel, decision, &message, &shown, view));
             let mut entries = self.recorded(&shown, view);
             let (audited, by) = self.audit(&shown, view);
             entries.extend(audited);
@@ -131,7 +130,7 @@ impl Settling<'_> {
     /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of its own.
     fn request(
         &self,
-        now: Timestamp,
+        kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         reason: &str,
         shown: &Shown<'_>,
@@ -170,9 +169,9 @@ impl Settling<'_> {
             policies: policies.chain(others).collect(),
             expires_at: lifetimes
                 .min()
-                .and_then(|after| now.checked_add(after).ok())
+                .and_then(|after| kernel.clock.now().checked_add(after).ok())
                 .map(|time| time.to_string()),
-            input_digest: json::digest(view.input).to_string(),
+            input_digest: kernel.keys.digest(Purpose::Arguments, view.input).to_string(),
             server: call.server.clone(),
             repeats: None,
             card: gate::card_words(&self.subject, approvals, shown.view(view), |text| shown.text(text)),
@@ -181,14 +180,14 @@ impl Settling<'_> {
     }
 
     /// All that hides anything of this call.
-    fn redactions(&self, view: CallView<'_>) -> Vec<&Redact> {
-        self.policies().into_iter().filter_map(|(_, policy)| redaction(policy, &view)).collect()
+    fn redactions(&self, view: CallView<'_>) -> Vec<Redaction<'_>> {
+        let keys = self.subject.keys;
+        self.policies().into_iter().filter_map(|(_, policy)| Redaction::of(policy, &view, keys)).collect()
     }
 
     /// A text without what is hidden anywhere of this call.
     fn hidden(&self, text: &str, view: CallView<'_>) -> String {
-        let hide = |text: String, redact: &Redact| redact.redactor.redact_text(&text).into_owned();
-        self.redactions(view).into_iter().fold(text.to_owned(), hide)
+        self.redactions(view).iter().fold(text.to_owned(), |text, redaction| redaction.text(&text))
     }
 
     /// What policies around the execution recorded. A result may be in it as well as arguments, and in any place, so all that
@@ -197,7 +196,7 @@ impl Settling<'_> {
         let redactions = self.redactions(view);
         let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
-            let hidden = redactions.iter().all(|redact| redact.redactor.redact_value(&mut value).is_ok());
+            let hidden = redactions.iter().all(|redaction| redaction.value(&mut value));
             let fields = match shown.value(value) {
                 Value::Object(fields) if hidden => fields,
                 _ => Map::from_iter([(WITHHELD.to_owned(), Value::Null)]),
@@ -222,7 +221,7 @@ impl Settling<'_> {
             audited.push((reference, matches!(truth, Truth::Undecided(_))));
             if policy.mode != Mode::Shadow {
                 let fields = audit.values(shown.view(view)).map(|(path, value)| {
-                    // The session holds what earlier calls had for arguments, as they were.
+                    // Facts of earlier calls may hold what is redacted in this one only.
                     let value = if path.root() == Root::Session { shown.value(value) } else { value };
                     (path.text().to_owned(), value)
                 });

@@ -43,9 +43,10 @@ use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, T
 use crate::host::Clock;
 use crate::json::Value;
 use crate::policy::{Chain, Policy};
+use crate::seal::Keys;
 use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
-use shown::Shown;
+use shown::{Ending, Redaction, Shown};
 
 /// What decides calls: the layers, each of one revision, the known tools and the time.
 #[derive(Clone, Copy)]
@@ -56,6 +57,8 @@ pub struct Kernel<'k> {
     pub tools: &'k ToolSet,
     /// The time.
     pub clock: &'k dyn Clock,
+    /// What digests are made with where they stand for arguments and redacted values.
+    pub keys: &'k Keys,
     /// Who hears of every asking, if anybody.
     pub listener: Option<&'k dyn Listener>,
 }
@@ -198,7 +201,8 @@ impl<'k> Kernel<'k> {
     fn subject<'a>(&'a self, call: &'a ToolCall) -> Subject<'a> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
-        Subject { call, layers: self.layers, chains, tool: self.tools.get(call), listener: self.listener }
+        let (tool, listener) = (self.tools.get(call), self.listener);
+        Subject { call, layers: self.layers, chains, tool, listener, keys: self.keys }
     }
 
     /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
@@ -211,17 +215,19 @@ impl<'k> Kernel<'k> {
         };
         let redactions: Vec<_> = subject
             .policies(|chain| &chain.settle)
-            .filter_map(|(_, policy)| shown::redaction(policy, &view).filter(|redact| redact.output))
+            .filter_map(|(_, policy)| {
+                Redaction::of(policy, &view, self.keys).filter(|redaction| redaction.output)
+            })
             .collect();
-        for redact in redactions {
-            if let Some(output) = &mut outcome.output
-                && redact.redactor.redact_value(output).is_err()
-            {
-                *output = shown::WITHHELD.into();
+        for redaction in redactions {
+            let ending = Ending {
+                output: outcome.output.as_mut(),
+                error: outcome.error.as_mut(),
+                message: &mut outcome.reason.message,
+            };
+            if !redaction.ending(&call.input, ending) {
+                outcome.output = Some(shown::WITHHELD.into());
             }
-            outcome.error =
-                outcome.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
-            outcome.reason.message = redact.redactor.redact_text(&outcome.reason.message).into_owned();
         }
     }
 
@@ -257,6 +263,7 @@ struct Subject<'a> {
     chains: SmallVec<[Arc<Chain>; 3]>,
     tool: Option<&'a Tool>,
     listener: Option<&'a dyn Listener>,
+    keys: &'a Keys,
 }
 
 impl<'a> Subject<'a> {

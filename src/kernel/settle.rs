@@ -7,15 +7,15 @@ use std::time::Instant;
 use super::decision::{Decision, Effect};
 use super::ended::{Execution, Told};
 use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
-use super::shown::Shown;
+use super::shown::{Ending, Redaction, Shown};
 use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
-use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
+use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
-use crate::json::{Map, Value};
+use crate::json::{Map, Value, json};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Redact, apply_steps};
+use crate::middleware::{Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 
 /// A call on its way to its outcome.
@@ -237,7 +237,11 @@ impl<'a> Settling<'a> {
             let open = matches!(truth, Truth::Undecided(_));
             let changed = match &truth {
                 Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
-                _ => apply_steps(&transform.output, &view, &mut output),
+                // What it puts into the result is shown with it.
+                _ => {
+                    let shown = Shown::of(&self.subject, view);
+                    apply_steps(&transform.output, &view, &shown.view(view), &mut output)
+                }
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
             let before = view.output.filter(|_| changed == Ok(true));
@@ -273,15 +277,17 @@ impl<'a> Settling<'a> {
             if policy.mode == Mode::Shadow || !redact.output {
                 continue;
             }
-            if let Some(output) = &mut self.output
-                && redact.redactor.redact_value(output).is_err()
-            {
+            let redaction = Redaction::new(redact, self.subject.keys);
+            let ending = Ending {
+                output: self.output.as_mut(),
+                error: self.error.as_mut(),
+                message: &mut self.reason.message,
+            };
+            if !redaction.ending(input, ending) {
                 self.withhold(policy, "the result is nested too deeply to be searched");
             }
-            self.error = self.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
-            self.reason.message = redact.redactor.redact_text(&self.reason.message).into_owned();
             if self.thrown {
-                self.reason.code = redact.redactor.redact_text(&self.reason.code).into_owned();
+                self.reason.code = redaction.text(&self.reason.code);
             }
         }
     }
@@ -295,7 +301,8 @@ impl<'a> Settling<'a> {
         view: &CallView<'_>,
     ) {
         let mut after = self.output.clone().filter(|_| redact.output && *truth != Truth::No);
-        let hidden = after.as_mut().is_some_and(|after| redact.redactor.redact_value(after).is_ok());
+        let redaction = Redaction::new(redact, self.subject.keys);
+        let hidden = after.as_mut().is_some_and(|after| redaction.value(after));
         let change = self.output.as_ref().zip(after.as_ref()).filter(|_| hidden);
         let answer = Answer {
             verdict: (*truth != Truth::No).then_some(Verdict::Rewrite),
@@ -367,8 +374,16 @@ impl<'a> Settling<'a> {
                 Kind::Label(label) => label.apply(session),
                 Kind::Fact(fact) if open => fact.unsettle(session),
                 Kind::Fact(fact) => {
-                    let found = fact.find(&self.view(input, session));
+                    let view = self.view(input, session);
+                    let found = fact.find(&view);
+                    let masks = match &found {
+                        Found::Value(key, value) => {
+                            Shown::of(&self.subject, view).masks().found_in(&json!([key, value]))
+                        }
+                        Found::Nothing | Found::Unreadable => Masks::new(),
+                    };
                     fact.keep(found, session);
+                    session.mask(&masks);
                 }
                 _ => {}
             }

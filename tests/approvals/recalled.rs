@@ -96,7 +96,7 @@ impl World {
 
     fn inbox(&self) -> Inbox {
         let store: Arc<dyn StateStore> = Arc::clone(&self.store) as _;
-        Inbox::new(store, Some(Keys::parse(KEY).unwrap()), self.clock.clone())
+        Inbox::new(store, Keys::parse(KEY).unwrap(), self.clock.clone())
     }
 
     fn questions(&self) -> Vec<Item> {
@@ -325,7 +325,7 @@ fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
         })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let inbox = Inbox::new(open(), Some(keys()), callgate::host::SystemClock);
+    let inbox = Inbox::new(open(), keys(), callgate::host::SystemClock);
     for round in 1..=5 {
         let asked = all_at_once();
         assert!(asked.iter().all(|outcome| outcome.outcome.name() == "suspended"), "{asked:?}");

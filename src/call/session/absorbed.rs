@@ -41,6 +41,7 @@ impl SessionState {
             self.note_occurrences(id, *count);
         }
         self.suspended |= after.suspended;
+        self.masks.unite(&after.masks);
     }
 
     fn absorb_facts(&mut self, before: &Self, after: &Self) {

@@ -1,0 +1,240 @@
+//! Which texts of a call are redacted, and what is shown in their place: redaction follows a value by these wherever it goes.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::json::{self, Map, Value};
+
+/// A shorter text is only recognised where it is a whole value: as a part of others it would be found everywhere.
+const SHORTEST_PART: usize = 4;
+/// How many times JSON that is written in a string of JSON is read.
+const MAX_WRITTEN: usize = 4;
+
+/// Redacted texts with what is shown in their place. They are only ever added.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Masks {
+    /// The longest first: one that contains another is replaced as a whole.
+    masks: Vec<(String, String)>,
+}
+
+impl Masks {
+    /// No masks.
+    pub const fn new() -> Self {
+        Self { masks: Vec::new() }
+    }
+
+    /// The masks that [`to_json`](Self::to_json) wrote.
+    pub(super) fn from_map(map: BTreeMap<String, String>) -> Self {
+        let mut masks = Self::default();
+        map.into_iter().for_each(|(raw, shown)| masks.add(&raw, shown));
+        masks
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let sorted: BTreeMap<_, _> = self.masks.iter().map(|(raw, shown)| (raw, shown)).collect();
+        sorted.into_iter().map(|(raw, shown)| (raw.clone(), Value::from(shown.as_str()))).collect()
+    }
+
+    /// Whether nothing is masked.
+    pub fn is_empty(&self) -> bool {
+        self.masks.is_empty()
+    }
+
+    /// What redaction changed: every string, number and key that is in `raw`, and not so in `redacted`.
+    pub fn add_changes(&mut self, raw: &Value, redacted: &Value) {
+        self.changes(raw, redacted, 0);
+    }
+
+    fn changes(&mut self, raw: &Value, redacted: &Value, written: usize) {
+        match (raw, redacted) {
+            (Value::Array(raw), Value::Array(redacted)) => {
+                raw.iter().zip(redacted).for_each(|(raw, redacted)| self.changes(raw, redacted, written));
+            }
+            (Value::Object(raw), Value::Object(redacted)) => {
+                for ((key, raw), (shown, redacted)) in raw.iter().zip(redacted) {
+                    self.change(key, shown);
+                    self.changes(raw, redacted, written);
+                }
+            }
+            (Value::Number(number), Value::String(shown)) => self.add(&number.to_string(), shown.clone()),
+            (Value::String(raw), Value::String(shown)) if raw != shown => {
+                match (written_json(raw, written), written_json(shown, written)) {
+                    (Some(raw), Some(shown)) => self.changes(&raw, &shown, written + 1),
+                    _ => self.change(raw, shown),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A text, and of it what differs.
+    fn change(&mut self, raw: &str, shown: &str) {
+        if raw == shown {
+            return;
+        }
+        let same = |(a, b): &(char, char)| a == b;
+        let before: usize = raw.chars().zip(shown.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
+        let (raw_rest, shown_rest) =
+            (raw.get(before..).unwrap_or_default(), shown.get(before..).unwrap_or_default());
+        let ends = raw_rest.chars().rev().zip(shown_rest.chars().rev());
+        let after: usize = ends.take_while(same).map(|(c, _)| c.len_utf8()).sum();
+        let differs = |text: &str| text.get(..text.len().saturating_sub(after)).map(str::to_owned);
+        self.add(raw, shown.to_owned());
+        if let (Some(part), Some(shown)) = (differs(raw_rest), differs(shown_rest))
+            && part.len() >= SHORTEST_PART
+        {
+            self.add(&part, shown);
+        }
+    }
+
+    /// What is known first stays.
+    fn add(&mut self, raw: &str, shown: String) {
+        let order = |text: &str| (Reverse(text.len()), text.to_owned());
+        if !raw.is_empty()
+            && let Err(place) = self.masks.binary_search_by_key(&order(raw), |(known, _)| order(known))
+        {
+            self.masks.insert(place, (raw.to_owned(), shown));
+        }
+    }
+
+    /// Takes in others.
+    pub fn unite(&mut self, other: &Self) {
+        other.masks.iter().for_each(|(raw, shown)| self.add(raw, shown.clone()));
+    }
+
+    /// Those that mask something in this value.
+    pub fn found_in(&self, value: &Value) -> Self {
+        let mut found = Self::default();
+        for (raw, shown) in &self.masks {
+            let alone = Self { masks: vec![(raw.clone(), shown.clone())] };
+            if alone.masks_in(value) {
+                found.add(raw, shown.clone());
+            }
+        }
+        found
+    }
+
+    fn masks_in(&self, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) => false,
+            Value::Number(number) => self.whole(&number.to_string()).is_some(),
+            Value::String(text) => self.whole(text).is_some(),
+            Value::Array(items) => items.iter().any(|item| self.masks_in(item)),
+            Value::Object(map) => {
+                map.iter().any(|(key, item)| self.whole(key).is_some() || self.masks_in(item))
+            }
+        }
+    }
+
+    /// A text with what is masked in it replaced; borrowed where nothing is.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let parts = self.masks.iter().filter(|(raw, _)| raw.len() >= SHORTEST_PART);
+        parts.fold(Cow::Borrowed(text), |text, (raw, shown)| match text.contains(raw.as_str()) {
+            true => Cow::Owned(text.replace(raw.as_str(), shown)),
+            false => text,
+        })
+    }
+
+    /// The same for a text that is a value of its own; nothing where nothing is masked.
+    fn whole(&self, text: &str) -> Option<String> {
+        if let Some((_, shown)) = self.masks.iter().find(|(raw, _)| raw == text) {
+            return Some(shown.clone());
+        }
+        match self.text(text) {
+            Cow::Owned(masked) => Some(masked),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
+    /// Replaces what is masked in a value: in strings, numbers and keys.
+    pub fn value(&self, value: &mut Value) {
+        if self.is_empty() {
+            return;
+        }
+        match value {
+            Value::Null | Value::Bool(_) => {}
+            Value::Number(number) => {
+                if let Some(shown) = self.whole(&number.to_string()) {
+                    *value = shown.into();
+                }
+            }
+            Value::String(text) => {
+                if let Some(shown) = self.whole(text) {
+                    *text = shown;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(map) => {
+                map.values_mut().for_each(|item| self.value(item));
+                if map.keys().any(|key| self.whole(key).is_some()) {
+                    *map = self.keys(std::mem::take(map));
+                }
+            }
+        }
+    }
+
+    /// Of two keys that are shown alike the second one has a number.
+    fn keys(&self, map: Map) -> Map {
+        let mut masked = Map::new();
+        for (key, item) in map {
+            let shown = self.whole(&key).unwrap_or(key);
+            let mut name = shown.clone();
+            for number in 2.. {
+                if !masked.contains_key(&name) {
+                    break;
+                }
+                name = format!("{shown}~{number}");
+            }
+            masked.insert(name, item);
+        }
+        masked
+    }
+}
+
+/// The object or array that a string is the text of.
+fn written_json(text: &str, written: usize) -> Option<Value> {
+    let begins = text.trim_start().starts_with(['{', '[']);
+    (written < MAX_WRITTEN && begins).then(|| json::parse(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::json;
+
+    fn masks(raw: &Value, redacted: &Value) -> Masks {
+        let mut masks = Masks::new();
+        masks.add_changes(raw, redacted);
+        masks
+    }
+
+    #[test]
+    fn what_redaction_changed_is_masked_wherever_it_comes_again() {
+        let raw = json!({ "pin": 4711, "ana@x.org": ["say hunter22 twice"], "body": "{\"key\":\"s3cret\"}", "n": 7 });
+        let redacted = json!({ "pin": "[pin]", "[email]": ["say [pw] twice"], "body": "{\"key\":\"[key]\"}", "n": "[n]" });
+        let masks = masks(&raw, &redacted);
+        assert_eq!(masks.text("4711, ana@x.org, hunter22, s3cret, 7"), "[pin], [email], [pw], [key], 7");
+        let mut value = json!({ "ana@x.org": 4711, "n": 7, "other": 70, "is": true });
+        masks.value(&mut value);
+        assert_eq!(value, json!({ "[email]": "[pin]", "n": "[n]", "other": 70, "is": true }));
+    }
+
+    #[test]
+    fn only_what_is_in_a_value_is_found_in_it_and_reading_gives_it_back() {
+        let masks = masks(&json!(["4711", "hunter22"]), &json!(["[pin]", "[pw]"]));
+        let found = masks.found_in(&json!({ "k": ["it is 4711"] }));
+        assert_eq!(found.text("4711 hunter22"), "[pin] hunter22");
+        let read = Masks::from_map(json::from_value(masks.to_json()).unwrap());
+        assert_eq!(read, masks);
+    }
+
+    #[test]
+    fn the_longest_mask_counts_and_keys_stay_apart() {
+        let masks = masks(&json!(["secret", "secret-and-more", "other!"]), &json!(["*", "**", "*"]));
+        assert_eq!(masks.text("secret-and-more secret"), "** *");
+        let mut value = json!({ "secret": 1, "other!": 2 });
+        masks.value(&mut value);
+        assert_eq!(value, json!({ "*": 1, "*~2": 2 }));
+    }
+}
