@@ -1,7 +1,9 @@
 //! I10: what a `redact` policy covers is in nothing that leaves the process: neither plain nor encoded, nor as a digest that
 //! anyone can make.
 
+mod follows;
 mod programs;
+mod rotation;
 mod search;
 
 use std::fs;
@@ -12,7 +14,8 @@ use callgate::approval::{Question, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest, RunShadow};
 use callgate::card::Card;
 use callgate::explain::render;
-use callgate::host::{Clock, Observer};
+use callgate::host::{Clock, Observer, SystemClock};
+use callgate::json::{Value, json};
 use callgate::message::{
     Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
@@ -21,9 +24,7 @@ use callgate::state::FileStore;
 use callgate::{Engine, Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor, policy};
 use proptest::prelude::*;
 use proptest::sample::select;
-use callgate::json::{Value, json};
 
-use crate::workshop::noon;
 use search::Search;
 
 const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
@@ -118,6 +119,15 @@ fn talkative() -> impl Strategy<Value = Value> {
             json!({ "script": "let known = cache_get(1); approve(`${input.a} ${known}`); next(input)" }),
         ),
         on("give", "around", json!({ "script": "throw #{ message: `${input.a}`, kind: `${input.b}` };" })),
+        on(
+            "give",
+            "around",
+            json!({ "script": "let out = next(input); audit(#{ said: `got ${out.echo}` }); throw `bad: ${out.echo}`;" }),
+        ),
+        on("give", "around", json!({ "script": "let out = next(input); `it was ${out.echo}`" })),
+        on("give", "respond", json!({ "output": { "said": "nothing" } })),
+        on("give", "timeout", json!("1h")),
+        on("give", "allow", json!({})),
         on("tell", "approval", json!({ "message": facts })),
         on("tell", "transform", json!({ "input": [{ "path": "$.input.new", "template": facts }] })),
         on("tell", "transform", json!({ "output": [{ "path": "$.output.said", "template": facts }] })),
@@ -130,16 +140,31 @@ fn talkative() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// `give` says all it knows; `tell` says nothing.
+/// What the policy that redacts covers. Secrets are only where it does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Covered {
+    Both,
+    Input,
+    Output,
+}
+
+/// `give` says all it may; `tell` says nothing.
 struct Gossip {
+    covered: Covered,
     fails: bool,
+    /// Where only results are covered: what is secret in them.
+    secret: Value,
 }
 
 impl ToolExecutor for Gossip {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
-        match (call.tool.as_str(), self.fails) {
-            ("give", true) => Err(ToolError::new(format!("invalid: {}", call.input))),
-            ("give", false) => Ok(json!({ "echo": call.input, "text": call.input.to_string() }).into()),
+        let echo = |value: &Value| Ok(json!({ "echo": value, "text": value.to_string() }).into());
+        match (call.tool.as_str(), self.covered, self.fails) {
+            ("give", Covered::Both | Covered::Input, true) => {
+                Err(ToolError::new(format!("invalid: {}", call.input)))
+            }
+            ("give", Covered::Both, false) => echo(&call.input),
+            ("give", Covered::Output, _) => echo(&self.secret),
             _ => Ok(json!({}).into()),
         }
     }
@@ -198,7 +223,7 @@ fn cards(request: &RequestPart, outcome: Option<&Outcome>) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn i10_no_secret_leaves_the_process(
@@ -207,9 +232,15 @@ proptest! {
             (Just(secrets), prop::collection::vec(call, 1..3))
         }),
         mut policies in prop::collection::vec(talkative(), 1..7),
+        covered in select(vec![Covered::Both, Covered::Input, Covered::Output]),
         style in select(vec![json!("mask"), json!("hash"), json!("remove"), json!({ "keep_last": 3 })]),
     ) {
-        let redact = json!({ "patterns": PATTERNS, "with": style });
+        let places = match covered {
+            Covered::Both => json!(["input", "output"]),
+            Covered::Input => json!(["input"]),
+            Covered::Output => json!(["output"]),
+        };
+        let redact = json!({ "in": places, "patterns": PATTERNS, "with": style });
         policies.push(json!({ "match": "give", "redact": redact }));
         for (place, policy) in policies.iter_mut().enumerate() {
             policy["id"] = format!("p{place}").into();
@@ -218,25 +249,34 @@ proptest! {
         let mut built = policy::build_texts([("rules.yaml", rules.clone())]);
         let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
         let directory = tempfile::tempdir().unwrap();
-        let (clock, log) = (noon(), Log::default());
+        let log = Log::default();
         let store = Arc::new(FileStore::open(&directory.path().join("state.db")).unwrap());
         let engine = Engine::builder(chains)
             .keys(Keys::parse(KEY).unwrap())
-            .clock(clock.clone())
             .store(store)
             .observer(log.clone())
             .build();
-        let context = json!({ "principal": "ana", "tenant": secrets.words[0], "note": secrets.words[1] });
+        // What arguments hold comes from somewhere: the context may have it, too.
+        let context = match covered {
+            Covered::Output => json!({ "principal": "ana", "note": "n" }),
+            Covered::Both | Covered::Input => {
+                json!({ "principal": "ana", "tenant": secrets.words[0], "note": secrets.words[1] })
+            }
+        };
         let mut documents = vec![context.clone(), json!(secrets.pin)];
         let mut seen: Vec<String> = Vec::new();
         let mut history = History::default();
         for (index, (a, b, fails)) in calls.iter().enumerate() {
-            let input = json!({ "a": a, "b": b, "note": "n" });
+            let secret = json!({ "a": a, "b": b, "note": "n" });
+            let input = match covered {
+                Covered::Output => json!({ "a": "harmless", "b": 1, "note": "n" }),
+                Covered::Both | Covered::Input => secret.clone(),
+            };
             for tool in ["give", "tell"] {
                 let call = json!([tool, null, input]);
                 documents.extend([a.clone(), b.clone(), input.clone(), call]);
             }
-            let tool = Gossip { fails: *fails };
+            let tool = Gossip { covered, fails: *fails, secret };
             // Explained, each call on its own.
             let mut session = engine.session().named(format!("explained {index}"));
             for (name, input) in [("give", input.clone()), ("tell", json!({ "a": 1 }))] {
@@ -265,7 +305,7 @@ proptest! {
                     edited_input: edited.filter(|_| index == 0 && question.editable().len() == 1),
                     ..approval_response(&request.approval_id, true)
                 };
-                let answer = seal_answer(&question, answer, Approver::new("bea"), clock.now(), engine.keys());
+                let answer = seal_answer(&question, answer, Approver::new("bea"), SystemClock.now(), engine.keys());
                 history.append_approval_response(answer).unwrap();
             }
             let round = drive(session().resume(&mut history, &tool)).unwrap();

@@ -27,7 +27,7 @@ impl Masks {
     /// The masks that [`to_json`](Self::to_json) wrote.
     pub(super) fn from_map(map: BTreeMap<String, String>) -> Self {
         let mut masks = Self::default();
-        map.into_iter().for_each(|(raw, shown)| masks.add(&raw, shown));
+        map.into_iter().for_each(|(raw, shown)| masks.insert(&raw, shown));
         masks
     }
 
@@ -57,7 +57,7 @@ impl Masks {
                     self.changes(raw, redacted, written);
                 }
             }
-            (Value::Number(number), Value::String(shown)) => self.add(&number.to_string(), shown.clone()),
+            (Value::Number(number), Value::String(shown)) => self.insert(&number.to_string(), shown.clone()),
             (Value::String(raw), Value::String(shown)) if raw != shown => {
                 match (written_json(raw, written), written_json(shown, written)) {
                     (Some(raw), Some(shown)) => self.changes(&raw, &shown, written + 1),
@@ -88,8 +88,20 @@ impl Masks {
         }
     }
 
-    /// What is known first stays.
+    /// A text, also as JSON writes it: errors often repeat arguments so.
     fn add(&mut self, raw: &str, shown: String) {
+        let written = |text: &str| Value::from(text).to_string();
+        let escaped = written(raw);
+        let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
+        if escaped != raw {
+            let shown = written(&shown);
+            self.insert(escaped, shown.get(1..shown.len() - 1).unwrap_or_default().to_owned());
+        }
+        self.insert(raw, shown);
+    }
+
+    /// What is known first stays.
+    fn insert(&mut self, raw: &str, shown: String) {
         let order = |text: &str| (Reverse(text.len()), text.to_owned());
         if !raw.is_empty()
             && let Err(place) = self.masks.binary_search_by_key(&order(raw), |(known, _)| order(known))
@@ -100,7 +112,7 @@ impl Masks {
 
     /// Takes in others.
     pub fn unite(&mut self, other: &Self) {
-        other.masks.iter().for_each(|(raw, shown)| self.add(raw, shown.clone()));
+        other.masks.iter().for_each(|(raw, shown)| self.insert(raw, shown.clone()));
     }
 
     /// Those that mask something in this value.
@@ -218,6 +230,15 @@ mod tests {
         let mut value = json!({ "ana@x.org": 4711, "n": 7, "other": 70, "is": true });
         masks.value(&mut value);
         assert_eq!(value, json!({ "[email]": "[pin]", "n": "[n]", "other": 70, "is": true }));
+    }
+
+    #[test]
+    fn what_is_masked_is_also_masked_as_json_writes_it() {
+        let key = "-----BEGIN\nabc\"def\n-----END";
+        let masks = masks(&json!({ "key": key }), &json!({ "key": "[key]" }));
+        assert_eq!(masks.text(&format!("invalid: {}", json!({ "key": key }))), r#"invalid: {"key":"[key]"}"#);
+        let found = masks.found_in(&json!({ "kept": key }));
+        assert_eq!(found.text(&json!([key]).to_string()), r#"["[key]"]"#);
     }
 
     #[test]

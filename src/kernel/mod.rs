@@ -23,7 +23,7 @@ mod wrap;
 pub(crate) use asked::Held;
 pub(crate) use decision::Requirement;
 pub use decision::{Decision, Effect};
-pub(crate) use ended::{Ended, Execution};
+pub(crate) use ended::{Ended, Execution, Records};
 pub(crate) use hearing::tell;
 pub use hearing::{Asking, Change, Deciding, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
@@ -39,10 +39,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{
+    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
+};
 use crate::host::Clock;
 use crate::json::Value;
-use crate::policy::{Chain, Policy};
+use crate::middleware::Kind;
+use crate::policy::{Chain, Mode, Policy};
 use crate::seal::Keys;
 use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
@@ -205,6 +208,30 @@ impl<'k> Kernel<'k> {
         Subject { call, layers: self.layers, chains, tool, listener, keys: self.keys }
     }
 
+    /// Stops the session for a decision that halts. Later calls say why, so it is said as it may be shown of this one.
+    pub(crate) fn halt(&self, decision: &Decision<'_>, session: &mut SessionState) {
+        let message = catch_unwind(AssertUnwindSafe(|| {
+            let subject = self.subject(&decision.call);
+            let view = CallView { input: &decision.input, ..subject.view(session) };
+            let message = Shown::of(&subject, view).text(&decision.reason().message);
+            // What a script or a hook says may have anything in it.
+            let policies = subject.policies(|chain| &chain.settle);
+            let redactions = policies.filter_map(|(_, policy)| Redaction::of(policy, &view, self.keys));
+            redactions.fold(message, |message, redaction| redaction.text(&message))
+        }));
+        // Wherever it broke off, the halt holds.
+        session.halt(message.as_deref().unwrap_or(UNDECIDABLE));
+    }
+
+    /// Whether anything is redacted in results of a call.
+    pub(crate) fn hides_results(&self, call: &ToolCall) -> bool {
+        let subject = self.subject(call);
+        let hides = |policy: &Policy| matches!(&policy.kind, Kind::Redact(redact) if redact.output);
+        subject
+            .policies(|chain| &chain.settle)
+            .any(|(_, policy)| policy.mode == Mode::Enforce && hides(policy))
+    }
+
     /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
     pub(crate) fn hide(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
         let subject = self.subject(call);
@@ -219,11 +246,13 @@ impl<'k> Kernel<'k> {
                 Redaction::of(policy, &view, self.keys).filter(|redaction| redaction.output)
             })
             .collect();
+        let mut masks = Masks::new();
         for redaction in redactions {
             let ending = Ending {
                 output: outcome.output.as_mut(),
                 error: outcome.error.as_mut(),
                 message: &mut outcome.reason.message,
+                masks: &mut masks,
             };
             if !redaction.ending(&call.input, ending) {
                 outcome.output = Some(shown::WITHHELD.into());

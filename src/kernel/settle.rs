@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::decision::{Decision, Effect};
-use super::ended::{Execution, Told};
+use super::ended::{Execution, Records, Told};
 use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
 use super::shown::{Ending, Redaction, Shown};
 use super::suggest::suggestion;
@@ -13,7 +13,7 @@ use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
-use crate::json::{Map, Value, json};
+use crate::json::{Value, json};
 use crate::matcher::Truth;
 use crate::middleware::{Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
@@ -33,7 +33,11 @@ pub(super) struct Settling<'a> {
     /// How often the tool was called.
     pub(super) attempts: u32,
     /// What policies around the execution recorded.
-    pub(super) records: Vec<(PolicyRef, Map)>,
+    pub(super) records: Records,
+    /// What redaction changes in results: no text says it.
+    pub(super) masks: Masks,
+    /// The result is what a script made of others.
+    remade: bool,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
     pub(super) hearing: Hearing<'a>,
@@ -48,7 +52,7 @@ impl Kernel<'_> {
         &self,
         decision: Decision<'_>,
         approval_id: &str,
-        records: Vec<(PolicyRef, Map)>,
+        records: Records,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
@@ -70,7 +74,7 @@ impl Kernel<'_> {
         &self,
         mut decision: Decision<'_>,
         approval_id: &str,
-        records: Vec<(PolicyRef, Map)>,
+        records: Records,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
@@ -82,11 +86,11 @@ impl Kernel<'_> {
         };
         let reason = decision.reason();
         if kind == OutcomeKind::Halted {
-            session.halt(&reason.message);
+            self.halt(&decision, session);
         }
         let call = decision.call.clone();
         let subject = self.subject(&call);
-        let settling = Settling {
+        let mut settling = Settling {
             hearing: subject.hearing(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
@@ -98,8 +102,11 @@ impl Kernel<'_> {
             approval_id,
             attempts: 0,
             records,
+            masks: Masks::new(),
+            remade: false,
             thrown: false,
         };
+        settling.mask_results(&decision.input, session);
         settling.finish(self, &decision, session, started)
     }
 
@@ -148,8 +155,11 @@ impl Kernel<'_> {
             approval_id: "",
             attempts,
             records,
+            masks: Masks::new(),
+            remade: false,
             thrown,
         };
+        settling.mask_results(&decision.input, session);
         if let Some(error) = &error {
             settling.recover(error, &decision.input, session);
         }
@@ -263,6 +273,11 @@ impl<'a> Settling<'a> {
 
     /// Hides what is to be hidden in the result and the error.
     fn redact(&mut self, input: &Value, session: &SessionState) {
+        if let Some(output) = &mut self.output
+            && self.remade
+        {
+            self.masks.value(output);
+        }
         for (reference, policy) in self.policies() {
             let Kind::Redact(redact) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&self.view(input, session));
@@ -282,14 +297,29 @@ impl<'a> Settling<'a> {
                 output: self.output.as_mut(),
                 error: self.error.as_mut(),
                 message: &mut self.reason.message,
+                masks: &mut self.masks,
             };
             if !redaction.ending(input, ending) {
                 self.withhold(policy, "the result is nested too deeply to be searched");
             }
             if self.thrown {
-                self.reason.code = redaction.text(&self.reason.code);
+                self.reason.code = self.masks.text(&redaction.text(&self.reason.code)).into_owned();
             }
         }
+    }
+
+    /// Masks what is redacted in the results that scripts were given, whatever they make of them.
+    fn mask_results(&mut self, input: &Value, session: &SessionState) {
+        if self.records.results.is_empty() {
+            return;
+        }
+        let view = self.view(input, session);
+        let mut masks = Masks::new();
+        for redaction in self.redactions(view).iter().filter(|redaction| redaction.output) {
+            self.records.results.iter().for_each(|result| masks.unite(&redaction.changes(result)));
+        }
+        self.masks = masks;
+        self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
     }
 
     /// Tells who listens of a redaction before it is made.

@@ -56,33 +56,36 @@ impl<'a> Redaction<'a> {
         self.redactor.redact_value(value).is_ok()
     }
 
-    /// What it changes in the arguments.
-    fn masks(&self, input: &Value) -> Masks {
-        let mut masks = Masks::new();
-        if self.input {
-            let mut redacted = input.clone();
-            // What can't be searched is not shown, and nothing of it is known.
-            if self.value(&mut redacted) {
-                masks.add_changes(input, &redacted);
-            }
+    /// What it changes in a value. What can't be searched is not shown, and nothing of it is known.
+    pub(super) fn changes(&self, value: &Value) -> Masks {
+        let (mut masks, mut redacted) = (Masks::new(), value.clone());
+        if self.value(&mut redacted) {
+            masks.add_changes(value, &redacted);
         }
         masks
     }
 
     /// Redacts what a call with these arguments ended with; says whether the result could be searched.
     pub(super) fn ending(&self, input: &Value, ending: Ending<'_>) -> bool {
-        let masks = self.masks(input);
-        let Ending { output, error, message } = ending;
+        let of_input = if self.input { self.changes(input) } else { Masks::new() };
+        let Ending { output, error, message, masks } = ending;
+        masks.unite(&of_input);
+        let searched = output.is_none_or(|output| {
+            let before = output.clone();
+            let searched = self.value(output);
+            if searched {
+                masks.add_changes(&before, output);
+            }
+            // Only what is redacted in the arguments: the same value elsewhere in the result may be another thing.
+            of_input.value(output);
+            searched
+        });
         let text = |text: &str| masks.text(&self.text(text)).into_owned();
         *message = text(message);
         if let Some(error) = error {
             *error = text(error);
         }
-        output.is_none_or(|output| {
-            let searched = self.value(output);
-            masks.value(output);
-            searched
-        })
+        searched
     }
 }
 
@@ -91,6 +94,8 @@ pub(super) struct Ending<'e> {
     pub(super) output: Option<&'e mut Value>,
     pub(super) error: Option<&'e mut String>,
     pub(super) message: &'e mut String,
+    /// What redaction has changed so far: it gets what is changed now.
+    pub(super) masks: &'e mut Masks,
 }
 
 /// A call as it may be shown, with what hides things in texts about it.

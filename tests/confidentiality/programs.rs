@@ -8,10 +8,10 @@ use std::{fs, io::Write};
 
 use callgate::Engine;
 use callgate::engine;
+use callgate::json::{Value, json};
 use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
 use callgate::seal::Keys;
 use callgate::state::FileStore;
-use callgate::json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::search::Search;
@@ -79,12 +79,13 @@ fn i10_no_secret_is_in_what_the_command_line_prints_and_keeps() {
         call("c4", "unlock", json!({ "at": 1 }), json!({ "output": 1 })),
     ];
     let calls: String = calls.iter().map(|call| format!("{call}\n")).collect();
-    let state = ["--state", "file:state.db"];
-    let with =
-        |arguments: &[&str], stdin: &str| callgate(place.path(), &[arguments, &state[..]].concat(), stdin);
+    let with = |arguments: &[&str], stdin: &str| {
+        callgate(place.path(), &[arguments, &["--state", "file:json.db"]].concat(), stdin)
+    };
     let run = |more: &[&str]| {
-        ["json", "text"].map(|format| {
-            with(&[&["run", "--policies", &policies, "--format", format, "-"], more].concat(), &calls)
+        [("json", "file:json.db"), ("text", "file:text.db")].map(|(format, state)| {
+            let run = ["run", "--policies", &policies, "--format", format, "--state", state, "-"];
+            callgate(place.path(), &[&run, more].concat(), &calls)
         })
     };
     let mut printed: Vec<String> = run(&[]).to_vec();

@@ -1,9 +1,9 @@
 //! Finds secrets in bytes: as they are, encoded, or as a digest that anyone can make.
 
+use callgate::json::{Value, json};
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER};
 use md5::{Digest, Md5};
 use regex::bytes::{Regex, RegexBuilder};
-use callgate::json::{Value, json};
 use sha1::Sha1;
 use sha2::Sha256;
 

@@ -35,13 +35,7 @@ impl StateStore for KeylessStore {
         fail()
     }
 
-    fn cache_put<'a>(
-        &'a self,
-        _: CacheSpace<'a>,
-        _: &'a str,
-        _: CacheEntry,
-        _: u64,
-    ) -> StoreFuture<'a, ()> {
+    fn cache_put<'a>(&'a self, _: CacheSpace<'a>, _: &'a str, _: CacheEntry, _: u64) -> StoreFuture<'a, ()> {
         fail()
     }
 

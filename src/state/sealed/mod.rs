@@ -256,7 +256,8 @@ impl StateStore for SealedStore {
         Box::pin(async move {
             let mut least: Option<Amount> = None;
             for take in KeyedTakes::new(&self.keys, std::slice::from_ref(take)).as_slice() {
-                let stores = std::iter::once(&self.inner).chain(self.anchor.as_ref().map(|anchor| &anchor.store));
+                let stores =
+                    std::iter::once(&self.inner).chain(self.anchor.as_ref().map(|anchor| &anchor.store));
                 for store in stores {
                     if let Some(left) = store.left(now, take).await? {
                         least = Some(least.map_or(left, |least| least.min(left)));
