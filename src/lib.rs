@@ -5,6 +5,8 @@
 
 // Words, which every room speaks.
 mod files;
+mod unicode;
+pub mod meter;
 pub mod json;
 pub mod diagnostic;
 pub mod seal;

@@ -5,19 +5,12 @@
 //! letters, a soft hyphen or a zero-width space inside the name, and a no-break space behind it. Letters of different scripts that
 //! look alike are different: Cyrillic `а` is not Latin `a`.
 
-use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
-use icu_casemap::CaseMapper;
-use icu_normalizer::ComposingNormalizerBorrowed;
-use icu_properties::CodePointSetData;
-use icu_properties::props::DefaultIgnorableCodePoint;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{JsonType, Value};
-
-/// Normalization and folding each can make work for the other. Every name is stable after three rounds.
-const MAX_ROUNDS: usize = 8;
+use crate::unicode;
 
 /// How principals are compared (`defaults.principals`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +50,7 @@ impl Principal {
     /// assert_eq!(principal(" \u{200b}"), None);
     /// ```
     pub fn parse(name: &str, comparison: Comparison) -> Option<Self> {
-        let canonical = canonical(name);
+        let canonical = unicode::casefold(name);
         if canonical.is_empty() || canonical.contains(char::is_control) {
             return None;
         }
@@ -111,7 +104,7 @@ impl Named {
             None | Some(Value::Null) => Self::Nobody,
             Some(Value::String(name)) => match Principal::parse(name, comparison) {
                 Some(principal) => Self::Principal(principal),
-                None if canonical(name).is_empty() => Self::Nobody,
+                None if unicode::casefold(name).is_empty() => Self::Nobody,
                 None => Self::Invalid("a string with control characters"),
             },
             Some(other) => Self::Invalid(JsonType::of(other).with_article()),
@@ -125,25 +118,6 @@ impl Named {
             other => Self::Invalid(JsonType::of(other).with_article()),
         }
     }
-}
-
-fn canonical(name: &str) -> Cow<'_, str> {
-    if name.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase()) {
-        return Cow::Borrowed(name);
-    }
-    let compatible = ComposingNormalizerBorrowed::new_nfkc();
-    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
-    let mut form = name.to_owned();
-    for _ in 0..MAX_ROUNDS {
-        let folded = CaseMapper::new().fold_string(&compatible.normalize(&form)).into_owned();
-        let visible: String = folded.chars().filter(|c| !ignorable.contains(*c)).collect();
-        let next = compatible.normalize(&visible).trim().to_owned();
-        if next == form {
-            break;
-        }
-        form = next;
-    }
-    Cow::Owned(form)
 }
 
 #[cfg(test)]
@@ -244,16 +218,16 @@ mod tests {
         let all: Vec<char> = (0..=u32::from(char::MAX)).filter_map(char::from_u32).collect();
         for block in all.chunks(1024) {
             let names: String = block.iter().flat_map(|c| ['x', *c]).collect();
-            let form = canonical(&names).into_owned();
-            assert_eq!(canonical(&form), form, "from {:?}", block.first());
+            let form = unicode::casefold(&names).into_owned();
+            assert_eq!(unicode::casefold(&form), form, "from {:?}", block.first());
         }
     }
 
     proptest! {
         #[test]
         fn the_canonical_form_is_stable(name in "\\PC{0,8}", mark in "[\u{300}-\u{345}\u{200b}\u{ad}A-Z \u{a0}\u{ff21}]{0,6}") {
-            let form = canonical(&format!("{name}{mark}")).into_owned();
-            prop_assert_eq!(canonical(&form), form.as_str());
+            let form = unicode::casefold(&format!("{name}{mark}")).into_owned();
+            prop_assert_eq!(unicode::casefold(&form), form.as_str());
         }
     }
 }

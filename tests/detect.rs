@@ -12,6 +12,8 @@ use callgate::json::{Value, json};
 use callgate::seal::Keys;
 use proptest::prelude::*;
 
+mod unicode;
+
 fn corpus(detector: Detector) -> Vec<(String, Vec<Range<usize>>)> {
     let path = format!("{}/tests/detect/{}.txt", env!("CARGO_MANIFEST_DIR"), detector.name());
     let lines = std::fs::read_to_string(&path).unwrap_or_default();

@@ -90,7 +90,7 @@ fn a_store_that_is_not_provably_ours_is_not_listed() {
     assert!(matches!(refused, Err(InboxError::Refused { .. })), "{refused:?}");
     assert!(clock.drive(inbox.list()).unwrap()[0].answers.is_empty());
     let own = Inbox::new(store, engine.keys().clone(), clock.clone());
-    clock.drive(own.answer(&item.name, yes(), None)).unwrap();
+    clock.drive(own.answer(&item.name, yes(), Some(Approver::new("bea")))).unwrap();
 
     let (shared, _) = asked(&clock, keys("5a"));
     let refused = clock.drive(Inbox::new(shared, keys("6b"), clock.clone()).list()).unwrap_err();

@@ -9,6 +9,8 @@ mod limits;
 mod reloads;
 mod secrets;
 mod vocabulary;
+mod widening;
+mod work;
 
 use std::sync::Mutex;
 

@@ -87,17 +87,18 @@ fn every_file_belongs_to_a_listed_room() {
 #[test]
 fn one_room_names_each_heavy_dependency() {
     for (dependency, home) in [
+        ("icu_casemap", "unicode"),
+        ("icu_normalizer", "unicode"),
+        ("icu_properties", "unicode"),
         ("lru", "state"),
         ("rusqlite", "state"),
         ("granit_parser", "source"),
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
         ("regex_syntax", "detect"),
+        ("aho_corasick", "call"),
         ("chacha20poly1305", "seal"),
         ("hkdf", "seal"),
-        ("icu_casemap", "principal"),
-        ("icu_normalizer", "principal"),
-        ("icu_properties", "principal"),
         ("hmac", "seal"),
         ("getrandom", "seal"),
         ("rhai", "script"),

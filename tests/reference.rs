@@ -76,8 +76,7 @@ fn scripts(page: &mut String) {
     let limits = &SCRIPT_LIMITS;
     for (what, most) in [
         ("the script's text", format!("{} KiB", MAX_SCRIPT >> 10)),
-        ("steps", limits.steps.to_string()),
-        ("wall time", format!("{} ms", limits.time.as_millis())),
+        ("steps, over all replays", limits.steps.to_string()),
         ("functions of its own inside one another", limits.calls.to_string()),
         ("code inside of code while it runs", limits.depth.to_string()),
         ("one string that it makes", format!("{} KiB", limits.text >> 10)),

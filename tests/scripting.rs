@@ -271,7 +271,9 @@ fn a_script_that_fails_says_where_and_lets_nothing_through() {
         ("for i in range(0, 100) { next(input); }", "more than 64 effects", 64),
     ] {
         let found = wrapped(script, "", json!({ "q": 1 }), &[]);
-        assert_eq!(ended(&found.outcome), ("failed", "script_error"), "{script}");
+        // Cut short by a limit after the tool was called, nobody knows what it left behind.
+        let end = if message.contains("effects") { "indeterminate" } else { "failed" };
+        assert_eq!(ended(&found.outcome), (end, "script_error"), "{script}");
         let error = found.outcome.error.unwrap();
         assert!(error.contains(message), "{script}: {error}");
         assert_eq!(

@@ -1,39 +1,51 @@
 //! Which texts of a call are redacted, and what is shown in their place: redaction follows a value by these wherever it goes.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::json::{self, Map, Value};
+use crate::meter;
 
 /// A shorter text is only recognised where it is a whole value: as a part of others it would be found everywhere.
 const SHORTEST_PART: usize = 4;
 /// How many times JSON that is written in a string of JSON is read.
 const MAX_WRITTEN: usize = 4;
+/// Bytes of a text that are searched for a work unit, and work units for a byte that is searched for.
+const SEARCHED_PER_UNIT: u64 = 4;
+const UNITS_PER_MASKED_BYTE: usize = 4;
+/// Stands for a text that could not be searched.
+const UNSEARCHED: &str = "[redacted]";
 
 /// Redacted texts with what is shown in their place. They are only ever added.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Masks {
-    /// The longest first: one that contains another is replaced as a whole.
-    masks: Vec<(String, String)>,
+    masks: BTreeMap<String, String>,
+    /// Finds the longest of them, once it was needed; nothing where there are too many to be searched for.
+    search: OnceLock<Option<AhoCorasick>>,
+}
+
+impl PartialEq for Masks {
+    fn eq(&self, other: &Self) -> bool {
+        self.masks == other.masks
+    }
 }
 
 impl Masks {
     /// No masks.
     pub const fn new() -> Self {
-        Self { masks: Vec::new() }
+        Self { masks: BTreeMap::new(), search: OnceLock::new() }
     }
 
     /// The masks that [`to_json`](Self::to_json) wrote.
-    pub(super) fn from_map(map: BTreeMap<String, String>) -> Self {
-        let mut masks = Self::default();
-        map.into_iter().for_each(|(raw, shown)| masks.insert(&raw, shown));
-        masks
+    pub(super) fn from_map(masks: BTreeMap<String, String>) -> Self {
+        Self { masks, search: OnceLock::new() }
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let sorted: BTreeMap<_, _> = self.masks.iter().map(|(raw, shown)| (raw, shown)).collect();
-        sorted.into_iter().map(|(raw, shown)| (raw.clone(), Value::from(shown.as_str()))).collect()
+        self.masks.iter().map(|(raw, shown)| (raw.clone(), Value::from(shown.as_str()))).collect()
     }
 
     /// Whether nothing is masked.
@@ -102,11 +114,9 @@ impl Masks {
 
     /// What is known first stays.
     fn insert(&mut self, raw: &str, shown: String) {
-        let order = |text: &str| (Reverse(text.len()), text.to_owned());
-        if !raw.is_empty()
-            && let Err(place) = self.masks.binary_search_by_key(&order(raw), |(known, _)| order(known))
-        {
-            self.masks.insert(place, (raw.to_owned(), shown));
+        if !raw.is_empty() && !self.masks.contains_key(raw) {
+            self.masks.insert(raw.to_owned(), shown);
+            self.search = OnceLock::new();
         }
     }
 
@@ -117,46 +127,89 @@ impl Masks {
 
     /// Those that mask something in this value.
     pub fn found_in(&self, value: &Value) -> Self {
-        let mut found = Self::default();
-        for (raw, shown) in &self.masks {
-            let alone = Self { masks: vec![(raw.clone(), shown.clone())] };
-            if alone.masks_in(value) {
-                found.add(raw, shown.clone());
+        let mut found = Self::new();
+        if !self.is_empty() {
+            // One that is a part of another is found in it, too.
+            match self.searching(MatchKind::Standard) {
+                Some((search, raws)) => self.find_in(value, &search, &raws, &mut found),
+                None => found.unite(self),
             }
         }
         found
     }
 
-    fn masks_in(&self, value: &Value) -> bool {
+    fn find_in(&self, value: &Value, search: &AhoCorasick, raws: &[&str], found: &mut Self) {
+        let mut text = |text: &str| {
+            if let Some(shown) = self.masks.get(text) {
+                found.add(text, shown.clone());
+            }
+            for part in search.find_overlapping_iter(text) {
+                if let Some((raw, shown)) =
+                    raws.get(part.pattern().as_usize()).and_then(|raw| self.masks.get_key_value(*raw))
+                {
+                    found.add(raw, shown.clone());
+                }
+            }
+        };
         match value {
-            Value::Null | Value::Bool(_) => false,
-            Value::Number(number) => self.whole(&number.to_string()).is_some(),
-            Value::String(text) => self.whole(text).is_some(),
-            Value::Array(items) => items.iter().any(|item| self.masks_in(item)),
+            Value::Null | Value::Bool(_) => {}
+            Value::Number(number) => text(&number.to_string()),
+            Value::String(string) => text(string),
+            Value::Array(items) => items.iter().for_each(|item| self.find_in(item, search, raws, found)),
             Value::Object(map) => {
-                map.iter().any(|(key, item)| self.whole(key).is_some() || self.masks_in(item))
+                map.keys().for_each(|key| text(key));
+                map.values().for_each(|item| self.find_in(item, search, raws, found));
             }
         }
     }
 
-    /// A text with what is masked in it replaced; borrowed where nothing is.
+    /// What finds those that may be parts of texts, with what it searches for.
+    fn searching(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
+        let raws: Vec<&str> = self.parts().map(|(raw, _)| raw).collect();
+        let bytes: usize = raws.iter().map(|raw| raw.len()).sum();
+        meter::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()?;
+        let search = AhoCorasick::builder().match_kind(kind).build(&raws).ok()?;
+        Some((search, raws))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.masks.iter().map(|(raw, shown)| (raw.as_str(), shown.as_str()));
+        all.filter(|(raw, _)| raw.len() >= SHORTEST_PART)
+    }
+
+    /// A text with what is masked in it replaced; borrowed where nothing is. A text that can't be searched, for there is too much to
+    /// search for, is not shown.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let parts = self.masks.iter().filter(|(raw, _)| raw.len() >= SHORTEST_PART);
-        parts.fold(Cow::Borrowed(text), |text, (raw, shown)| match text.contains(raw.as_str()) {
-            true => Cow::Owned(text.replace(raw.as_str(), shown)),
-            false => text,
-        })
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let search = self.search.get_or_init(|| Some(self.searching(MatchKind::LeftmostLongest)?.0));
+        match search {
+            Some(search) if meter::spend_on(text.len(), SEARCHED_PER_UNIT).is_ok() => {
+                let mut rest = 0;
+                let mut masked = String::new();
+                for part in search.find_iter(text) {
+                    let shown = text.get(part.range()).and_then(|raw| self.masks.get(raw));
+                    masked.push_str(text.get(rest..part.start()).unwrap_or_default());
+                    masked.push_str(shown.map_or(UNSEARCHED, String::as_str));
+                    rest = part.end();
+                }
+                match rest {
+                    0 => Cow::Borrowed(text),
+                    _ => Cow::Owned(masked + text.get(rest..).unwrap_or_default()),
+                }
+            }
+            _ => Cow::Borrowed(UNSEARCHED),
+        }
     }
 
     /// The same for a text that is a value of its own; nothing where nothing is masked.
     fn whole(&self, text: &str) -> Option<String> {
-        if let Some((_, shown)) = self.masks.iter().find(|(raw, _)| raw == text) {
+        if let Some(shown) = self.masks.get(text) {
             return Some(shown.clone());
         }
-        match self.text(text) {
-            Cow::Owned(masked) => Some(masked),
-            Cow::Borrowed(_) => None,
-        }
+        let masked = self.text(text);
+        (masked != text).then(|| masked.into_owned())
     }
 
     /// Replaces what is masked in a value: in strings, numbers and keys.
@@ -248,6 +301,19 @@ mod tests {
         assert_eq!(found.text("4711 hunter22"), "[pin] hunter22");
         let read = Masks::from_map(json::from_value(masks.to_json()).unwrap());
         assert_eq!(read, masks);
+    }
+
+    /// Arguments may hold as many of them as fit.
+    #[test]
+    fn thousands_of_masks_are_searched_for_at_once() {
+        let raw: Value = (0..5000).map(|n| json!(format!("mail-{n}@example.org"))).collect();
+        let redacted: Value = (0..5000).map(|_| json!("[email]")).collect();
+        let masks = masks(&raw, &redacted);
+        let mut value = raw.clone();
+        masks.value(&mut value);
+        assert_eq!(value, redacted);
+        assert_eq!(masks.text("to mail-4999@example.org"), "to [email]");
+        assert_eq!(masks.found_in(&raw), masks);
     }
 
     #[test]

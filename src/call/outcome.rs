@@ -181,6 +181,8 @@ pub mod reason_code {
     pub const RECOVERED: &str = "recovered";
     /// The tool ran, but its result could not be brought into the form that the policies demand.
     pub const OUTPUT_WITHHELD: &str = "output_withheld";
+    /// The policies need more work for the call than one call may use.
+    pub const WORK_EXCEEDED: &str = "work_exceeded";
     /// Callgate itself failed while it decided.
     pub const INTERNAL_ERROR: &str = "internal_error";
 }

@@ -16,7 +16,10 @@ use super::servers::{Said, Servers};
 use crate::diagnostic::nearest;
 use crate::engine::{self, Engine};
 use crate::json::{Value, json};
-use crate::mcp::{Flag, Gateway, Inspected, LockFile, PinnedTool, ServerSpec, Standing, flags};
+use crate::mcp::{
+    Flag, Gateway, Inspected, LockError, LockFile, PinnedTool, ServerSpec, Signers, SigningKey, Standing,
+    flags,
+};
 use crate::text::inert;
 
 /// Look at the tools of MCP servers, and accept them.
@@ -24,7 +27,8 @@ use crate::text::inert;
 /// A server may describe its tools otherwise tomorrow, and models do what descriptions say. With `callgate proxy --pins FILE`, only tools
 /// that are as FILE has them are shown and run; what is new or changed waits until a person has looked at it.
 ///
-/// Exit status: 0 done; of `review` 1 where something is new, changed or flagged; 2 wrong usage, a server that can't be asked, or
+/// Exit status: 0 done; of `review` 1 where something is new, changed or flagged; of `verify` 1 where the lock file was edited or is not
+/// signed as it must be; 2 wrong usage, a server that can't be asked, or
 /// a file that can't be used.
 #[derive(clap::Args)]
 #[command(
@@ -34,6 +38,9 @@ use crate::text::inert;
     after_help = "Examples:\n  \
         callgate pins review -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
         callgate pins accept -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
+        callgate pins key ~/.config/callgate-pins.key >> reviewers.keys\n  \
+        callgate pins accept --sign ~/.config/callgate-pins.key -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
+        callgate pins verify --signed-by reviewers.keys\n  \
         callgate proxy --pins callgate.lock -- npx -y @modelcontextprotocol/server-filesystem ~/work"
 )]
 pub(super) struct Pins {
@@ -60,8 +67,22 @@ enum Command {
         /// Accept only this tool; may be said several times. Without it: all, and tools that are gone are forgotten
         #[arg(long, value_name = "NAME")]
         tool: Vec<String>,
+        /// Sign the lock file with the secret key in KEY, which is made if it is missing. What no trusted key signed before is left out
+        #[arg(long, value_name = "KEY")]
+        sign: Option<PathBuf>,
         #[command(flatten)]
         servers: Servers,
+    },
+    /// Whether the lock file is as it was accepted, and signed; no server is asked
+    Verify {
+        #[command(flatten)]
+        file: File,
+    },
+    /// Print the public key of a secret key for signing, which is made if it is missing
+    Key {
+        /// The file of the secret key, readable by its owner alone
+        #[arg(value_name = "KEY")]
+        path: PathBuf,
     },
 }
 
@@ -70,6 +91,9 @@ struct File {
     /// The lock file
     #[arg(long = "pins", value_name = "FILE", default_value = "callgate.lock")]
     path: PathBuf,
+    /// Trust the lock file only if it is signed with one of the public keys in FILE, one a line
+    #[arg(long, value_name = "FILE")]
+    signed_by: Option<PathBuf>,
 }
 
 /// One tool, as it stands.
@@ -93,7 +117,7 @@ fn places<S: serde::Serializer>(flags: &[Flag], serializer: S) -> Result<S::Ok, 
 pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> {
     match &arguments.command {
         Command::Review { file, format, servers } => {
-            let lock = read(&file.path)?;
+            let lock = read_lock(&file.path, file.signed_by.as_deref())?;
             let Some(inspected) = inspect(servers)? else { return Ok(Exit::Fails) };
             let reviewed = compare(&lock, &inspected);
             match format {
@@ -106,15 +130,77 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
             Ok(if is_fine { Exit::Done } else { Exit::Fails })
         }
-        Command::Accept { file, tool, servers } => match inspect(servers)? {
-            Some(inspected) => accept(&file.path, tool, &inspected, output),
+        Command::Accept { file, tool, sign, servers } => match inspect(servers)? {
+            Some(inspected) => accept(file, tool, sign.as_deref(), &inspected, output),
             None => Ok(Exit::Fails),
         },
+        Command::Verify { file } => {
+            let lock = match read_lock(&file.path, file.signed_by.as_deref()) {
+                Ok(lock) => lock,
+                Err(Stop::Trouble(why)) => {
+                    warn(&why);
+                    return Ok(Exit::Fails);
+                }
+                Err(stop) => return Err(stop),
+            };
+            let tools = lock.servers.values().map(|server| server.tools.len()).sum();
+            let signed = if file.signed_by.is_some() { ", signed" } else { "" };
+            writeln!(
+                output,
+                "{} as accepted{signed} ({})",
+                amount(tools, "tool", "tools"),
+                file.path.display()
+            )?;
+            Ok(Exit::Done)
+        }
+        Command::Key { path } => {
+            writeln!(output, "{}", signing_key(path)?.public())?;
+            Ok(Exit::Done)
+        }
     }
 }
 
-fn read(path: &Path) -> Result<LockFile, Stop> {
-    LockFile::read(path).map_err(|error| Stop::trouble(error.to_string()))
+/// Reads a lock file; with the file of public keys, one that one of them must have signed.
+pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFile, Stop> {
+    let signers = signed_by.map(signers_of).transpose()?;
+    let lock = match signers {
+        Some(signers) => LockFile::read_signed(path, &signers),
+        None => LockFile::read(path),
+    };
+    lock.map_err(|error| Stop::trouble(error.to_string()))
+}
+
+/// The public keys of those who may accept tools.
+pub(super) fn signers_of(path: &Path) -> Result<Signers, Stop> {
+    Signers::from_file(path).map_err(|error| Stop::trouble(error.to_string()))
+}
+
+fn signing_key(path: &Path) -> Result<SigningKey, Stop> {
+    SigningKey::from_file_or_new(path).map_err(|error| Stop::trouble(error.to_string()))
+}
+
+/// The lock file that tools are accepted into. Whoever signs it answers for all that it holds, so what no trusted key signed is
+/// left out.
+fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
+    let Some(key) = key else {
+        let lock = read_lock(&file.path, file.signed_by.as_deref())?;
+        if lock.is_signed() {
+            warn("the lock file was signed and is not any more: sign it with `--sign KEY`");
+        }
+        return Ok(lock);
+    };
+    let signers = match &file.signed_by {
+        Some(path) => signers_of(path)?.with(key.public()),
+        None => Signers::from(key.public()),
+    };
+    match LockFile::read_signed(&file.path, &signers) {
+        Ok(lock) => Ok(lock),
+        Err(why @ (LockError::Unsigned(_) | LockError::UnknownSigner { .. })) => {
+            warn(&format!("{why}; what it holds is left out, and only what is accepted now is in it"));
+            Ok(LockFile::empty())
+        }
+        Err(why) => Err(Stop::trouble(why.to_string())),
+    }
 }
 
 /// Asks the servers for their tools; nothing where the file that names them holds errors.
@@ -226,12 +312,14 @@ fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> R
 }
 
 fn accept(
-    path: &Path,
+    file: &File,
     chosen: &[String],
+    sign: Option<&Path>,
     inspected: &[Inspected],
     output: &mut Output,
 ) -> Result<Exit, Stop> {
-    let mut lock = read(path)?;
+    let key = sign.map(signing_key).transpose()?;
+    let mut lock = base(file, key.as_ref())?;
     let known: Vec<&str> =
         inspected.iter().flat_map(|server| &server.tools).map(|(name, _)| name.as_str()).collect();
     if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
@@ -253,7 +341,8 @@ fn accept(
             }
         }
     }
-    lock.write(path).map_err(|error| Stop::trouble(error.to_string()))?;
-    writeln!(output, "{} accepted into {}", amount(accepted, "tool", "tools"), path.display())?;
+    lock.sign(key.as_ref());
+    lock.write(&file.path).map_err(|error| Stop::trouble(error.to_string()))?;
+    writeln!(output, "{} accepted into {}", amount(accepted, "tool", "tools"), file.path.display())?;
     Ok(Exit::Done)
 }

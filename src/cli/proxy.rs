@@ -9,6 +9,7 @@ use super::exit::{Exit, Stop};
 use super::files::read_context;
 use super::listening::{self, Listening};
 use super::output::{shell_word, warn};
+use super::pins::signers_of;
 use super::rules;
 use super::servers::{Said, Servers, over};
 use super::state::State;
@@ -45,6 +46,9 @@ pub(super) struct Proxy {
     /// Show and run only tools that are as this lock file has them: see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
+    /// Use the lock file only if it is signed with one of the public keys in FILE, one a line: see `callgate pins key`
+    #[arg(long, value_name = "FILE")]
+    pins_signed_by: Option<PathBuf>,
     #[command(flatten)]
     listening: Listening,
     #[command(flatten)]
@@ -94,8 +98,16 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
     }
     let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
-    if let Some(file) = arguments.pins.clone().or(config.pins) {
-        gateway = gateway.pinned_by(file).map_err(|error| Stop::trouble(error.to_string()))?;
+    let signers = arguments.pins_signed_by.as_ref().or(config.pins_signed_by.as_ref());
+    let signers = signers.map(|path| signers_of(path)).transpose()?;
+    match arguments.pins.clone().or(config.pins) {
+        Some(file) => {
+            gateway = gateway.pinned_by(file, signers).map_err(|error| Stop::trouble(error.to_string()))?;
+        }
+        None if signers.is_some() => {
+            return Err(Stop::trouble("`--pins-signed-by` needs a lock file: say which with `--pins FILE`"));
+        }
+        None => {}
     }
     if let Some(session) = &arguments.session {
         gateway = gateway.in_session(session);

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
+use super::placeholder::{is_digest, is_placeholder};
 use super::subject::{Keys, Subject, is_word, pattern};
 
 /// A name that makes what follows a secret, a colon or an equals sign, and the value.
@@ -82,7 +83,12 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
             whole.as_str().split([':', '=', '"', '\'']).next().unwrap_or_default().to_ascii_lowercase();
         let cursor = CURSOR.is_match(&format!("{}{name}", subject.tail(whole.start(), 16)));
         let password = name.starts_with("pass") || name.starts_with("pwd");
-        if !cursor && !is_placeholder(text) && (looks_secret(text) || password && is_number(text)) {
+        // `[api_key:hmac-…]` is a label.
+        if !cursor
+            && !is_placeholder(text)
+            && !is_digest(text)
+            && (looks_secret(text) || password && is_number(text))
+        {
             found.push(value.start()..value.start() + text.len());
         }
     }
@@ -114,16 +120,6 @@ fn whole_value(subject: &Subject<'_>) -> Option<Range<usize>> {
 
 fn is_number(text: &str) -> bool {
     text.len() >= 6 && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Words that stand where a secret will be, and what masking left of one.
-fn is_placeholder(text: &str) -> bool {
-    static WORD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)^(?:null|none|nil|true|false|undefined|empty|required|optional|string|redacted|hidden|your[ _-].*|x{3,}|\*.*|\.{2,}|[<\[{$%].*)$",
-        )
-    });
-    text.is_empty() || WORD.is_match(text)
 }
 
 /// Whether the value after a secret's name is one: letters with digits or signs, or random letters. A call or a

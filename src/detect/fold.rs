@@ -1,13 +1,19 @@
-//! Text as a reader would see it: invisible characters dropped, look-alikes and escapes resolved, with the way back.
+//! Text as a reader would see it: invisible characters dropped, other forms of ASCII characters and escapes resolved, with the way
+//! back to the original.
 
 use std::borrow::Cow;
+use std::iter;
 use std::ops::Range;
+
+use crate::unicode;
 
 /// A text folded for matching, and the map from its offsets to those of the original.
 pub(super) struct Folded<'a> {
     text: Cow<'a, str>,
     /// In ascending order; empty where the text is the original itself.
     steps: Vec<Step>,
+    /// Whether the original has invisible characters.
+    has_invisible: bool,
 }
 
 /// From here on, one folded byte stands for one original byte (`width` 1), or exactly one folded byte stands for
@@ -19,26 +25,47 @@ struct Step {
 }
 
 /// What becomes of one character, or of one escape.
+#[derive(Clone, Copy)]
 enum Fold {
     Keep,
     Drop,
+    /// Nothing can be seen of it: it is dropped, or read as a space.
+    Invisible,
     Become(char),
 }
 
 impl<'a> Folded<'a> {
-    /// Folds a text: full-width and other digits, dashes and spaces become ASCII; zero-width and bidi characters go;
-    /// `%40`, `\u0040`, `\n` and `&#64;` become what they stand for. Linear in the text.
+    /// Folds a text: decimal digits of all scripts, compatibility forms, dashes and spaces become ASCII; characters that can't be
+    /// seen, control characters and terminal escapes go, and so do accents that stand alone; `%40`, `\u0040`, `\n` and `&#64;`
+    /// become what they stand for. Linear in the text.
     pub(super) fn new(original: &'a str) -> Self {
-        if original.is_ascii() && !original.contains(['%', '\\', '&']) {
-            return Self { text: Cow::Borrowed(original), steps: Vec::new() };
+        Self::with_invisible_as(Fold::Drop, original)
+    }
+
+    /// All ways in which a text can be read: an invisible character in a word hides that the word is one, and between words it hides
+    /// that there are two. Nobody can see which it is, so both readings count.
+    pub(super) fn readings(original: &'a str) -> impl Iterator<Item = Self> {
+        let joined = Self::new(original);
+        let spaced = joined.has_invisible.then(|| Self::with_invisible_as(Fold::Become(' '), original));
+        iter::once(joined).chain(spaced)
+    }
+
+    fn with_invisible_as(invisible: Fold, original: &'a str) -> Self {
+        if original.bytes().all(stands_for_itself_in_ascii) {
+            return Self { text: Cow::Borrowed(original), steps: Vec::new(), has_invisible: false };
         }
         let mut text = String::with_capacity(original.len());
         let mut steps = Vec::new();
         let mut at = 0;
         let mut running = false;
+        let mut has_invisible = false;
         while let Some((rest, first)) = original.get(at..).and_then(|rest| Some((rest, rest.chars().next()?)))
         {
-            let (fold, width) = escape(rest).unwrap_or_else(|| (character(first), first.len_utf8()));
+            let (mut fold, width) = unit(rest, first);
+            if matches!(fold, Fold::Invisible) {
+                has_invisible = true;
+                fold = invisible;
+            }
             match fold {
                 Fold::Keep => {
                     if !running {
@@ -46,7 +73,7 @@ impl<'a> Folded<'a> {
                     }
                     text.push(first);
                 }
-                Fold::Drop => {}
+                Fold::Drop | Fold::Invisible => {}
                 Fold::Become(replacement) => {
                     steps.push(Step { folded: text.len(), original: at, width });
                     text.push(replacement);
@@ -55,7 +82,7 @@ impl<'a> Folded<'a> {
             running = matches!(fold, Fold::Keep);
             at += width;
         }
-        Self { text: Cow::Owned(text), steps }
+        Self { text: Cow::Owned(text), steps, has_invisible }
     }
 
     /// The folded text.
@@ -98,45 +125,110 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// The escape at the start of a text: what it stands for and how many bytes it takes.
-fn escape(rest: &str) -> Option<(Fold, usize)> {
-    let (code, width) = match rest.as_bytes() {
-        [b'%', high, low, ..] => (hex(&[*high, *low])?, 3),
-        // The backslash of `\\n` escapes a backslash, not the letter.
-        [b'\\', b'\\', ..] => return Some((Fold::Become('\\'), 2)),
-        [b'\\', b'n' | b'r' | b't', ..] => return Some((Fold::Become('\n'), 2)),
-        [b'\\', quote @ (b'"' | b'\'' | b'/'), ..] => {
-            return Some((Fold::Become(char::from(*quote)), 2));
+/// Bytes that no text with them alone has to be folded for.
+fn stands_for_itself_in_ascii(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~') && !matches!(byte, b'%' | b'\\' | b'&')
+}
+
+/// The escape or character at the start of a text, which begins with this one: what becomes of it, and how many bytes it takes.
+fn unit(rest: &str, first: char) -> (Fold, usize) {
+    let plain = (character(first), first.len_utf8());
+    let (fold, width, is_escape_character) = match escape(rest) {
+        Some((stands_for, width)) => match resolved(rest, stands_for) {
+            Some(fold) => (fold, width, stands_for == ESCAPE),
+            None => return plain,
+        },
+        None => (plain.0, plain.1, first == ESCAPE),
+    };
+    let sequence = if is_escape_character { control_sequence(rest.get(width..)) } else { 0 };
+    (fold, width + sequence)
+}
+
+const ESCAPE: char = '\u{1b}';
+
+/// The most bytes of a terminal's control sequence.
+const MAX_SEQUENCE: usize = 24;
+
+/// How many bytes after the escape character belong to a control sequence (`[1;31m`), which a terminal does not show.
+fn control_sequence(rest: Option<&str>) -> usize {
+    let Some(parameters) = rest.and_then(|rest| rest.strip_prefix('[')) else { return 0 };
+    let mut bytes = parameters.bytes().take(MAX_SEQUENCE);
+    match bytes.position(|byte| !matches!(byte, b'!'..=b'?')) {
+        Some(end) if parameters.as_bytes().get(end).is_some_and(|last| matches!(last, b'@'..=b'~')) => {
+            end + 2
         }
-        [b'\\', b'u', a, b, c, d, ..] => (hex(&[*a, *b, *c, *d])?, 6),
+        _ => 0,
+    }
+}
+
+/// What becomes of an escape that stands for this character; `None` where it stays as it is written.
+fn resolved(rest: &str, stands_for: char) -> Option<Fold> {
+    let fold = match character(stands_for) {
+        Fold::Keep if stands_for.is_ascii() => Fold::Become(stands_for),
+        Fold::Keep => return None,
+        fold => fold,
+    };
+    // In a URL these delimit only where they are not escaped: `user:p%2Fw@host` has one authority.
+    let delimits = matches!(fold, Fold::Become('/' | '?' | '#' | '%'));
+    (!(rest.starts_with('%') && delimits)).then_some(fold)
+}
+
+/// The escape at the start of a text: what it stands for and how many bytes it takes.
+fn escape(rest: &str) -> Option<(char, usize)> {
+    let (code, width) = match rest.as_bytes() {
+        [b'%', ..] => return percent(rest.as_bytes()),
+        // The backslash of `\\n` escapes a backslash, not the letter.
+        [b'\\', b'\\', ..] => (0x5c, 2),
+        [b'\\', b'n' | b'r' | b't', ..] => (0x0a, 2),
+        [b'\\', b'b' | b'f', ..] => (0x08, 2),
+        [b'\\', quote @ (b'"' | b'\'' | b'/'), ..] => (u32::from(*quote), 2),
+        [b'\\', b'u', b'{', ..] => {
+            let end = rest.bytes().take(12).position(|byte| byte == b'}')?;
+            (hex(rest.as_bytes().get(3..end)?)?, end + 1)
+        }
+        [b'\\', b'u', a, b, c, d, more @ ..] => match (hex(&[*a, *b, *c, *d])?, more) {
+            (high @ 0xd800..=0xdbff, [b'\\', b'u', a, b, c, d, ..]) => {
+                let low = hex(&[*a, *b, *c, *d])?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                (0x10000 + ((high - 0xd800) << 10) + low, 12)
+            }
+            (code, _) => (code, 6),
+        },
+        [b'\\', b'U', a, b, c, d, e, f, g, h, ..] => (hex(&[*a, *b, *c, *d, *e, *f, *g, *h])?, 10),
         [b'\\', b'x', high, low, ..] => (hex(&[*high, *low])?, 4),
         [b'&', ..] => entity(rest)?,
         _ => return None,
     };
-    let stands_for = char::from_u32(code)?;
-    // In a URL these delimit only where they are not escaped: `user:p%2Fw@host` has one authority.
-    if rest.starts_with('%') && matches!(stands_for, '/' | '?' | '#' | '%') {
-        return None;
-    }
-    match character(stands_for) {
-        Fold::Keep if matches!(stands_for, '\n' | '\r' | '\t' | ' '..='~') => {
-            Some((Fold::Become(stands_for), width))
-        }
-        // Above 0x7F a percent-escape is one byte of UTF-8, not a character.
-        Fold::Keep => None,
-        _ if rest.starts_with('%') => None,
-        fold => Some((fold, width)),
-    }
+    Some((char::from_u32(code)?, width))
+}
+
+/// A percent-encoded character: as many bytes as its UTF-8 has.
+fn percent(rest: &[u8]) -> Option<(char, usize)> {
+    let mut bytes = rest.chunks_exact(3).map_while(|chunk| match chunk {
+        [b'%', high, low] => u8::try_from(hex(&[*high, *low])?).ok(),
+        _ => None,
+    });
+    let first = bytes.next()?;
+    let length = match first {
+        0..=0x7f => 1,
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return None,
+    };
+    let encoded: Vec<u8> = iter::once(first).chain(bytes.take(length - 1)).collect();
+    Some((std::str::from_utf8(&encoded).ok()?.chars().next()?, 3 * length))
 }
 
 fn entity(rest: &str) -> Option<(u32, usize)> {
-    let end = rest.bytes().take(10).position(|byte| byte == b';')?;
+    let end = rest.bytes().take(20).position(|byte| byte == b';')?;
     let code = match rest.get(1..end)? {
         "amp" => 0x26,
         "quot" => 0x22,
-        "nbsp" => 0x20,
+        "nbsp" | "ensp" | "emsp" | "thinsp" => 0x20,
         "commat" => 0x40,
-        "shy" => 0xAD,
+        "period" => 0x2e,
+        "shy" => 0xad,
+        "ZeroWidthSpace" | "zwnj" | "zwj" | "lrm" | "rlm" | "NoBreak" => 0x200b,
         name => match name.strip_prefix('#')? {
             digits if digits.starts_with(['x', 'X']) => u32::from_str_radix(digits.get(1..)?, 16).ok()?,
             digits => digits.parse().ok()?,
@@ -146,7 +238,9 @@ fn entity(rest: &str) -> Option<(u32, usize)> {
 }
 
 fn hex(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
+    digits
+        .iter()
+        .try_fold(0u32, |code, digit| Some((code.checked_mul(16)?) + char::from(*digit).to_digit(16)?))
 }
 
 /// Whether a character stands for itself.
@@ -156,36 +250,11 @@ pub(super) fn stands_for_itself(c: char) -> bool {
 
 fn character(c: char) -> Fold {
     match c {
-        '\0'..='\u{7f}' => Fold::Keep,
-        // Soft hyphen, joiners, fillers, bidi marks, variation selectors, tags: nothing to be seen.
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' => {
-            Fold::Drop
-        }
-        '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => {
-            Fold::Drop
-        }
-        '\u{e0000}'..='\u{e01ef}' => Fold::Drop,
-        '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-            Fold::Become(' ')
-        }
-        '\u{2010}'..='\u{2015}' | '\u{2043}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => Fold::Become('-'),
-        '\u{2024}' | '\u{fe52}' | '\u{ff61}' | '\u{3002}' => Fold::Become('.'),
-        '\u{fe6b}' => Fold::Become('@'),
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).map_or(Fold::Keep, Fold::Become),
-        _ => digit(c).map_or(Fold::Keep, Fold::Become),
+        '\t' | '\n' | '\r' | ' '..='~' => Fold::Keep,
+        _ if c.is_control() || unicode::is_invisible(c) => Fold::Invisible,
+        _ if unicode::is_shared_mark(c) => Fold::Drop,
+        _ => unicode::ascii_form(c).map_or(Fold::Keep, Fold::Become),
     }
-}
-
-/// The zeros of the decimal digits of other scripts; one to nine follow each.
-const ZEROS: [u32; 22] = [
-    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0xf20,
-    0x1040, 0x17e0, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6,
-];
-
-fn digit(c: char) -> Option<char> {
-    let code = u32::from(c);
-    let zero = ZEROS.iter().rfind(|zero| **zero <= code)?;
-    char::from_digit(code - zero, 10)
 }
 
 #[cfg(test)]
@@ -206,9 +275,26 @@ mod tests {
             ("100%", "100%"),
             (r"\\n", r"\n"),
             ("é%C3%A9", "é%C3%A9"),
+            ("4\u{17b4}1\u{2028}1\0\u{7}1\u{e01f0}", "4111"),
+            ("4\u{fe0f}\u{20e3}1\u{332}1\u{332}", "411"),
+            ("4\u{1b}[1;31m1\u{1b}[0m1\\u001b[m1", "4111"),
+            ("4\u{1b}[é \u{1b}[12", "4[é [12"),
+            (r"ana\u{200b}@\udb40\uddf0example\U000e0041.com\b\f", "ana@example.com"),
+            ("ana%E2%80%8B%EF%BC%A0example.com%00%E2%80", "ana@example.com%E2%80"),
+            ("4&#x0000200B;1&zwnj;1&shy;1", "4111"),
+            ("ju\u{308}rgen ⓐⓝⓐ", "jurgen ana"),
         ] {
             assert_eq!(Folded::new(original).text(), folded, "{original}");
         }
+    }
+
+    #[test]
+    fn what_is_invisible_is_read_both_ways() {
+        let read =
+            |text| -> Vec<String> { Folded::readings(text).map(|one| one.text().to_owned()).collect() };
+        assert_eq!(read("plain"), ["plain"]);
+        assert_eq!(read("a\u{301}%40"), ["a@"]);
+        assert_eq!(read("9\u{200b}4\x0b1"), ["941", "9 4 1"]);
     }
 
     #[test]

@@ -25,23 +25,23 @@ impl Hidden {
         shown
     }
 
+    /// The hidden places of a text by where they are in the text as it is shown.
+    pub(super) fn placed(hidden: &[Self]) -> impl Iterator<Item = (Range<usize>, &Self)> {
+        let mut gained = 0_isize;
+        hidden.iter().map(move |one| {
+            let start = one.place.start.saturating_add_signed(gained);
+            gained += one.text.len().cast_signed() - one.place.len().cast_signed();
+            (start..start + one.text.len(), one)
+        })
+    }
+
     /// `before` was hidden of a text and left `current`, of which `found` is hidden then: both, by offsets of the text.
     pub(super) fn over(before: &[Self], found: Vec<Self>, current: &str) -> Vec<Self> {
         if before.is_empty() {
             return found;
         }
-        // The places of `before` in `current`, with those in the text.
-        let mut gained = 0_isize;
-        let placed: Vec<(Range<usize>, &Self)> = before
-            .iter()
-            .map(|one| {
-                let start = one.place.start.saturating_add_signed(gained);
-                gained += one.text.len().cast_signed() - one.place.len().cast_signed();
-                (start..start + one.text.len(), one)
-            })
-            .collect();
         let mut whole: Vec<Self> = Vec::new();
-        let mut old = placed.into_iter().peekable();
+        let mut old = Self::placed(before).peekable();
         let mut found = found.into_iter().peekable();
         let mut gained = 0_isize;
         loop {

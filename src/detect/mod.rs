@@ -1,13 +1,14 @@
 //! Sensitive data in texts and JSON values: typed detectors that find it, and the [`Redactor`] that takes it out.
 //!
-//! A text is folded before it is looked at (see `fold`): full-width digits, invisible characters and escapes hide
-//! nothing. Letters of other scripts that look Latin, words such as "at" for `@`, and a value cut into several strings
-//! are not seen through.
+//! A text is folded before it is looked at (see `fold`): digits of other scripts, compatibility forms, invisible characters, control
+//! characters and escapes hide nothing. Letters of other scripts that look Latin, words such as "at" for `@`, and a value cut into
+//! several strings are not seen through.
 
 mod fold;
 mod subject;
 mod checksum;
 mod base64;
+mod placeholder;
 mod contact;
 mod payment;
 mod network;
@@ -163,10 +164,13 @@ impl Detector {
 
     /// The places in a text, as byte ranges, in order; they may overlap.
     pub fn find(self, text: &str) -> Vec<Range<usize>> {
-        let folded = Folded::new(text);
-        let subject = Subject { text: folded.text(), keys: Keys::default() };
-        let mut found: Vec<_> = self.finds(&subject).iter().map(|range| folded.original(range)).collect();
+        let mut found = Vec::new();
+        for folded in Folded::readings(text) {
+            let subject = Subject { text: folded.text(), keys: Keys::default() };
+            found.extend(self.finds(&subject).iter().map(|range| folded.original(range)));
+        }
         found.sort_by_key(|range| (range.start, range.end));
+        found.dedup();
         found
     }
 

@@ -11,6 +11,7 @@ use super::fold::Folded;
 use super::hidden::Hidden;
 use super::subject::{Keys as Above, Subject, pattern};
 use crate::json::Value;
+use crate::meter::{self, WorkExceeded};
 use crate::seal::{Keys, Purpose};
 
 /// What stands in the place of a find.
@@ -61,6 +62,9 @@ pub(super) struct Scope {
 
 /// Hex digits of the digest that are shown.
 const HASH_DIGITS: usize = 12;
+/// Bytes that one detector or pattern searches for a work unit.
+const SEARCHED_PER_UNIT: u64 = 4;
+
 /// Stands for a text in which there was always more to hide.
 const ENDLESS: &str = "[redacted]";
 
@@ -85,7 +89,7 @@ impl Redactor {
 
     /// Whether there is anything to hide in a text.
     pub fn finds_in(&self, text: &str) -> bool {
-        !self.finds(text, Above::default(), 0, false).is_empty()
+        self.spend_on(text).is_err() || !self.finds(text, Above::default(), &Scope::default(), &[]).is_empty()
     }
 
     /// The author's own patterns.
@@ -125,7 +129,11 @@ impl Redactor {
         for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { Style::Mask };
             // What a pattern took away may have joined what a detector knows.
-            let finds = self.finds(&current, keys, from, scope.plain && round == 0);
+            if self.spend_on(&current).is_err() {
+                break;
+            }
+            let plain = scope.plain && round == 0;
+            let finds = self.finds(&current, keys, &Scope { from, plain }, &labels(&hidden));
             if finds.is_empty() {
                 return hidden;
             }
@@ -141,39 +149,44 @@ impl Redactor {
             from = before.len();
             current = Cow::Owned(Hidden::splice(&hidden, text, 0..text.len()));
         }
-        // A text that is one find after another to the end is not worth showing.
+        // A text that is one find after another to the end is not worth showing, and one that is not searched is not shown.
         vec![Hidden { place: 0..text.len(), text: ENDLESS.to_owned() }]
     }
 
-    /// The places to redact, in order, none touching another's bytes.
-    fn finds(&self, text: &str, keys: Above<'_>, from: usize, plain: bool) -> Vec<Find> {
-        let folded = Folded::new(text);
-        let subject = Subject { text: folded.text(), keys };
+    /// Spends what a search of a text takes: each detector and pattern looks at each byte.
+    fn spend_on(&self, text: &str) -> Result<(), WorkExceeded> {
+        meter::spend_on(
+            text.len().saturating_mul(self.detectors.len() + self.patterns.len()),
+            SEARCHED_PER_UNIT,
+        )
+    }
+
+    /// The places to redact, in order, none touching another's bytes. What lies in one of `labels`, which this redaction has left
+    /// itself, is none.
+    fn finds(&self, text: &str, keys: Above<'_>, scope: &Scope, labels: &[Range<usize>]) -> Vec<Find> {
         let mut finds = Vec::new();
         let mut add = |detector, range: Range<usize>| {
-            if !range.is_empty() {
+            let next = labels.partition_point(|label| label.start <= range.start);
+            let label = next.checked_sub(1).and_then(|index| labels.get(index));
+            let in_label = label.is_some_and(|label| range.end <= label.end);
+            if !range.is_empty() && !in_label {
                 finds.push(Find { detector, longest: range.len(), range });
             }
         };
-        for detector in self.detectors.iter().filter(|_| !plain) {
-            for range in detector.finds(&subject) {
-                add(Some(*detector), folded.original(&range));
-            }
-        }
         for pattern in self.patterns.iter() {
-            matches_from(pattern, text, from).for_each(|found| add(None, found));
-            if !folded.is_original() {
-                let resolved = matches_from(pattern, folded.text(), folded.folded(from));
+            matches_from(pattern, text, scope.from).for_each(|found| add(None, found));
+        }
+        for folded in Folded::readings(text) {
+            let subject = Subject { text: folded.text(), keys };
+            for detector in self.detectors.iter().filter(|_| !scope.plain) {
+                for range in detector.finds(&subject) {
+                    add(Some(*detector), folded.original(&range));
+                }
+            }
+            for pattern in self.patterns.iter().filter(|_| !folded.is_original()) {
+                let resolved = matches_from(pattern, folded.text(), folded.folded(scope.from));
                 resolved.for_each(|found| add(None, folded.original(&found)));
             }
-        }
-        if !finds.is_empty() {
-            let labels = labels(text);
-            finds.retain(|find| {
-                let next = labels.partition_point(|label| label.start <= find.range.start);
-                let label = next.checked_sub(1).and_then(|index| labels.get(index));
-                label.is_none_or(|label| label.end < find.range.end)
-            });
         }
         merge(finds)
     }
@@ -219,18 +232,15 @@ pub(super) fn matches_from<'t>(
     })
 }
 
-/// Where earlier redaction left its labels, in order: a digest in one is no number to be found.
-fn labels(text: &str) -> Vec<Range<usize>> {
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[([a-z_]{3,20})(?::hmac-[0-9a-f]{12})?\]"));
-    LABEL
-        .captures_iter(text)
-        .filter(|captures| {
-            captures.get(1).is_some_and(|name| {
-                name.as_str() == "redacted" || Detector::from_name(name.as_str()).is_some()
-            })
+/// Where in a text this redaction has left its labels, in order: a digest in one is no number to be found. Text that only looks like a
+/// label counts for nothing, for whoever wrote it could hide data in it.
+fn labels(hidden: &[Hidden]) -> Vec<Range<usize>> {
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
+    Hidden::placed(hidden)
+        .flat_map(|(place, one)| {
+            let labels = LABEL.find_iter(&one.text);
+            labels.map(move |label| place.start + label.start()..place.start + label.end())
         })
-        .filter_map(|captures| captures.get(0))
-        .map(|label| label.range())
         .collect()
 }
 

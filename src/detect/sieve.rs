@@ -39,6 +39,14 @@ const MOST_LOOK_BACK: usize = 4 << 10;
 /// So much must have come before the same text is looked at again.
 const STEP: usize = 64;
 
+/// The end of a text can be the beginning of an escape that is so long.
+const LONGEST_ESCAPE: usize = 36;
+
+/// White space that ends a word. Other ASCII white space is a control character, which detectors see through.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
+}
+
 /// More of a text than can be held back might be part of one find: nothing of it can be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {MAX_HELD} bytes might be one secret")]
@@ -156,7 +164,7 @@ impl Sieve {
         let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
         for c in more.chars() {
             self.window.push(c);
-            if c.is_ascii_whitespace() {
+            if is_space(c) {
                 self.end_word(c);
                 if !self.reaches.line || c == '\n' {
                     self.advance(shown);
@@ -184,7 +192,7 @@ impl Sieve {
     fn end_word(&mut self, space: char) {
         let [.., start] = self.words;
         let word = self.window.get(start..).unwrap_or_default();
-        let trimmed = word.trim_end_matches(|c: char| c.is_ascii_whitespace());
+        let trimmed = word.trim_end_matches(is_space);
         if !trimmed.is_empty() {
             let letters = plain::letters(trimmed);
             let code = match (self.letters, letters) {
@@ -201,9 +209,12 @@ impl Sieve {
             let [.., last] = &mut self.words;
             *last = self.window.len();
         }
-        // Numbers go on over blanks, but not over a word, a line, or such a sign.
-        let ends = |c: char| c.is_alphabetic() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"');
-        if space != ' ' || trimmed.ends_with(ends) {
+        // Numbers go on over blanks, but not over a word, a line, or such a sign. The sign must be one that can be seen: `&shy;` is none.
+        let ends = |word: &str| {
+            word.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"'))
+        };
+        let plain = self.letters.is_some();
+        if space != ' ' || ends(trimmed) && (plain || ends(Folded::new(trimmed).text())) {
             self.breaks.push_back(self.window.len());
         }
     }
@@ -251,7 +262,7 @@ impl Sieve {
         }
         if let Some(bytes) = self.reaches.bytes {
             // A match at the end may be hidden yet, and be shorter then.
-            certain = certain.min(self.back(end, 2 * bytes + 8, &hidden));
+            certain = certain.min(self.back(end, 2 * bytes + LONGEST_ESCAPE, &hidden));
         }
         if self.reaches.line {
             let line = self.window.rfind('\n').map_or(0, |at| at + 1);

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use regex::Regex;
 
+use super::fold::Folded;
+
 /// Compiles one of the detectors' own patterns.
 #[expect(clippy::expect_used, reason = "the patterns are constants of this room; the corpus runs every one")]
 pub(super) fn pattern(text: &str) -> Regex {
@@ -30,8 +32,10 @@ impl<'a> Keys<'a> {
         Self { own: Some(key), parent: self.own }
     }
 
-    /// A key as words: `customerSsn`, `customer_ssn` and `Customer-SSN` are all `customer ssn` but for case.
+    /// A key as words: `customerSsn`, `customer_ssn` and `Customer-SSN` are all `customer ssn` but for case; folded as texts are.
     pub(super) fn spaced(key: &str) -> String {
+        let folded = Folded::new(key);
+        let key = folded.text();
         let mut spaced = String::with_capacity(key.len() + 4);
         let mut after_lower = false;
         for c in key.chars() {
@@ -95,9 +99,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A character that makes what it touches part of a longer whole. `*` is what masking leaves.
+/// A character that makes what it touches part of a longer whole.
 pub(super) fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '*')
+    c.is_alphanumeric() || c == '_'
 }
 
 /// The places of context words in one text.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
+use super::placeholder::is_blanked;
 use super::subject::{Keys, Subject, pattern};
 
 static JWT: LazyLock<Regex> = LazyLock::new(|| {
@@ -121,7 +122,7 @@ pub(super) fn api_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
     if subject.keys.own.is_some_and(|key| KEY_NAMES.is_match(&Keys::spaced(key))) {
         let value = subject.text.trim();
         let credentials = value.split_once(' ').map_or(value, |(_, credentials)| credentials);
-        let visible = credentials.len() >= 8 && !credentials.starts_with(['*', '[', '<', '$', '{']);
+        let visible = credentials.len() >= 8 && !is_blanked(credentials);
         if visible && !credentials.contains(char::is_whitespace) {
             let end = subject.text.trim_end().len();
             found.push(end - credentials.len()..end);

@@ -28,6 +28,7 @@ use crate::host::{Observer, ToolExecutor, ToolStart};
 use crate::json::{self, Digest, Value};
 use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, Records, tell};
 use crate::lifecycle::{Middleware, RunContext};
+use crate::meter::Meter;
 use admission::Taken;
 use nest::Nest;
 
@@ -69,6 +70,18 @@ impl<'e, E: ToolExecutor> Execute<'e, E> {
     /// Brings a decided call to its outcome. A call that runs at most once is claimed in the ledger before it runs, and settled
     /// there. Errors: it could not be claimed; nothing ran then.
     pub(crate) async fn run<'c>(
+        &self,
+        hooked: &'c Hooked,
+        decision: Decision<'c>,
+        turn: &Turn,
+        state: &mut SessionState,
+        started: Instant,
+    ) -> Result<Outcome, Stopped> {
+        let meter = Meter::after_decision(decision.work());
+        meter.scope(self.run_metered(hooked, decision, turn, state, started)).await
+    }
+
+    async fn run_metered<'c>(
         &self,
         hooked: &'c Hooked,
         mut decision: Decision<'c>,

@@ -11,6 +11,7 @@ use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
 use crate::json::{Value, json};
 use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
+use crate::meter;
 use crate::middleware::Around;
 use crate::policy::Policy;
 use crate::script::{Answer, Effect, Journal, Passed, Replay, ScriptFailure, Thrown};
@@ -313,12 +314,13 @@ impl Script<'_> {
         let when = if ran { "after the tool was called" } else { "before the tool was called" };
         let message =
             format!("the script of `{}` failed {when}: {}", self.policy.id, self.around.explain(failure));
-        let kind = if failure.mismatch && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
-        Ended::Broken(
-            Some(self.by),
-            Reason { policy: None, code: reason_code::SCRIPT_ERROR.to_owned(), message },
-            kind,
-        )
+        let cut_short = failure.mismatch || failure.limit;
+        let kind = if cut_short && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
+        let code = match meter::is_exceeded() {
+            true => reason_code::WORK_EXCEEDED,
+            false => reason_code::SCRIPT_ERROR,
+        };
+        Ended::Broken(Some(self.by), Reason { policy: None, code: code.to_owned(), message }, kind)
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Decision<'c> {
     pub(super) input: Cow<'c, Value>,
     pub(super) trace: Trace,
     pub(super) layers: Layers,
+    /// Work units that it took, where it was not decided for a call under way.
+    pub(super) work: u64,
 }
 
 impl<'c> Decision<'c> {
@@ -103,6 +105,7 @@ impl<'c> Decision<'c> {
             input: Cow::Borrowed(&call.input),
             trace: Trace::default(),
             layers: Layers::new(),
+            work: 0,
         }
     }
 
@@ -114,6 +117,11 @@ impl<'c> Decision<'c> {
     /// Whether the call reaches its tool, or a policy that answers for it.
     pub fn is_permitted(&self) -> bool {
         matches!(self.effect, Effect::Run | Effect::Answer)
+    }
+
+    /// The work units that deciding took.
+    pub fn work(&self) -> u64 {
+        self.work
     }
 
     /// The final arguments.
@@ -256,6 +264,7 @@ impl<'c> Decision<'c> {
             retry_after: self.retry_after,
             trace: self.trace,
             layers: self.layers,
+            work: self.work,
         }
     }
 

@@ -44,6 +44,7 @@ use crate::call::{
 };
 use crate::host::Clock;
 use crate::json::Value;
+use crate::meter::{self, Meter};
 use crate::middleware::Kind;
 use crate::policy::{Chain, Mode, Policy};
 use crate::seal::Keys;
@@ -75,9 +76,13 @@ impl std::fmt::Debug for Kernel<'_> {
 impl<'k> Kernel<'k> {
     /// What is to become of a call: normalise, then gate. Nothing is executed, counted or recorded.
     ///
-    /// Whatever goes wrong in here, a panic included, denies.
+    /// Whatever goes wrong in here, a panic included, denies; so does a call for which the policies need more than
+    /// [`DECISION_UNITS`](crate::meter::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        self.decide_holding(call, session, Held::default())
+        let mut meter = Meter::of_decision();
+        let mut decision = meter.run(|| self.decide_holding(call, session, Held::default()));
+        decision.work = meter.used_of_decision();
+        decision
     }
 
     /// The same for a call that holds something already: what it took of limits, and what people have said yes to.
@@ -87,7 +92,17 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: Held<'_>,
     ) -> Decision<'c> {
-        let decision = guarded(call, || self.decide_unguarded(call, session, held));
+        let decision = Meter::of_decision().or_outer(|| {
+            let decision = guarded(call, || self.decide_unguarded(call, session, held));
+            // What was not evaluated any more could have stopped it.
+            match meter::is_exceeded() && decision.effect() < Effect::Halt {
+                true => {
+                    let why = meter::WorkExceeded.to_string();
+                    Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why)
+                }
+                false => decision,
+            }
+        });
         tell(self.listener, &Event::Decided(&decision));
         decision
     }
@@ -144,6 +159,7 @@ impl<'k> Kernel<'k> {
             input: normalised.input,
             trace,
             layers: self.layers.clone(),
+            work: 0,
         }
     }
 

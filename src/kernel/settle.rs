@@ -15,6 +15,7 @@ use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionS
 use crate::host::ToolError;
 use crate::json::{Value, json};
 use crate::matcher::Truth;
+use crate::meter::{self, Meter, WorkExceeded};
 use crate::middleware::{Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 
@@ -57,9 +58,10 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
+        let meter = Meter::after_decision(decision.work);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
         catch_unwind(AssertUnwindSafe(|| {
-            self.refuse_unguarded(decision, approval_id, records, session, started)
+            meter.or_outer(|| self.refuse_unguarded(decision, approval_id, records, session, started))
         }))
         .unwrap_or_else(|_| {
             // Wherever it broke off, a halt holds for the rest of the session.
@@ -121,11 +123,12 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let call = decision.call.clone();
-        catch_unwind(AssertUnwindSafe(|| self.settle_unguarded(decision, execution, session, started)))
-            .unwrap_or_else(|_| {
-                let message = "the call ran, but its result is withheld: Callgate failed to settle it";
-                self.broken(&call, OutcomeKind::Failed, message, started)
-            })
+        let meter = Meter::after_decision(decision.work);
+        let settle = || meter.or_outer(|| self.settle_unguarded(decision, execution, session, started));
+        catch_unwind(AssertUnwindSafe(settle)).unwrap_or_else(|_| {
+            let message = "the call ran, but its result is withheld: Callgate failed to settle it";
+            self.broken(&call, OutcomeKind::Failed, message, started)
+        })
     }
 
     fn settle_unguarded(
@@ -167,6 +170,7 @@ impl Kernel<'_> {
         settling.redact(&decision.input, session);
         settling.remember(&decision.input, session);
         settling.learn(&decision.input, session);
+        settling.withhold_if_work_is_exceeded();
         settling.finish(self, &decision, session, started)
     }
 }
@@ -353,6 +357,21 @@ impl<'a> Settling<'a> {
             code: reason_code::OUTPUT_WITHHELD.to_owned(),
             message,
         };
+    }
+
+    /// What was not searched any more may hold what policies hide.
+    fn withhold_if_work_is_exceeded(&mut self) {
+        if !meter::is_exceeded() {
+            return;
+        }
+        let message = format!("the call ended, but its result is withheld: {WorkExceeded}");
+        if self.kind != OutcomeKind::Indeterminate && self.kind != OutcomeKind::Halted {
+            self.kind = OutcomeKind::Failed;
+        }
+        self.output = None;
+        self.error = Some(message.clone());
+        self.thrown = false;
+        self.reason = Reason { policy: None, code: reason_code::WORK_EXCEEDED.to_owned(), message };
     }
 
     /// Keeps arguments that worked, as far as they may be shown, where a policy may come to suggest them.

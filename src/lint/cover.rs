@@ -12,36 +12,9 @@ use crate::source::{Entry, Node};
 /// Whether `wide` certainly matches every call that `narrow` matches.
 pub(super) fn covers(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
     let (wide_calls, narrow_calls) = (&wide.policy.matcher, &narrow.policy.matcher);
-    names_cover(&wide_calls.tools, &narrow_calls.tools)
-        && names_cover(&wide_calls.servers, &narrow_calls.servers)
+    NamePattern::all_cover(&wide_calls.tools, &narrow_calls.tools)
+        && NamePattern::all_cover(&wide_calls.servers, &narrow_calls.servers)
         && wide.demands.iter().all(|demand| is_implied(wide, demand, narrow))
-}
-
-fn names_cover(wide: &[NamePattern], narrow: &[NamePattern]) -> bool {
-    let everything = |pattern: &NamePattern| matches!(pattern, NamePattern::Glob(glob) if glob == "*");
-    if wide.is_empty() || wide.iter().any(everything) {
-        return true;
-    }
-    let covered = |pattern| wide.iter().any(|wide| name_covers(wide, pattern));
-    !narrow.is_empty() && narrow.iter().all(covered)
-}
-
-fn name_covers(wide: &NamePattern, narrow: &NamePattern) -> bool {
-    match (wide, narrow) {
-        (_, NamePattern::Exact(name)) => wide.matches(name),
-        (NamePattern::Glob(wide), NamePattern::Glob(narrow)) => {
-            let head = narrow.split('*').next().unwrap_or_default();
-            let tail = narrow.rsplit('*').next().unwrap_or_default();
-            let starts = wide
-                .strip_suffix('*')
-                .is_some_and(|prefix| !prefix.contains('*') && head.starts_with(prefix));
-            let ends =
-                wide.strip_prefix('*').is_some_and(|suffix| !suffix.contains('*') && tail.ends_with(suffix));
-            wide == narrow || starts || ends
-        }
-        (NamePattern::Regex(wide), NamePattern::Regex(narrow)) => wide.as_str() == narrow.as_str(),
-        _ => false,
-    }
 }
 
 fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {

@@ -7,6 +7,7 @@
 use super::Undecided;
 use super::name::{DnsPattern, Name};
 use crate::text::{inert, is_hidden};
+use crate::unicode::ascii_form;
 
 /// A mail domain to compare with: `example.com`, or `*.example.com` (every domain under it, not itself).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,31 +95,9 @@ fn check(text: &str) -> Result<(), Undecided> {
     if text.contains("=?") {
         return Err(Undecided("the address list has an encoded word"));
     }
-    // Compatibility forms of `@`, `,`, `;`, `:`, `<`, `>`, `"`, `(`, `)`, and small ones.
+    // Compatibility forms of what separates addresses.
     let folds = |c| {
-        matches!(
-            c,
-            '\u{ff20}'
-                | '\u{fe6b}'
-                | '\u{ff0c}'
-                | '\u{fe50}'
-                | '\u{ff1b}'
-                | '\u{fe54}'
-                | '\u{ff1a}'
-                | '\u{fe55}'
-                | '\u{ff1c}'
-                | '\u{fe64}'
-                | '\u{ff1e}'
-                | '\u{fe65}'
-                | '\u{ff02}'
-                | '\u{ff08}'
-                | '\u{ff09}'
-                | '\u{fe59}'
-                | '\u{fe5a}'
-                | '\u{37e}'
-                | '\u{ff3c}'
-                | char::REPLACEMENT_CHARACTER
-        )
+        c == char::REPLACEMENT_CHARACTER || ascii_form(c).is_some_and(|form| r#"@,;:<>"()\"#.contains(form))
     };
     if text.contains(folds) {
         return Err(Undecided("the address list has a character that some programs turn into a separator"));

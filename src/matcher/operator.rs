@@ -220,6 +220,23 @@ impl Operator {
         }
     }
 
+    /// The work units that it takes to ask this of a value.
+    pub(super) fn cost(&self, node: Node<'_>) -> u64 {
+        let operands = match self {
+            Self::In { set: OperandSet::Literals(literals), .. } => literals.len() as u64,
+            _ => 1,
+        };
+        let value = match node {
+            Node::Text(text) => text.len() as u64 / 8,
+            Node::Json(value) => weight(value),
+        };
+        match self {
+            // A close look at each byte.
+            Self::Matches(_) | Self::Inside { .. } | Self::Host(_) | Self::Domain(_) => 1 + value * 8,
+            _ => 1 + operands.saturating_mul(1 + value),
+        }
+    }
+
     /// The literals one of which the value must equal, where the operator asks that.
     pub fn literals(&self) -> Option<&[Value]> {
         match self {
@@ -232,6 +249,19 @@ impl Operator {
 
 fn literal(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
+}
+
+/// About how much there is to compare in a value.
+fn weight(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64 / 8,
+        Value::Number(number) => number.text().len() as u64 / 8,
+        Value::Array(items) => items.iter().map(|item| 1 + weight(item)).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(key, member)| 1 + key.len() as u64 / 8 + weight(member)).sum()
+        }
+        Value::Null | Value::Bool(_) => 0,
+    }
 }
 
 /// `gt` and its like need an operand that has an order.

@@ -21,6 +21,35 @@ pub enum NamePattern {
 }
 
 impl NamePattern {
+    /// Whether every name that fits one of `narrow` certainly fits one of `wide`; an empty list is every name.
+    pub(crate) fn all_cover(wide: &[Self], narrow: &[Self]) -> bool {
+        let everything = |pattern: &Self| matches!(pattern, Self::Glob(glob) if glob == "*");
+        if wide.is_empty() || wide.iter().any(everything) {
+            return true;
+        }
+        let covered = |pattern| wide.iter().any(|wide| wide.covers(pattern));
+        !narrow.is_empty() && narrow.iter().all(covered)
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        match (self, narrow) {
+            (_, Self::Exact(name)) => self.matches(name),
+            (Self::Glob(wide), Self::Glob(narrow)) => {
+                let head = narrow.split('*').next().unwrap_or_default();
+                let tail = narrow.rsplit('*').next().unwrap_or_default();
+                let starts = wide
+                    .strip_suffix('*')
+                    .is_some_and(|prefix| !prefix.contains('*') && head.starts_with(prefix));
+                let ends = wide
+                    .strip_prefix('*')
+                    .is_some_and(|suffix| !suffix.contains('*') && tail.ends_with(suffix));
+                wide == narrow || starts || ends
+            }
+            (Self::Regex(wide), Self::Regex(narrow)) => wide.as_str() == narrow.as_str(),
+            _ => false,
+        }
+    }
+
     /// Reads a pattern, and reports what is wrong with it.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let text = node.as_str()?;

@@ -9,6 +9,7 @@ use crate::authoring::{Field, Polarity, Reader, Shape, head};
 use crate::call::{CallView, Node, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{JsonType, Number, Value};
+use crate::meter;
 use crate::path::Path;
 use crate::source;
 
@@ -289,6 +290,9 @@ impl Test {
     }
 
     fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        if let Err(exceeded) = meter::spend(operator.cost(node)) {
+            return Truth::Undecided(exceeded.to_string());
+        }
         match self.path.root() {
             Root::Input => operator.eval_argument(node, view),
             _ => operator.eval(node, view),

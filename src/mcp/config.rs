@@ -84,6 +84,11 @@ static CONFIG: Record = Record {
         ),
         Field::optional("pins", Shape::Text("a file, from this file"), "The lock file of reviewed tools."),
         Field::optional(
+            "pins_signed_by",
+            Shape::Text("a file, from this file"),
+            "The public keys of those who may accept tools, one a line: with it, the lock file counts only if one of them signed it.",
+        ),
+        Field::optional(
             "state",
             Shape::Text("`file:PATH` or `memory:`"),
             "Where questions, limits and what is remembered are kept.",
@@ -107,6 +112,8 @@ pub struct Config {
     pub context: Map,
     /// The lock file of reviewed tools.
     pub pins: Option<PathBuf>,
+    /// The public keys of those who may accept tools.
+    pub pins_signed_by: Option<PathBuf>,
     /// Where state is kept, as a URL.
     pub state: Option<String>,
 }
@@ -176,6 +183,10 @@ impl ConfigReader<'_> {
             policies: self.paths(root.get("policies")),
             context: root.get("context").map(|node| self.mapping(node)).unwrap_or_default(),
             pins: root.get("pins").and_then(Node::as_str).map(|path| self.below.join(path)),
+            pins_signed_by: root
+                .get("pins_signed_by")
+                .and_then(Node::as_str)
+                .map(|path| self.below.join(path)),
             state: root.get("state").and_then(Node::as_str).map(|url| self.state(url)),
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::link::{Link, Who};
-use super::pins::{LockError, Pins, Standing};
+use super::pins::{LockError, Pins, Signers, Standing};
 use super::server::{Reach, ServerSpec};
 use crate::engine::Engine;
 use crate::json::Value;
@@ -85,10 +85,13 @@ impl Gateway {
         self
     }
 
-    /// Only tools that are as this lock file has them are shown and run. Errors: a file that can't be read; one that is not there has
+    /// Only tools that are as this lock file has them are shown and run; with `signers`, only if one of them signed it. A missing file has
     /// nothing in it.
-    pub fn pinned_by(mut self, lock_file: PathBuf) -> Result<Self, LockError> {
-        self.pins = Some(Pins::read(lock_file)?);
+    ///
+    /// # Errors
+    /// The file can't be read, was edited, or is not signed as it must be.
+    pub fn pinned_by(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockError> {
+        self.pins = Some(Pins::read(lock_file, signers)?);
         Ok(self)
     }
 

@@ -46,7 +46,10 @@ pub use gateway::{Gateway, LONGEST_MESSAGE};
 pub use identity::{Identity, IdentityError, IdentityFile, identity_record};
 pub use inspect::Inspected;
 pub use link::Who;
-pub use pins::{LockError, LockFile, PinnedServer, PinnedTool, Standing};
+pub use pins::{
+    LockError, LockFile, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers, SigningKey,
+    Standing,
+};
 pub use server::{Reach, ServerSpec};
 pub use streams::{stdin, stdout};
 pub use upstream::HttpSpec;

@@ -11,6 +11,7 @@ use crate::authoring::{Field, Polarity, Reader, Record, Shape, head};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{JsonType, Number, Value};
+use crate::meter;
 use crate::path::{self, Mismatch, Path};
 use crate::source::Node;
 use crate::template::Template;
@@ -312,6 +313,7 @@ impl Change {
 
     /// What a place becomes; `None` where it stays as it is.
     fn of(&self, place: &Value) -> Result<Option<Value>, String> {
+        meter::spend_on(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
         let new = match self {
             Self::Set(new) => new.clone(),
             Self::Trim => text(place, "trim")?.trim().into(),

@@ -8,6 +8,7 @@ use super::mismatch::Mismatch;
 use super::singular::position;
 use crate::call::{CallView, Node};
 use crate::json::{self, Value};
+use crate::meter;
 
 /// Nodes and comparisons that one evaluation may cost.
 pub(super) const BUDGET: usize = 100_000;
@@ -87,6 +88,7 @@ impl<'a> Evaluator<'a> {
 
     pub(super) fn spend(&mut self, cost: usize) -> Walked {
         self.budget = self.budget.checked_sub(cost).ok_or(Stop::Failed(Mismatch::TooMuch))?;
+        meter::spend(cost as u64).map_err(|_| Stop::Failed(Mismatch::TooMuch))?;
         Ok(())
     }
 

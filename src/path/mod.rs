@@ -33,6 +33,7 @@ use self::lower::{Over, lower};
 use self::reads::Reads;
 use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{JsonType, Value};
+use crate::meter;
 
 /// The nodes that a path yields, in the order of RFC 9535; none where what it names is absent.
 pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
@@ -205,6 +206,7 @@ impl Path {
 
     /// What makes the whole path unanswerable, wherever it leads.
     fn check(&self, view: &CallView<'_>) -> Result<(), Mismatch> {
+        meter::spend(1).map_err(|_| Mismatch::TooMuch)?;
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::of(view.input);
             return Err(Mismatch::Type { segment: 1, expected: Expected::Object, found });

@@ -254,7 +254,13 @@ fn read_parts(
         && matcher.servers.is_empty()
         && matcher.condition.is_some()
         && condition_reads.iter().all(of_run_alone);
+    let written = without_description(node);
     Some(Policy {
+        behaviour: match defaults.principals {
+            Comparison::Canonical => json::digest(&json!([written, drawn_texts])),
+            Comparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
+        },
+        written,
         concerns_run: kind.is_of_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(Node::as_str).map(str::to_owned),
@@ -265,7 +271,6 @@ fn read_parts(
         arguments,
         span: node.span,
         context_reads,
-        behaviour: behaviour(node, &drawn_texts, defaults.principals),
     })
 }
 
@@ -299,15 +304,12 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
     Some(first)
 }
 
-fn behaviour(node: &Node, drawn_texts: &[String], principals: Comparison) -> Digest {
+fn without_description(node: &Node) -> Value {
     let mut value = node.to_json();
     if let Value::Object(members) = &mut value {
         members.remove("description");
     }
-    match principals {
-        Comparison::Canonical => json::digest(&json!([value, drawn_texts])),
-        Comparison::Exact => json::digest(&json!([value, drawn_texts, principals])),
-    }
+    value
 }
 
 /// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use crate::call::ContextReads;
 use crate::diagnostic::{Diagnostics, SourceMap, Span};
-use crate::json::Digest;
+use crate::json::{Digest, Value};
 use crate::matcher::Matcher;
 use crate::middleware::Kind;
 use crate::path::ArgumentNames;
@@ -61,6 +61,8 @@ pub struct Policy {
     pub arguments: ArgumentNames,
     /// Where it stands.
     pub span: Span,
+    /// What is written in it, its description aside.
+    pub(crate) written: Value,
     /// Digest of all that it does, its description aside.
     pub behaviour: Digest,
 }

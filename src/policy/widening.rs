@@ -1,13 +1,17 @@
 //! What a bundle may allow that the one before it did not. When in doubt it counts: only what certainly tightens is passed
 //! over.
 
+mod tighter;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::{Chains, Mode, Policy, Unmatched};
 use crate::authoring::Polarity;
 use crate::call::Phase;
+use crate::json::Value;
 use crate::middleware::Kind;
+use tighter::{Around, looser_members};
 
 /// One way in which new rules may allow more than old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,28 +20,32 @@ pub struct Widening {
     pub policy: Option<String>,
     /// What has changed, in one line.
     pub what: String,
+    /// What may happen now that could not happen before.
+    pub allows: &'static str,
 }
 
 impl fmt::Display for Widening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
+        write!(f, "{}: {}", self.what, self.allows)
     }
 }
 
-/// Every way in which `new` may allow a call that `old` stopped, asked about or answered, show of it what `old` hid, or
-/// leave out what `old` recorded. Empty only if no call with the same session fares better.
+/// Every way in which `new` may allow a call that `old` stopped, asked about or answered, show of it or of a stream what `old` hid, or
+/// leave out what `old` recorded. Empty only if no call, result or stream with the same session fares better.
 ///
-/// Policies are compared by their ids and by what they do; descriptions don't count.
+/// Policies are compared by their ids and by what they do; descriptions don't count, and neither do changes that certainly tighten:
+/// a lower limit, one more detector, a matcher that covers the old one.
 pub fn widenings(old: &Chains, new: &Chains) -> Vec<Widening> {
-    let mut found: Vec<Widening> = bundle_wide(old, new)
-        .into_iter()
-        .map(|what| Widening { policy: None, what: what.to_owned() })
-        .collect();
+    let mut found = bundle_wide(old, new);
     let (old_ones, new_ones) = (by_id(old), by_id(new));
     let off: HashSet<&str> = new.off().iter().map(String::as_str).collect();
+    let around = Around {
+        messages_matter: new.policies().iter().any(|policy| matches!(policy.kind, Kind::Around(_))),
+        asking_permits: old.defaults().unmatched == Unmatched::Deny,
+    };
     for policy in old.policies().iter().filter(|policy| acts(policy)) {
         let next = new_ones.get(policy.id.as_str()).copied();
-        found.extend(of_one_that_was(policy, next, off.contains(policy.id.as_str())));
+        found.extend(of_one_that_was(policy, next, off.contains(policy.id.as_str()), (old, new), around));
     }
     for policy in new.policies().iter().filter(|policy| acts(policy)) {
         if !old_ones.get(policy.id.as_str()).is_some_and(|before| acts(before)) {
@@ -46,45 +54,64 @@ pub fn widenings(old: &Chains, new: &Chains) -> Vec<Widening> {
     }
     let kept = |id: &str| [&old_ones, &new_ones].iter().all(|ones| ones.get(id).is_some_and(|one| acts(one)));
     let (before, after) = (places_of_run(old, kept), places_of_run(new, kept));
-    let before: HashMap<&str, usize> =
-        before.into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
-    let moved = after
-        .into_iter()
-        .find(|(policy, place)| before.get(policy.id.as_str()).is_some_and(|was| was != place));
-    found.extend(moved.map(|(policy, _)| of(policy, "acts earlier or later among the others")));
+    found.extend(moved(before, after));
     for phase in [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle] {
-        let places = |chains| places(chains, phase, kept);
-        let before: HashMap<&str, usize> =
-            places(old).into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
-        let moved = places(new)
-            .into_iter()
-            .find(|(policy, place)| before.get(policy.id.as_str()).is_some_and(|before| before != place));
-        found.extend(moved.map(|(policy, _)| of(policy, "acts earlier or later among the others")));
+        found.extend(moved(places(old, phase, kept), places(new, phase, kept)));
     }
     found
 }
 
-fn bundle_wide(old: &Chains, new: &Chains) -> Vec<&'static str> {
-    let mut found = Vec::new();
+/// The first policy whose place among the others is not what it was.
+fn moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<Widening> {
+    let before: HashMap<&str, usize> =
+        before.into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
+    let mut after = after.into_iter();
+    let moved = after.find(|(policy, place)| before.get(policy.id.as_str()).is_some_and(|was| was != place));
+    moved.map(|(policy, _)| {
+        of(
+            policy,
+            "acts earlier or later among the others",
+            "what each of them sees and does is another thing",
+        )
+    })
+}
+
+fn bundle_wide(old: &Chains, new: &Chains) -> Vec<Widening> {
     let (before, after) = (old.defaults(), new.defaults());
+    let (reload_before, reload_after) = (old.reload(), new.reload());
+    let mut found = Vec::new();
+    let mut add = |what: &str, allows| found.push(Widening { policy: None, what: what.to_owned(), allows });
     if after.unmatched < before.unmatched {
-        found.push(match (before.unmatched, after.unmatched) {
+        let what = match (before.unmatched, after.unmatched) {
             (Unmatched::Deny, Unmatched::Approval) => "`defaults.unmatched` was `deny` and is `approval`",
             (Unmatched::Deny, _) => "`defaults.unmatched` was `deny` and is `allow`",
             _ => "`defaults.unmatched` was `approval` and is `allow`",
-        });
+        };
+        add(what, "calls that no policy permits may run");
     }
     if before.absent_matches && !after.absent_matches {
-        found.push("`defaults.absent` was `match` and is `no_match`");
+        add(
+            "`defaults.absent` was `match` and is `no_match`",
+            "calls without a field that a test reads may run",
+        );
     }
     if after.argument_check() < before.argument_check() {
-        found.push("`defaults.arguments` asks for less");
+        add("`defaults.arguments` asks for less", "arguments may reach tools that were refused before");
     }
-    if old.reload().require_tests && !new.reload().require_tests {
-        found.push("`reload.tests` was `require` and is `ignore`");
+    if after.principals != before.principals {
+        add(
+            "`defaults.principals` compares names in another way",
+            "people may count as the same, or as different, who did not before",
+        );
     }
-    if old.reload().confirm_widening && !new.reload().confirm_widening {
-        found.push("`reload.widening` was `confirm` and is `accept`");
+    if reload_before.require_tests && !reload_after.require_tests {
+        add("`reload.tests` was `require` and is `ignore`", "rules whose tests fail may become active");
+    }
+    if reload_before.confirm_widening && !reload_after.confirm_widening {
+        add(
+            "`reload.widening` was `confirm` and is `accept`",
+            "rules that allow more may become active at once",
+        );
     }
     found
 }
@@ -97,27 +124,76 @@ fn by_id(chains: &Chains) -> HashMap<&str, &Policy> {
     chains.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
 }
 
-fn of(policy: &Policy, what: &str) -> Widening {
-    Widening {
-        policy: Some(policy.id.clone()),
-        what: format!("`{}` ({}) {what}", policy.id, policy.kind.entry().name),
-    }
+fn of(policy: &Policy, what: &str, allows: &'static str) -> Widening {
+    let what = format!("`{}` ({}) {what}", policy.id, policy.kind.entry().name);
+    Widening { policy: Some(policy.id.clone()), what, allows }
 }
 
 /// Of a policy that acted: whether its change, or that it no longer acts, may widen.
-fn of_one_that_was(policy: &Policy, next: Option<&Policy>, off: bool) -> Option<Widening> {
+fn of_one_that_was(
+    policy: &Policy,
+    next: Option<&Policy>,
+    off: bool,
+    (old, new): (&Chains, &Chains),
+    around: Around,
+) -> Option<Widening> {
+    let allows = without(&policy.kind);
     match next {
         Some(next) if acts(next) => {
             let (before, after) = (policy.kind.entry().name, next.kind.entry().name);
-            (policy.behaviour != next.behaviour).then(|| match before == after {
-                true => of(next, "is changed"),
-                false => of(next, &format!("was {before} before")),
-            })
+            match policy.kind {
+                Kind::Allow(_) if before != after => return of_one_that_came(next, old, new),
+                _ if before != after => return Some(of(next, &format!("was {before} before"), allows)),
+                _ => {}
+            }
+            if policy.behaviour == next.behaviour {
+                return None;
+            }
+            let looser = looser_members(policy, next, around);
+            if looser.is_empty() {
+                // What it does more can hide from others what they look for.
+                return blinded(next, new).map(|other| blinding(next, other));
+            }
+            let members: Vec<String> = looser.iter().map(|member| format!("`{member}`")).collect();
+            Some(of(next, &format!("is changed ({})", members.join(", ")), allows))
         }
         _ if matches!(policy.kind, Kind::Allow(_)) => None,
-        Some(_) => Some(of(policy, "changes nothing any more: its mode is `shadow`")),
-        None if off => Some(of(policy, "is off")),
-        None => Some(of(policy, "is gone")),
+        Some(_) => Some(of(policy, "changes nothing any more: its mode is `shadow`", allows)),
+        None if off => Some(of(policy, "is off", allows)),
+        None => Some(of(policy, "is gone", allows)),
+    }
+}
+
+/// What may happen without a policy of a kind, or with a looser one.
+fn without(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Deny(_) => "calls that it denied may run",
+        Kind::Allow(_) => "calls that no policy permitted may run",
+        Kind::Halt(_) => "runs that it halted may go on",
+        Kind::Validate(_) => "arguments that it refused may reach the tool",
+        Kind::RateLimit(_) => "more calls may run than it let through",
+        Kind::Concurrency(_) => "more calls may run at the same time",
+        Kind::Approval(_) => "calls may run that a person did not approve as it asked for",
+        Kind::Respond(_) => "calls that it answered may reach the tool, or get another answer",
+        Kind::Cache(_) => {
+            "calls that it answered may reach the tool, or get a result that was another call's"
+        }
+        Kind::Around(_) => "its script may call the tool otherwise, and give other results",
+        Kind::Retry(_) => "the tool may be called more often, or not again",
+        Kind::Timeout(_) => "calls may take longer",
+        Kind::Transform(_) => "arguments and results that it formed may be others",
+        Kind::Recover(_) => "the model may be told other things of errors",
+        Kind::Redact(_) => "what it hid may be shown and recorded",
+        Kind::Label(_) => {
+            "sessions may go without the label, or get it, so that policies that read it decide otherwise"
+        }
+        Kind::Fact(_) => "policies that read the fact may decide otherwise",
+        Kind::Audit(_) => "what it recorded may go unrecorded",
+        Kind::Model(_) => {
+            "the model may be called with what it changed or bounded, and be shown tools that it hid"
+        }
+        Kind::Budget(_) => "more may be used than it let through",
+        Kind::Stream(_) => "what it took out of streams may be shown",
     }
 }
 
@@ -125,28 +201,63 @@ fn of_one_that_was(policy: &Policy, next: Option<&Policy>, off: bool) -> Option<
 fn of_one_that_came(policy: &Policy, old: &Chains, new: &Chains) -> Option<Widening> {
     match &policy.kind {
         // It vouches for what it asks about, which nothing did before.
-        Kind::Approval(_) if old.defaults().unmatched == Unmatched::Deny => {
-            Some(of(policy, "lets a person permit what `defaults.unmatched` denied"))
-        }
+        Kind::Approval(_) if old.defaults().unmatched == Unmatched::Deny => Some(of(
+            policy,
+            "lets a person permit what `defaults.unmatched` denied",
+            "calls that no policy permitted may run",
+        )),
         Kind::Audit(_) => None,
         Kind::Model(model) if !model.only_tightens() => {
-            Some(of(policy, "says otherwise what the model is called with"))
+            Some(of(policy, "says otherwise what the model is called with", without(&policy.kind)))
         }
-        kind if kind.entry().polarity == Polarity::Restricting => {
-            // What it hides in a result, a label, a fact or another redaction may look for.
-            let reader =
-                kind.acts_in(Phase::Settle).then(|| new.policies().iter().find(|other| reads(policy, other)));
-            reader.flatten().map(|reader| of(policy, &format!("hides what `{}` may look for", reader.id)))
-        }
-        _ => Some(of(policy, "acts now, and did not before")),
+        Kind::Stream(_) | Kind::Redact(_) => blinded(policy, new).map(|other| blinding(policy, other)),
+        kind if kind.entry().polarity == Polarity::Restricting => None,
+        kind => Some(of(policy, "acts now, and did not before", without(kind))),
     }
 }
 
-fn reads(policy: &Policy, other: &Policy) -> bool {
-    acts(other)
-        && other.id != policy.id
-        && other.kind.acts_in(Phase::Settle)
-        && !matches!(other.kind, Kind::Audit(_))
+fn blinding(policy: &Policy, other: &Policy) -> Widening {
+    let what = format!("leaves other text for `{}`, which looks for something in it", other.id);
+    of(policy, &what, without(&other.kind))
+}
+
+/// Of a policy that takes something out of results or streams, another one that may then not find what it looks for: one that acts
+/// after it; or one before it, where what is left can join to what that one would have found.
+fn blinded<'n>(policy: &Policy, new: &'n Chains) -> Option<&'n Policy> {
+    let written = policy.written.get(policy.kind.entry().name);
+    let masks =
+        |value: &Value| matches!(value.get("with").and_then(Value::as_str), None | Some("mask" | "hash"));
+    let masks = written.is_some_and(|value| {
+        value.as_object().is_some_and(|_| masks(value))
+            && value.get("drop").is_none()
+            && value.get("replace").is_none()
+    });
+    let mut passed = false;
+    new.policies().iter().find(|other| {
+        if other.id == policy.id {
+            passed = true;
+            return false;
+        }
+        let looks = acts(other)
+            && match (&policy.kind, &other.kind) {
+                (Kind::Stream(one), Kind::Stream(other)) => {
+                    one.text && other.text || one.reasoning && other.reasoning
+                }
+                (Kind::Redact(_), Kind::Redact(_)) => true,
+                // Labels and facts come after all redactions.
+                (Kind::Redact(one), Kind::Fact(_)) => one.output,
+                (Kind::Redact(one), Kind::Label(_)) => one.output && reads_result(other),
+                _ => false,
+            };
+        let after = passed || !matches!(other.kind, Kind::Stream(_) | Kind::Redact(_));
+        looks && (after || !masks)
+    })
+}
+
+/// Whether the conditions of a policy may read the result.
+fn reads_result(policy: &Policy) -> bool {
+    let text = policy.written.get("match").map(Value::to_string).unwrap_or_default();
+    ["output", "error", "result"].iter().any(|member| text.contains(member))
 }
 
 /// The policies whose order in a phase means something, each with how many stand before it that leave something else for
@@ -204,7 +315,7 @@ mod tests {
     }
 
     fn found(old: &str, new: &str) -> Vec<String> {
-        widenings(&chains(&[old]), &chains(&[new])).iter().map(ToString::to_string).collect()
+        widenings(&chains(&[old]), &chains(&[new])).into_iter().map(|widening| widening.what).collect()
     }
 
     fn rules(policies: &str) -> String {
@@ -233,7 +344,8 @@ mod tests {
                 (&acting, &rules(""), Some("is gone")),
                 (&acting, &shadow, Some("changes nothing any more: its mode is `shadow`")),
                 (&acting, &off, Some("is off")),
-                (&acting, &wider, Some("is changed")),
+                (&acting, &wider, None),
+                (&wider, &acting, Some("is changed (`match`)")),
                 (&acting, &described, None),
                 (&acting, &acting, None),
                 (&rules(""), &acting, None),
@@ -251,19 +363,172 @@ mod tests {
 
     #[test]
     fn what_bounds_a_run_may_come_and_may_not_go_or_be_changed() {
-        for (strict, loose) in [
-            ("budget: { calls: 5 }", "budget: { calls: 6 }"),
-            ("budget: { calls: 5, per: conversation }", "budget: { calls: 5, per: run }"),
-            ("model: { tools: { hide: [a, b] } }", "model: { tools: { hide: a } }"),
-            ("model: { temperature: { max: 0.5 } }", "model: { temperature: { max: 0.6 } }"),
-            ("stream: { redact: [email, us_ssn] }", "stream: { redact: email }"),
+        for (strict, loose, member) in [
+            ("budget: { calls: 5 }", "budget: { calls: 6 }", "calls"),
+            ("budget: { calls: 5, per: conversation }", "budget: { calls: 5, per: run }", "other members"),
+            ("model: { tools: { hide: [a, b] } }", "model: { tools: { hide: a } }", "tools"),
+            ("model: { temperature: { max: 0.5 } }", "model: { temperature: { max: 0.6 } }", "temperature"),
+            ("stream: { redact: [email, us_ssn] }", "stream: { redact: email }", "redact"),
         ] {
             let with = |kind: &str| rules(&format!("{{ id: a, {kind} }}"));
             let of = |id: &str| format!("`a` ({}) {id}", strict.split(':').next().unwrap());
-            assert_eq!(found(&with(strict), &with(loose)), [of("is changed")], "{strict}");
+            let changed = of(&format!("is changed (`{member}`)"));
+            assert_eq!(found(&with(strict), &with(loose)), [changed], "{strict}");
             assert_eq!(found(&with(strict), &rules("")), [of("is gone")], "{strict}");
             assert_eq!(found(&rules(""), &with(strict)), [""; 0], "{strict}");
         }
+    }
+
+    /// Pairs of a policy and of another that certainly does no less; the other way round each may allow more.
+    const TIGHTER: &[(&str, &str)] = &[
+        ("match: t, deny: {}", "match: [t, u], deny: {}"),
+        ("match: t, deny: {}", "match: '*', deny: {}"),
+        ("match: refund_all, deny: {}", "match: 'refund_*', deny: {}"),
+        ("match: { tool: t, server: s }, deny: {}", "match: t, deny: {}"),
+        ("match: { tool: t, where: { path: $.input.a, gt: 100 } }, deny: {}", "match: t, deny: {}"),
+        (
+            "match: { tool: t, where: { path: $.input.a, gt: 100 } }, deny: {}",
+            "match: { tool: t, where: { path: $.input.a, gt: 50.5 } }, deny: {}",
+        ),
+        (
+            "match: { tool: t, where: { path: $.input.a, lte: 1 } }, halt: {}",
+            "match: { tool: t, where: { path: $.input.a, lte: 2 } }, halt: {}",
+        ),
+        (
+            "match: { tool: t, where: { path: $.input.a, in: [x] } }, deny: {}",
+            "match: { tool: t, where: { path: $.input.a, in: [x, y] } }, deny: {}",
+        ),
+        (
+            "match: { tool: t, where: { path: $.input.a, not_in: [1, 2] } }, deny: {}",
+            "match: { tool: t, where: { path: $.input.a, not_in: [1] } }, deny: {}",
+        ),
+        (
+            "match: { tool: t, where: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] }, approval: {}",
+            "match: { tool: t, where: { path: $.input.b, eq: 1 } }, approval: {}",
+        ),
+        ("match: [t, u], allow: {}", "match: t, allow: {}"),
+        (
+            "match: { tool: t, where: { path: $.input.a, lt: 9 } }, allow: {}",
+            "match: { tool: t, where: { path: $.input.a, lt: 8 } }, allow: {}",
+        ),
+        ("match: t, rate_limit: { limit: 5, per: 1m }", "match: t, rate_limit: { limit: 4, per: 1m }"),
+        (
+            "match: t, rate_limit: { limit: 5, per: 1m, burst: 3 }",
+            "match: t, rate_limit: { limit: 5, per: 1m, burst: 2 }",
+        ),
+        ("match: t, concurrency: { max: 3 }", "match: t, concurrency: { max: 2 }"),
+        ("match: t, approval: {}", "match: t, approval: { quorum: 2, approvers: [ana, bob] }"),
+        ("match: t, approval: { approvers: [ana, bob] }", "match: t, approval: { approvers: [ana] }"),
+        ("match: t, approval: { expires: 2h }", "match: t, approval: { expires: 30m }"),
+        ("match: t, approval: { edits: [$.input.a] }", "match: t, approval: {}"),
+        ("match: t, approval: { remember: { scope: arguments, for: 8h } }", "match: t, approval: {}"),
+        ("match: t, timeout: 10s", "match: t, timeout: 5s"),
+        (
+            "match: t, redact: { detect: email }",
+            "match: t, redact: { detect: [email, phone], patterns: ['C-[0-9]'] }",
+        ),
+        ("match: t, redact: { in: output, detect: email }", "match: t, redact: { detect: email }"),
+        ("stream: { redact: email }", "stream: { redact: [phone, email] }"),
+        ("stream: { in: text, redact: email }", "stream: { in: [text, reasoning], redact: email }"),
+        ("budget: { calls: 5 }", "budget: { calls: 4, tokens: 100 }"),
+        (
+            "model: { max_tokens: { max: 100 } }",
+            "model: { max_tokens: { max: 50 }, temperature: { max: 1 } }",
+        ),
+        ("model: { tools: { show: [a, b] } }", "model: { tools: { show: a, hide: b } }"),
+    ];
+
+    #[test]
+    fn what_only_tightens_is_not_held_and_the_other_way_round_it_is() {
+        for (loose, tight) in TIGHTER {
+            let with = |policy: &str| rules(&format!("{{ id: a, {policy} }}"));
+            assert_eq!(found(&with(loose), &with(tight)), [""; 0], "{loose} → {tight}");
+            assert_eq!(found(&with(tight), &with(loose)).len(), 1, "{tight} → {loose}");
+        }
+        for (one, other) in [
+            ("match: t, deny: { message: No. }", "match: t, deny: { message: Never., code: never }"),
+            ("match: t, halt: { message: No. }", "match: t, halt: {}"),
+            ("priority: 1, match: t, deny: {}", "priority: 2, match: t, deny: {}"),
+            ("match: t, allow: {}", "match: t, deny: {}"),
+        ] {
+            let with = |policy: &str| rules(&format!("{{ id: a, {policy} }}"));
+            assert_eq!(found(&with(one), &with(other)), [""; 0], "{one} → {other}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_certain_is_held() {
+        for (one, other) in [
+            // A text is undecided against numbers, and differs from all in a list of both.
+            (
+                "match: { tool: t, where: { path: $.input.a, in: [1] } }, deny: {}",
+                "match: { tool: t, where: { path: $.input.a, in: [1, x] } }, deny: {}",
+            ),
+            (
+                "match: { tool: t, where: { path: '$.input.a[*]', each: none, gt: 5 } }, deny: {}",
+                "match: { tool: t, where: { path: '$.input.a[*]', each: none, gt: 4 } }, deny: {}",
+            ),
+            (
+                "match: { tool: t, where: { not: { path: $.input.a, gt: 5 } } }, deny: {}",
+                "match: { tool: t, where: { not: { path: $.input.a, gt: 4 } } }, deny: {}",
+            ),
+            ("match: t, approval: { message: Pay? }", "match: t, approval: { message: Look? }"),
+            ("match: t, redact: { detect: email }", "match: t, redact: { detect: email, in: input }"),
+            (
+                "match: t, redact: { detect: email, with: remove }",
+                "match: t, redact: { detect: [email, phone], with: remove }",
+            ),
+            ("match: t, validate: { schema: {} }", "match: t, validate: { schema: { maxProperties: 1 } }"),
+            // The run is halted wherever it stands, and then only where it makes calls.
+            ("match: { where: { path: $.context.a, eq: 1 } }, halt: {}", "match: '*', halt: {}"),
+        ] {
+            let with = |policy: &str| rules(&format!("{{ id: a, {policy} }}"));
+            assert_eq!(found(&with(one), &with(other)).len(), 1, "{one} → {other}");
+        }
+        let script = "{ id: script, match: t, around: { script: next(input) } }";
+        let deny = |message: &str| {
+            rules(&format!("{{ id: a, match: t, deny: {{ message: {message} }} }}, {script}"))
+        };
+        assert_eq!(found(&deny("no"), &deny("never")).len(), 1, "a script may read it");
+    }
+
+    #[test]
+    fn what_changes_streams_may_blind_what_looks_for_something_in_them() {
+        let hide = "{ id: hide, stream: { redact: payment_card } }";
+        for (id, new, found_any) in [
+            (
+                "inserts",
+                "{ id: a, priority: 1, stream: { replace: { pattern: '[0-9]', with: '$0-x' } } }",
+                true,
+            ),
+            (
+                "inserts later",
+                "{ id: a, priority: -1, stream: { replace: { pattern: '[0-9]', with: '$0-x' } } }",
+                true,
+            ),
+            ("drops", "{ id: a, priority: 1, stream: { drop: card } }", true),
+            ("masks before", "{ id: a, priority: 1, stream: { redact: email } }", true),
+            ("masks after", "{ id: a, priority: -1, stream: { redact: email } }", false),
+            ("elsewhere", "{ id: a, priority: 1, stream: { in: reasoning, drop: card } }", false),
+            ("shadow", "{ id: a, priority: 1, mode: shadow, stream: { drop: card } }", false),
+        ] {
+            let hide = hide.replace("stream: {", "stream: { in: text,");
+            let widenings = found(&rules(&hide), &rules(&format!("{hide}, {new}")));
+            assert_eq!(!widenings.is_empty(), found_any, "{id}: {widenings:?}");
+        }
+        let alone = "{ id: a, stream: { replace: { pattern: a, with: b } } }";
+        assert_eq!(found(&rules(""), &rules(alone)), [""; 0]);
+    }
+
+    #[test]
+    fn each_change_says_what_it_newly_allows() {
+        let with = |policy: &str| chains(&[&rules(&format!("{{ id: a, {policy} }}"))]);
+        let (five, six) = (
+            with("match: t, rate_limit: { limit: 5, per: 1m }"),
+            with("match: t, rate_limit: { limit: 6, per: 1m }"),
+        );
+        let said: Vec<String> = widenings(&five, &six).iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["`a` (rate_limit) is changed (`limit`): more calls may run than it let through"]);
     }
 
     #[test]
@@ -369,8 +634,11 @@ mod tests {
 
     #[test]
     fn a_redaction_that_comes_may_hide_what_others_look_for() {
-        let (hide, mark) = ("{ id: hide, redact: { detect: email } }", "{ id: mark, label: { add: [x] } }");
-        let expected = "`hide` (redact) hides what `mark` may look for";
+        let hide = "{ id: hide, redact: { detect: email } }";
+        let mark = "{ id: mark, match: { where: { path: $.output, contains: '@' } }, label: { add: [x] } }";
+        let expected = "`hide` (redact) leaves other text for `mark`, which looks for something in it";
         assert_eq!(found(&rules(mark), &rules(&format!("{hide}, {mark}"))), [expected]);
+        let always = "{ id: mark, label: { add: [x] } }";
+        assert_eq!(found(&rules(always), &rules(&format!("{hide}, {always}"))), [""; 0]);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::SchemaError;
 use crate::json::{MAX_DEPTH, Number, Value, deeper_than};
+use crate::meter;
 use crate::text::{cut, inert};
 
 mod graph;
@@ -26,6 +27,9 @@ const JUDGE_EFFORT: f64 = 10_000_000.0;
 
 /// Applications that are spent on saying why; dearer, since errors copy what they are about.
 const EXPLAIN_EFFORT: f64 = 500_000.0;
+
+/// How many times dearer an application is whose errors are told.
+const EXPLAINING: u64 = 10;
 
 /// The most that can happen at or above one depth of an instance.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,15 +69,17 @@ impl Bounds {
         self.levels.get(depth).or(self.levels.last()).copied().unwrap_or_default()
     }
 
-    /// Whether an instance of this size gets a verdict in reasonable time and stack.
+    /// Whether an instance of this size gets a verdict in reasonable time and stack, and with the work that is left for the call.
     pub(super) fn can_judge(&self, size: &Size) -> bool {
         let level = self.level(size.depth);
-        level.chain <= MAX_CHAIN && level.applications * size.weight() <= JUDGE_EFFORT
+        let effort = level.applications * size.weight();
+        level.chain <= MAX_CHAIN && effort <= JUDGE_EFFORT && meter::spend(effort as u64).is_ok()
     }
 
     /// Whether the errors of an instance of this size can be told in reasonable time and memory.
     pub(super) fn can_explain(&self, size: &Size) -> bool {
-        self.level(size.depth).applications * size.weight() <= EXPLAIN_EFFORT
+        let effort = self.level(size.depth).applications * size.weight();
+        effort <= EXPLAIN_EFFORT && meter::spend(effort as u64 * EXPLAINING).is_ok()
     }
 }
 

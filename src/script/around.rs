@@ -2,7 +2,6 @@
 //! and it is run again from its start once there is one. No thread waits, and what is kept is data.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use super::ScriptError;
 use super::effect::Effect;
@@ -15,7 +14,7 @@ use super::passed::Passed;
 use super::program::{Program, Spot};
 use super::reads::Reads;
 use super::value::Val;
-use super::work::Limits;
+use super::work::{Limits, Work};
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value, canonical, json};
 use crate::path::ArgumentNames;
@@ -23,11 +22,10 @@ use crate::path::ArgumentNames;
 /// A script longer than this, in bytes, is refused.
 pub const MAX_SCRIPT: usize = 64 << 10;
 
-/// What one replay of a script may spend.
+/// What a script may spend: its steps count over all replays of a call, all else over one replay.
 pub static SCRIPT_LIMITS: Limits = Limits {
     who: "the script",
     steps: 500_000,
-    time: Duration::from_millis(250),
     text: 1 << 20,
     texts: 16 << 20,
     values: 250_000,
@@ -102,12 +100,14 @@ pub struct ScriptFailure {
     pub position: Option<(usize, usize)>,
     /// The script asked for other effects than the journal holds.
     pub mismatch: bool,
+    /// The script met a limit.
+    pub limit: bool,
 }
 
 impl ScriptFailure {
     pub(super) fn new(message: impl Into<String>, spot: Option<Spot>) -> Self {
         let position = spot.map(|spot| (spot.line, spot.column));
-        Self { message: message.into(), position, mismatch: false }
+        Self { message: message.into(), position, mismatch: false, limit: false }
     }
 
     pub(super) fn mismatch(message: impl Into<String>, spot: Option<Spot>) -> Self {
@@ -238,7 +238,8 @@ impl Around {
 
     /// Runs the script from its start, with the answers of the journal.
     ///
-    /// It is deterministic: the same call and journal give the same replay, but for the limit on wall time.
+    /// It is deterministic: the same call and journal give the same replay, but for the limit on steps, to
+    /// which those of earlier replays with this journal count.
     pub fn replay<'c>(&self, call: &ScriptCall<'c>, journal: &Journal<'c>) -> Replay<'c> {
         let fits = call.0.script == self.digest
             && (Arc::ptr_eq(&call.0, &journal.call.0)
@@ -254,12 +255,17 @@ impl Around {
 
     fn run<'c>(&self, call: &Seen<'c>, journal: &Journal<'c>) -> Replay<'c> {
         let outside = Outside { call, journal, answered: 0, end: None };
-        let mut evaluation = Evaluation::new(&self.program, outside, &SCRIPT_LIMITS);
+        let work = Work::after(&SCRIPT_LIMITS, journal.steps.get());
+        let mut evaluation = Evaluation::new(&self.program, outside, work);
         let result = evaluation.run(vec![Val::Json(&call.call.input)]);
+        journal.steps.set(evaluation.work.steps_taken());
         let unanswered = evaluation.world.answered < journal.entries.len();
         match (result, evaluation.world.end.take()) {
             (Err(Stop::End), Some(end)) => end,
-            (Err(Stop::Limit(message, spot)), _) => Replay::Failed(ScriptFailure::new(message, Some(spot))),
+            (Err(Stop::Limit(message, spot)), _) => {
+                let failure = ScriptFailure::new(message, Some(spot));
+                Replay::Failed(ScriptFailure { limit: true, ..failure })
+            }
             _ if unanswered => {
                 let message = "the script asks for fewer effects than the journal holds";
                 Replay::Failed(ScriptFailure::mismatch(message, None))

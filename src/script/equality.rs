@@ -21,7 +21,10 @@ fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bo
         (Kind::Null, Kind::Null) => Ok(true),
         (Kind::Boolean(a), Kind::Boolean(b)) => Ok(a == b),
         (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b).is_eq()),
-        (Kind::Text(a), Kind::Text(b)) => Ok(a == b),
+        (Kind::Text(a), Kind::Text(b)) => {
+            work.scan(if a.len() == b.len() { a.len() } else { 0 })?;
+            Ok(a == b)
+        }
         (Kind::List(a), Kind::List(b)) => {
             // Every pair is compared, so that a difference does not hide a wrong type behind it.
             let mut same = a.len() == b.len();

@@ -66,8 +66,8 @@ pub(super) fn fault<'r>(spot: Spot) -> impl Fn(Fault) -> Stop<'r> {
 }
 
 impl<'r, W: World<'r>> Evaluation<'r, W> {
-    pub(super) fn new(program: &'r Program, world: W, limits: &'static Limits) -> Self {
-        Self { program, world, work: Work::new(limits), slots: Vec::new(), base: 0, depth: 0, calls: 0 }
+    pub(super) fn new(program: &'r Program, world: W, work: Work) -> Self {
+        Self { program, world, work, slots: Vec::new(), base: 0, depth: 0, calls: 0 }
     }
 
     /// Runs the program, with values for its first slots.
@@ -131,11 +131,13 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Binary(operator, operands) => {
                 let [a, b] = operands.as_ref();
                 let (a, b) = (self.node(a)?, self.node(b)?);
+                self.look([&a, &b], spot)?;
                 operator(&self.work, &a, &b).map_err(fault(spot))
             }
             Code::InMember(operands) => {
                 let [a, b] = operands.as_ref();
                 let (a, b) = (self.node(a)?, self.node(b)?);
+                self.look([&a, &b], spot)?;
                 is_in_member(&self.work, &a, &b).map_err(fault(spot))
             }
             Code::Property(object, key) => {
@@ -151,7 +153,10 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Matches(text, regex) => {
                 let text = self.node(text)?;
                 match text.kind() {
-                    Kind::Text(text) => Ok(Val::Boolean(regex.is_match(text))),
+                    Kind::Text(text) => {
+                        self.work.scan(text.len()).map_err(fault(spot))?;
+                        Ok(Val::Boolean(regex.is_match(text)))
+                    }
                     _ => {
                         let found = text.json_type();
                         Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
@@ -289,10 +294,12 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         match (run, arguments) {
             (Run::One(run), [a]) => {
                 let a = self.node(a)?;
+                self.look([&a], spot)?;
                 run(&self.work, &a).map_err(fault(spot))
             }
             (Run::Two(run), [a, b]) => {
                 let (a, b) = (self.node(a)?, self.node(b)?);
+                self.look([&a, &b], spot)?;
                 run(&self.work, &a, &b).map_err(fault(spot))
             }
             (Run::OneOrTwo(run), [a]) => {
@@ -305,11 +312,17 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             }
             (Run::Three(run), [a, b, c]) => {
                 let (a, b, c) = (self.node(a)?, self.node(b)?, self.node(c)?);
+                self.look([&a, &b, &c], spot)?;
                 run(&self.work, &a, &b, &c).map_err(fault(spot))
             }
             // The compiler counted them.
             _ => Err(Stop::Limit("a function has the wrong number of values".to_owned(), spot)),
         }
+    }
+
+    /// Counts the look that an operator or a function takes over values, beside the steps that it counts itself.
+    fn look<const N: usize>(&self, values: [&Val<'r>; N], spot: Spot) -> Result<(), Stop<'r>> {
+        values.into_iter().try_for_each(|value| self.work.scan(value.extent())).map_err(fault(spot))
     }
 
     fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, spot: Spot) -> Given<'r> {

@@ -2,6 +2,7 @@
 //! process, and it is bound to the script and the call.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -24,6 +25,28 @@ pub const MAX_JOURNAL: usize = 16 << 20;
 pub struct Journal<'c> {
     pub(super) call: ScriptCall<'c>,
     pub(super) entries: Vec<Entry<'c>>,
+    /// Steps that replays with it have taken in this process.
+    pub(super) steps: StepsTaken,
+}
+
+/// A count that replays, which only read the journal, add to.
+#[derive(Debug, Default)]
+pub(super) struct StepsTaken(AtomicU64);
+
+impl StepsTaken {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, steps: u64) {
+        self.0.store(steps, Ordering::Relaxed);
+    }
+}
+
+impl Clone for StepsTaken {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.get()))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +88,7 @@ pub enum JournalError {
 impl<'c> Journal<'c> {
     /// An empty journal of a call.
     pub fn new(call: &ScriptCall<'c>) -> Self {
-        Self { call: call.clone(), entries: Vec::new() }
+        Self { call: call.clone(), entries: Vec::new(), steps: StepsTaken::default() }
     }
 
     /// Notes the answer to an effect that was asked for last.
@@ -113,7 +136,7 @@ impl<'c> Journal<'c> {
             },
             asked: Asked::Kept { effect: entry.effect, arguments: entry.arguments },
         });
-        Self { call: call.clone(), entries: entries.collect() }
+        Self { call: call.clone(), entries: entries.collect(), steps: StepsTaken::default() }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use super::ScriptError;
 use super::evaluate::{Evaluation, Halt, Stop, World};
@@ -23,7 +22,6 @@ const MAX_LENGTH: usize = 16 << 10;
 static LIMITS: Limits = Limits {
     who: "the expression",
     steps: 1_000_000,
-    time: Duration::from_millis(250),
     text: 64 << 10,
     texts: 16 << 20,
     values: 100_000,
@@ -122,7 +120,7 @@ impl Expression {
             return Err("the input is no JSON object".to_owned());
         }
         self.reads.refuse_unsettled(view.session)?;
-        let mut evaluation = Evaluation::new(&self.program, Seen(*view), &LIMITS);
+        let mut evaluation = Evaluation::new(&self.program, Seen(*view), Work::new(&LIMITS));
         match evaluation.run(Vec::new()) {
             Ok(value) => make(&value, &evaluation.work),
             Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),

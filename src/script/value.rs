@@ -103,6 +103,20 @@ impl<'r> Val<'r> {
         }
     }
 
+    /// About how many bytes have to be looked at to know the value, without what its elements and members hold.
+    pub(super) fn extent(&self) -> usize {
+        const OF_MEMBER: usize = 32;
+        match self {
+            Self::Borrowed(text) => text.len(),
+            Self::Text(text) => text.len(),
+            Self::Object(object) => object.inside.len() * OF_MEMBER,
+            Self::Json(Value::String(text)) => text.len(),
+            Self::Json(Value::Number(number)) => number.text().len(),
+            Self::Json(Value::Object(members)) => members.len() * OF_MEMBER,
+            _ => 0,
+        }
+    }
+
     pub(super) fn json_type(&self) -> JsonType {
         match self {
             Self::Null => JsonType::Null,

@@ -9,4 +9,6 @@ mod source;
 pub use keys::{EncryptError, Keys, SealError};
 pub use purpose::Purpose;
 pub(crate) use source::random_hex;
-pub use source::{KEYS_VARIABLE, KeyError};
+pub use source::{KEYS_VARIABLE, KeyError, SecretFileError};
+#[cfg(feature = "mcp")]
+pub(crate) use source::{bytes_of_hex, hex, secret_from_file_or_new};

@@ -58,7 +58,7 @@ impl Keys {
     /// # Errors
     /// [`KeyError::Random`], where the operating system returns no random bytes.
     pub fn random() -> Result<Self, KeyError> {
-        Self::parse(&random_hex::<MIN_KEY_BYTES>()?)
+        Self::parse(&random_hex::<MIN_KEY_BYTES>().map_err(KeyError::Random)?)
     }
 
     /// The keys of the environment variable [`KEYS_VARIABLE`]; nothing where it is not set.
@@ -82,34 +82,76 @@ impl Keys {
     /// The keys of a file, which is made with a new key if it is not there. Only its owner can read it. Of several processes that
     /// make it at once, all get the key of one.
     pub fn from_file_or_new(path: &Path) -> Result<Self, KeyError> {
-        let failed = |error| KeyError::File { path: path.to_owned(), error };
-        if !path.exists() {
-            let hex = random_hex::<MIN_KEY_BYTES>()?;
-            let text = format!(
-                "# Seals what Callgate hands out. Keep it secret; a new key goes in front of this one.\n{hex}\n"
-            );
-            // Written whole beside it, then linked: nobody ever reads half a key, and no process replaces another's.
-            let draft = path.with_extension(format!("{}.new", random_hex::<8>()?));
-            let written = owner_only().open(&draft).and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()
-            });
-            let linked = written.and_then(|()| fs::hard_link(&draft, path));
-            let _ = fs::remove_file(&draft);
-            match linked {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-                _ => {}
-            }
-        }
-        Self::from_file(path)
+        let comment = "Seals what Callgate hands out. Keep it secret; a new key goes in front of this one.";
+        Self::parse(&secret_from_file_or_new(path, comment)?)
     }
 }
 
+/// Why a file that only its owner may read can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretFileError {
+    /// Others can read the file.
+    #[error("`{}` can be read by others: take their rights away, as with `chmod 600`", .0.display())]
+    Exposed(PathBuf),
+    /// The file can't be read or made.
+    #[error("`{}`: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// The operating system gives no random bytes.
+    #[error("no random bytes for a key: {0}")]
+    Random(getrandom::Error),
+}
+
+impl From<SecretFileError> for KeyError {
+    fn from(error: SecretFileError) -> Self {
+        match error {
+            SecretFileError::Exposed(path) => Self::Exposed(path),
+            SecretFileError::File { path, error } => Self::File { path, error },
+            SecretFileError::Random(error) => Self::Random(error),
+        }
+    }
+}
+
+/// The text of a file that only its owner can read. A missing one is made with a new random key, in hex digits below the comment.
+pub(crate) fn secret_from_file_or_new(path: &Path, comment: &str) -> Result<String, SecretFileError> {
+    let failed = |error| SecretFileError::File { path: path.to_owned(), error };
+    if !path.exists() {
+        let key = random_hex::<MIN_KEY_BYTES>().map_err(SecretFileError::Random)?;
+        let text = format!("# {comment}\n{key}\n");
+        // Written whole beside it, then linked: nobody ever reads half a key, and no process replaces another's.
+        let draft =
+            path.with_extension(format!("{}.new", random_hex::<8>().map_err(SecretFileError::Random)?));
+        let written = owner_only().open(&draft).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        let linked = written.and_then(|()| fs::hard_link(&draft, path));
+        let _ = fs::remove_file(&draft);
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    if is_exposed(&fs::metadata(path).map_err(failed)?) {
+        return Err(SecretFileError::Exposed(path.to_owned()));
+    }
+    fs::read_to_string(path).map_err(failed)
+}
+
 /// So many random bytes, as hex digits.
-pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, KeyError> {
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
     let mut bytes = [0u8; BYTES];
-    getrandom::fill(&mut bytes).map_err(KeyError::Random)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    getrandom::fill(&mut bytes)?;
+    Ok(hex(&bytes))
+}
+
+/// Bytes in hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(unix)]
@@ -139,7 +181,7 @@ fn owner_only() -> OpenOptions {
 }
 
 /// The bytes that pairs of hex digits stand for; nothing where they are none.
-fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

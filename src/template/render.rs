@@ -5,6 +5,7 @@ use std::io;
 use super::{Piece, Place, Step, Subject, Template};
 use crate::call::{CallView, Node};
 use crate::json::{MAX_DEPTH, Value, deeper_than};
+use crate::meter::{self, WorkExceeded};
 
 /// A value in a message is cut after so many characters.
 const MAX_VALUE: usize = 500;
@@ -45,6 +46,7 @@ impl Template {
             match piece {
                 Piece::Literal(literal) => rendered.text.push_str(literal),
                 Piece::Place(place) => match place.find(view, extra) {
+                    Some(node) if is_too_much(node) => rendered.text.push(CUT),
                     Some(Node::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
                         push_inert(&mut rendered.text, &compact(value, MAX_VALUE * 4));
                     }
@@ -72,6 +74,9 @@ impl Template {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
                 Piece::Place(place) => match place.find(view, extra) {
+                    Some(node) if is_too_much(node) => {
+                        return Err(RenderError { message: WorkExceeded.to_string() });
+                    }
                     Some(Node::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
                         text.push_str(&compact(value, MAX_STRICT + 1));
                     }
@@ -148,6 +153,13 @@ impl io::Write for Bounded {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Spends what it takes to write a value out: whether that is more than is left for the call.
+fn is_too_much(node: Node<'_>) -> bool {
+    const LARGE: usize = 4 << 10;
+    let bytes = node.as_str().map_or(LARGE, str::len);
+    meter::spend_on(bytes, 8).is_err()
 }
 
 /// Adds a value, escaped and cut.

@@ -11,16 +11,15 @@ pub use names::folded_name;
 pub use scripts::mixed_scripts;
 pub use unmarked::{Unmarked, spelled_out, unmarked, unmarked_json, unmarked_message, unmarked_up_to};
 
+use crate::unicode::is_invisible;
+
 /// Characters of one value that are shown.
 const MAX_SHOWN: usize = 80;
 
-/// Whether a character is invisible or turns the text around it: soft hyphens, zero-width and bidirectional controls,
-/// line separators, tags.
+/// Whether a character is invisible or turns the text around it, by the properties that Unicode gives it: soft hyphen, zero-width and
+/// bidirectional controls, line separators, variation selectors, tags.
 pub fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}')
+    is_invisible(c)
 }
 
 /// Text that can't break out of its line or its backticks: control characters, hidden ones and backticks are escaped.

@@ -304,7 +304,7 @@ async fn no_text_for_the_agent_says_how_to_approve() {
     let unavailable = over_lines(broken.gateway(ASK), json!({})).await;
     assert_eq!(code(&unavailable), "store_unavailable", "{unavailable}");
     seen.push(("a store that is gone", unavailable));
-    let pinned = shared.gateway(ASK).pinned_by(place.path().join("callgate.lock")).unwrap();
+    let pinned = shared.gateway(ASK).pinned_by(place.path().join("callgate.lock"), None).unwrap();
     let quarantined = over_lines(pinned, json!({})).await;
     assert_eq!(code(&quarantined), "tool_quarantined", "{quarantined}");
     seen.push(("a tool that nobody has reviewed", quarantined));

@@ -218,7 +218,7 @@ fn what_may_allow_more_waits_for_the_host_and_for_that_revision() {
     assert_eq!(bench.look(&mut reloader, &b), Looked::Held);
     let held = bench.engine.status().held.unwrap();
     assert_eq!((held.revision, held.since), (revision_of(&b), bench.clock.now()));
-    assert_eq!(bench.widenings(), ["`no-a` (deny) is gone"]);
+    assert_eq!(bench.widenings(), ["`no-a` (deny) is gone: calls that it denied may run"]);
     assert_eq!(bench.engine.revision(), active);
 
     // Newer files: what was held is not what they say any more, so it can't be confirmed.
@@ -252,7 +252,7 @@ fn what_was_held_is_withdrawn_when_the_files_or_the_host_say_otherwise() {
     assert_eq!(bench.engine.confirm(&revision_of(&b)), Err(ConfirmError::NothingHeld));
     // It is compared with what is active now.
     assert_eq!(reloader.look(), Looked::Held);
-    assert_eq!(bench.widenings(), ["`no-c` (deny) is gone"]);
+    assert_eq!(bench.widenings(), ["`no-c` (deny) is gone: calls that it denied may run"]);
     assert_eq!(bench.news(), ["held", "restored", "held", "taken in", "held"]);
 }
 
@@ -264,7 +264,9 @@ fn what_only_tightens_is_taken_in_at_once_and_no_edit_lifts_the_confirmation() {
     assert_eq!(bench.look(&mut reloader, tighter), Looked::TakenIn);
     let without = tighter.split_once('\n').unwrap().1;
     assert_eq!(bench.look(&mut reloader, without), Looked::Held);
-    assert_eq!(bench.widenings(), ["`reload.widening` was `confirm` and is `accept`"]);
+    let what =
+        "`reload.widening` was `confirm` and is `accept`: rules that allow more may become active at once";
+    assert_eq!(bench.widenings(), [what]);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use clap::ArgGroup;
 
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::files::read_context;
+use crate::cli::pins::read_lock;
 use crate::cli::rules;
-use crate::mcp::LockFile;
 
 /// What is passed on to `callgate proxy`; paths are made absolute.
 #[derive(clap::Args)]
@@ -26,6 +26,9 @@ pub(super) struct Gateway {
     /// Show and run only tools that are as this lock file has them: see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
+    /// Use the lock file only if it is signed with one of the public keys in FILE
+    #[arg(long, value_name = "FILE", requires = "pins")]
+    pins_signed_by: Option<PathBuf>,
 }
 
 impl Gateway {
@@ -54,8 +57,11 @@ impl Gateway {
             words.extend(["--state".to_owned(), url]);
         }
         if let Some(path) = &self.pins {
-            LockFile::read(path).map_err(|error| Stop::trouble(error.to_string()))?;
+            read_lock(path, self.pins_signed_by.as_deref())?;
             words.extend(["--pins".to_owned(), absolute(path)?]);
+        }
+        if let Some(path) = &self.pins_signed_by {
+            words.extend(["--pins-signed-by".to_owned(), absolute(path)?]);
         }
         Ok(Ok(words))
     }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Source, SourceId, SourceMap, Span};
+use crate::unicode::is_invisible;
 
 /// Of a longer line only the place is given: the renderer takes a second for a line of megabytes, per problem.
 const MAX_LINE_BYTES: usize = 32 << 10;
@@ -143,8 +144,7 @@ fn on_characters(text: &str, span: Span) -> Range<usize> {
 
 /// Characters that a terminal acts on or hides, beyond those that the renderer itself replaces.
 fn is_hidden(character: char) -> bool {
-    matches!(character, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    matches!(character, '\u{80}'..='\u{9f}') || is_invisible(character)
 }
 
 /// Words for a message: what a terminal would act on is written as an escape.
@@ -172,7 +172,8 @@ fn same_length_visible(text: &str) -> Cow<'_, str> {
         .map(|character| match character.len_utf8() {
             _ if !is_hidden(character) => character,
             2 => '¿',
-            _ => char::REPLACEMENT_CHARACTER,
+            3 => char::REPLACEMENT_CHARACTER,
+            _ => '\u{1fbc4}',
         })
         .collect()
 }

@@ -1,0 +1,179 @@
+//! Signatures of lock files (Ed25519): who accepted the tools in one. Whoever checks a signature needs no secret.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::json::Value;
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+
+use crate::json;
+use crate::seal::{SecretFileError, bytes_of_hex, hex, secret_from_file_or_new};
+
+/// What stands before a public key as text.
+const PREFIX: &str = "ed25519:";
+/// The first member of what is signed: a signature for another purpose has another one.
+const PURPOSE: &str = "callgate pins";
+
+/// A signature over all that a lock file holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// The public key that checks it, as [`PublicKey`] is written.
+    key: String,
+    /// In hex digits.
+    signature: String,
+}
+
+impl Signature {
+    /// The public key that it names.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+/// The public key of someone who may accept tools, as text: `ed25519:` and 64 hex digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey(Vec<u8>);
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}", hex(&self.0))
+    }
+}
+
+impl PublicKey {
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = bytes_of_hex(text.strip_prefix(PREFIX)?)?;
+        (bytes.len() == 32).then_some(Self(bytes))
+    }
+}
+
+/// Why the keys of signers can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SignerError {
+    /// The file can't be read.
+    #[error("the public keys in `{}`: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// A line is not a public key.
+    #[error(
+        "line {line} of `{}` is not a public key: write `{PREFIX}` and 64 hex digits, as `callgate pins key` prints them",
+        path.display()
+    )]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// There is no public key in the file.
+    #[error("`{}` has no public key: write one a line, as `callgate pins key` prints them", .0.display())]
+    Empty(PathBuf),
+    /// The file of the secret key can't be used.
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
+    /// The file of the secret key does not hold one.
+    #[error("`{}` is not a key for signing: it holds 64 hex digits", .0.display())]
+    NotAKey(PathBuf),
+}
+
+/// The people who may accept tools, by their public keys.
+#[derive(Clone, Debug)]
+pub struct Signers(Vec<PublicKey>);
+
+impl Signers {
+    /// Reads a file with one public key a line; what follows a key on its line, and lines that begin with `#`, are comments.
+    ///
+    /// # Errors
+    /// The file can't be read, a line is not a key, or there is none.
+    pub fn from_file(path: &Path) -> Result<Self, SignerError> {
+        let text =
+            fs::read_to_string(path).map_err(|error| SignerError::File { path: path.to_owned(), error })?;
+        let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+        let keys = lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(line, text)| {
+                let key = text.split_whitespace().next().and_then(PublicKey::parse);
+                key.ok_or_else(|| SignerError::Line { path: path.to_owned(), line })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if keys.is_empty() {
+            return Err(SignerError::Empty(path.to_owned()));
+        }
+        Ok(Self(keys))
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub fn with(mut self, key: PublicKey) -> Self {
+        self.0.push(key);
+        self
+    }
+
+    /// Returns whether one of these signed the content.
+    pub(super) fn verify(&self, content: &Value, signature: &Signature) -> Verified {
+        let Some(key) = self.0.iter().find(|key| key.to_string() == signature.key) else {
+            return Verified::UnknownSigner;
+        };
+        let verified = bytes_of_hex(&signature.signature).is_some_and(|bytes| {
+            UnparsedPublicKey::new(&ED25519, &key.0).verify(&message(content), &bytes).is_ok()
+        });
+        if verified { Verified::Signed } else { Verified::Broken }
+    }
+}
+
+impl From<PublicKey> for Signers {
+    fn from(key: PublicKey) -> Self {
+        Self(vec![key])
+    }
+}
+
+/// What a signature says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verified {
+    Signed,
+    UnknownSigner,
+    Broken,
+}
+
+/// The secret key of someone who may accept tools.
+#[derive(Debug)]
+pub struct SigningKey(Ed25519KeyPair);
+
+impl SigningKey {
+    /// Reads the key of a file, which is made with a new key if it is missing. Only its owner may be able to read it.
+    ///
+    /// # Errors
+    /// The file can't be read or made, others can read it, or it does not hold a key.
+    pub fn from_file_or_new(path: &Path) -> Result<Self, SignerError> {
+        let text = secret_from_file_or_new(
+            path,
+            "Signs the tools that its owner accepts (`callgate pins accept --sign`). Keep it secret.",
+        )?;
+        let lines = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+        let seed = lines.and_then(bytes_of_hex);
+        let pair = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+        pair.map(Self).ok_or_else(|| SignerError::NotAKey(path.to_owned()))
+    }
+
+    /// The key that checks what this one signs.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.public_key().as_ref().to_vec())
+    }
+
+    pub(super) fn sign(&self, content: &Value) -> Signature {
+        let signature = hex(self.0.sign(&message(content)).as_ref());
+        Signature { key: self.public().to_string(), signature }
+    }
+}
+
+fn message(content: &Value) -> Vec<u8> {
+    json::canonical(&json::json!([PURPOSE, content])).into_bytes()
+}

@@ -1,0 +1,232 @@
+//! Whether a changed policy is certainly at least as strict as it was: by what is written in both, kind by kind. What is not
+//! listed here as a way to tighten counts as a change that may widen.
+
+use std::time::Duration;
+
+use crate::authoring::Polarity;
+use crate::json::{Map, Value};
+use crate::matcher::NamePattern;
+use crate::middleware::Kind;
+use crate::policy::Policy;
+use crate::spans;
+
+/// What is known of the bundles around a policy.
+#[derive(Clone, Copy)]
+pub(super) struct Around {
+    /// What a refusal says can make a difference: a script may read it.
+    pub(super) messages_matter: bool,
+    /// A policy that asks a person permits what nothing else does.
+    pub(super) asking_permits: bool,
+}
+
+/// Returns the members of a policy that may allow more than before; empty if it is certainly at least as strict.
+pub(super) fn looser_members(before: &Policy, after: &Policy, around: Around) -> Vec<&'static str> {
+    let mut looser = Vec::new();
+    let matcher_is_fine = match &after.kind {
+        Kind::Approval(_) if around.asking_permits => same_member(before, after, "match"),
+        Kind::Allow(_) => covers(before, after),
+        kind if kind.entry().polarity == Polarity::Restricting => covers(after, before),
+        _ => same_member(before, after, "match"),
+    };
+    // A halt without conditions of its own concerns calls, and not the run around them any more.
+    if !matcher_is_fine || before.concerns_run && !after.concerns_run {
+        looser.push("match");
+    }
+    let kind = after.kind.entry().name;
+    let (was, is) = (before.written.get(kind), after.written.get(kind));
+    looser.extend(looser_value(&after.kind, was, is, around));
+    if looser.is_empty() && only_files_differ(before, after) {
+        looser.push("what it draws on");
+    }
+    looser
+}
+
+fn same_member(before: &Policy, after: &Policy, name: &str) -> bool {
+    same(before.written.get(name), after.written.get(name))
+}
+
+fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a == b,
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+fn only_files_differ(before: &Policy, after: &Policy) -> bool {
+    before.behaviour != after.behaviour && before.written == after.written
+}
+
+/// Whether every call that concerned `narrow` certainly concerns `wide`.
+fn covers(wide: &Policy, narrow: &Policy) -> bool {
+    NamePattern::all_cover(&wide.matcher.tools, &narrow.matcher.tools)
+        && NamePattern::all_cover(&wide.matcher.servers, &narrow.matcher.servers)
+        && conditions(wide).iter().all(|wanted| conditions(narrow).iter().any(|given| implies(given, wanted)))
+}
+
+fn conditions(policy: &Policy) -> Vec<&Value> {
+    many(policy.written.get("match").and_then(|matcher| matcher.get("where")))
+}
+
+/// A list, or its one item written without it.
+fn many(value: Option<&Value>) -> Vec<&Value> {
+    match value {
+        Some(Value::Array(items)) => items.iter().collect(),
+        Some(one) => vec![one],
+        None => Vec::new(),
+    }
+}
+
+/// Whether a call for which `given` holds, or can't be decided, is one for which `wanted` does, too.
+fn implies(given: &Value, wanted: &Value) -> bool {
+    if given == wanted {
+        return true;
+    }
+    let (Some(given), Some(wanted)) = (given.as_object(), wanted.as_object()) else { return false };
+    // The fewer values pass, the more calls a test with `each: none` holds for.
+    let is_test = given.contains_key("path") && given.get("each").and_then(Value::as_str) != Some("none");
+    is_test
+        && given.len() == wanted.len()
+        && given.iter().all(|(key, given)| {
+            wanted.get(key).is_some_and(|wanted| match key.as_str() {
+                "gt" | "gte" => given == wanted || at_most(Some(wanted), Some(given)),
+                "lt" | "lte" => given == wanted || at_most(Some(given), Some(wanted)),
+                "in" => given == wanted || is_subset(given, wanted),
+                "not_in" => given == wanted || is_subset(wanted, given),
+                _ => given == wanted,
+            })
+        })
+}
+
+/// Both are numbers, and the first is not greater.
+fn at_most(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (a, b) {
+        (Some(Value::Number(a)), Some(Value::Number(b))) => a <= b,
+        _ => false,
+    }
+}
+
+/// Both are lists, of strings alone or of numbers alone: with a value of another type a test is undecided or is not by what is
+/// in its list.
+fn is_subset(small: &Value, large: &Value) -> bool {
+    let (Some(small), Some(large)) = (small.as_array(), large.as_array()) else { return false };
+    let both = || small.iter().chain(large);
+    (both().all(Value::is_string) || both().all(Value::is_number))
+        && small.iter().all(|item| large.iter().any(|other| item == other))
+}
+
+fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Around) -> Vec<&'static str> {
+    let compare = Compare { was: was.and_then(Value::as_object), is: is.and_then(Value::as_object) };
+    match kind {
+        Kind::Timeout(_) => {
+            let shorter = span(is).is_some_and(|is| span(was).is_some_and(|was| is <= was));
+            if same(was, is) || shorter { Vec::new() } else { vec!["timeout"] }
+        }
+        Kind::Deny(_) | Kind::Halt(_) if !around.messages_matter => {
+            compare.all_but(&["message", "code"], |_| true)
+        }
+        Kind::RateLimit(_) | Kind::Concurrency(_) => {
+            compare.all_but(&["limit", "burst", "max", "message"], |member| match member {
+                "message" => !around.messages_matter,
+                _ => at_most(compare.new(member), compare.old(member)),
+            })
+        }
+        Kind::Budget(_) => compare.all_but(&["tokens", "cost", "calls", "iterations", "message"], |member| {
+            member == "message"
+                || compare.old(member).is_none()
+                || at_most(compare.new(member), compare.old(member))
+        }),
+        Kind::Approval(_) => {
+            compare.all_but(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
+                let (old, new) = (compare.old(member), compare.new(member));
+                match member {
+                    "expires" => span(new).is_some_and(|new| span(old).is_none_or(|old| new <= old)),
+                    "approvers" => new.is_some_and(|new| old.is_none_or(|old| is_subset(new, old))),
+                    "quorum" => new.is_some() && (old.is_none() || at_most(old, new)),
+                    _ => new.is_none(),
+                }
+            })
+        }
+        // Masks and digests leave no piece of what they stand for; other replacements can join pieces, or keep some.
+        Kind::Redact(_) | Kind::Stream(_) => {
+            let masks = matches!(compare.new("with").and_then(Value::as_str), None | Some("mask" | "hash"));
+            compare.all_but(&["detect", "redact", "patterns", "in"], |member| match member {
+                // Without it: everywhere.
+                "in" => compare.new("in").is_none() || compare.old("in").is_some() && compare.grows("in"),
+                _ => masks && compare.grows(member),
+            })
+        }
+        Kind::Model(_) => compare.all_but(&["temperature", "top_p", "max_tokens", "tools"], |member| {
+            let inner = Compare {
+                was: compare.old(member).and_then(Value::as_object),
+                is: compare.new(member).and_then(Value::as_object),
+            };
+            let looser = match member {
+                "tools" => inner.all_but(&["show", "hide"], |list| match list {
+                    "hide" => inner.grows("hide"),
+                    _ => inner.old("show").is_none() && inner.new("show").is_some() || inner.shrinks("show"),
+                }),
+                _ => inner.all_but(&["max"], |_| {
+                    inner.new("max").is_some()
+                        && (inner.old("max").is_none() || at_most(inner.new("max"), inner.old("max")))
+                }),
+            };
+            looser.is_empty()
+        }),
+        _ => {
+            let name = kind.entry().name;
+            if same(was, is) { Vec::new() } else { vec![name] }
+        }
+    }
+}
+
+fn span(value: Option<&Value>) -> Option<Duration> {
+    spans::parse(value?.as_str()?)
+}
+
+/// The members of a kind before and after.
+struct Compare<'v> {
+    was: Option<&'v Map>,
+    is: Option<&'v Map>,
+}
+
+impl<'v> Compare<'v> {
+    fn old(&self, member: &str) -> Option<&'v Value> {
+        self.was?.get(member)
+    }
+
+    fn new(&self, member: &str) -> Option<&'v Value> {
+        self.is?.get(member)
+    }
+
+    /// The members that differ, but for those of `may_tighten` of which `tightens` says so.
+    fn all_but(
+        &self,
+        may_tighten: &[&'static str],
+        tightens: impl Fn(&'static str) -> bool,
+    ) -> Vec<&'static str> {
+        let mut looser: Vec<&'static str> = may_tighten
+            .iter()
+            .filter(|member| !same(self.old(member), self.new(member)))
+            .filter(|member| !tightens(member))
+            .copied()
+            .collect();
+        let members = self.was.into_iter().chain(self.is).flat_map(|members| members.keys());
+        let mut others = members.filter(|key| !may_tighten.contains(&key.as_str()));
+        if others.any(|key| !same(self.old(key), self.new(key))) {
+            looser.push("other members");
+        }
+        looser
+    }
+
+    /// Whether the list has all that it had.
+    fn grows(&self, member: &str) -> bool {
+        let (old, new) = (many(self.old(member)), many(self.new(member)));
+        old.iter().all(|item| new.iter().any(|other| item == other))
+    }
+
+    /// Whether the list has only what it had, and something.
+    fn shrinks(&self, member: &str) -> bool {
+        let (old, new) = (many(self.old(member)), many(self.new(member)));
+        !new.is_empty() && new.iter().all(|item| old.iter().any(|other| item == other))
+    }
+}

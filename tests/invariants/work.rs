@@ -1,0 +1,161 @@
+//! I8: one call uses no more work than one call may, whatever its policies; beyond that it fails closed, with a stable code.
+
+use callgate::json::{Value, json};
+use callgate::meter::{CALL_UNITS, DECISION_UNITS, used_on_this_thread};
+use callgate::{Effect, Engine, Outcome, OutcomeKind, SessionState, ToolCall};
+use proptest::prelude::*;
+
+use super::{Witness, execute};
+
+/// Policies that cost much for a call of [`large`].
+const COSTLY: &[&str] = &[
+    "match: { tool: '*', where: { expr: 'input.list.some(|a| input.list.some(|b| a == b + \"x\"))' } }\n    deny: {}",
+    "match: { tool: '*', where: { path: '$.input..[?@ == $.context.none]' , exists: true } }\n    deny: {}",
+    "match: { tool: '*', where: { path: '$.input.list[*]', in: { path: '$.input.list[?@ != \"\"]' }, each: none } }\n    deny: {}",
+    "match: { tool: '*', where: { path: $.input.text, matches: '(a?){40}b' } }\n    deny: {}",
+    "match: '*'\n    validate: { schema: { type: object, properties: { list: { items: { anyOf: [ { type: number }, { maxLength: 3 }, { type: string } ] } } } } }",
+    "match: '*'\n    redact: { detect: [email, payment_card, phone, iban, ip_address, high_entropy] }",
+    "match: '*'\n    transform: { input: [ { path: $.input.text, replace: { pattern: 'a(a*)', with: '${1}b' } } ] }",
+    "match: '*'\n    fact: { name: f, key: $.input.none, value: $.input.list }",
+    "match: '*'\n    around: { script: 'let n = 0; while n < 60 { n += 1; for x in input.list { if x == \"none\" { throw x; } } now(); } next(input)' }",
+    "match: '*'\n    around: { script: 'let out = next(input); for x in input.list { for y in input.list { if x == y + \"x\" { throw x; } } } out' }",
+    "match: '*'\n    recover: { message: '{{ input.text }} {{ input.list }} {{ input.text }}' }",
+    "match: '*'\n    audit: { fields: [ $.input.text, $.input.list ] }",
+];
+
+fn engine(policies: &[&str]) -> Engine {
+    let listed: String =
+        policies.iter().enumerate().map(|(id, policy)| format!("  - id: p{id}\n    {policy}\n")).collect();
+    Engine::from_text(&format!("policies:\n{listed}")).unwrap_or_else(|error| panic!("{error}\n{listed}"))
+}
+
+fn large(items: usize, bytes: usize) -> ToolCall {
+    let list: Vec<String> = (0..items).map(|n| format!("item {n}")).collect();
+    ToolCall::new("c1", "t", json!({ "list": list, "text": "a".repeat(bytes) }))
+}
+
+/// The outcome of a call, how often its tool ran, and the work units that all this took.
+fn run(engine: &Engine, call: ToolCall) -> (Outcome, usize, u64) {
+    let tool = Witness::default();
+    let before = used_on_this_thread();
+    let outcome = execute(&mut engine.session(), call, &tool);
+    (outcome, tool.seen().len(), used_on_this_thread() - before)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i8_no_call_uses_more_work_than_a_call_may(
+        policies in prop::collection::vec(prop::sample::select(COSTLY), 1..12),
+        items in prop::sample::select(vec![3usize, 200, 1500]),
+        bytes in prop::sample::select(vec![10usize, 20_000, 400_000]),
+    ) {
+        let engine = engine(&policies);
+        let (outcome, ran, used) = run(&engine, large(items, bytes));
+        // It is decided more than once before it runs: on its own, and as part of its round.
+        prop_assert!(used <= CALL_UNITS + 2 * DECISION_UNITS, "{used} units: {outcome:?}");
+        if ran == 0 {
+            prop_assert_ne!(outcome.outcome, OutcomeKind::Executed);
+        }
+        // The same once more, to the unit.
+        let (again, _, used_again) = run(&engine, large(items, bytes));
+        prop_assert_eq!((again.outcome, again.reason.code, used_again), (outcome.outcome, outcome.reason.code, used));
+    }
+}
+
+#[test]
+fn i8_a_decision_that_takes_too_much_work_denies() {
+    // Each of them does not match, as far as it is evaluated; none alone is too much.
+    let search = "match: { tool: '*', where: { path: $.input.text, matches: 'b$' } }\n    deny: {}";
+    let few = engine(&[search; 5]);
+    let call = large(1, 400_000);
+    let decision = few.decide(&call, &SessionState::default());
+    assert_eq!(decision.effect(), Effect::Run);
+    assert!((2_000_000..DECISION_UNITS).contains(&decision.work()), "{}", decision.work());
+    let many = engine(&[search; 40]);
+    let decision = many.decide(&call, &SessionState::default());
+    assert_eq!((decision.effect(), decision.reason().code.as_str()), (Effect::Deny, "work_exceeded"));
+    assert!(decision.work() <= DECISION_UNITS);
+    let (outcome, ran, _) = run(&many, call);
+    assert_eq!(
+        (outcome.outcome, outcome.reason.code.as_str(), ran),
+        (OutcomeKind::Denied, "work_exceeded", 0)
+    );
+}
+
+#[test]
+fn i8_what_permits_does_not_permit_where_work_is_exceeded() {
+    let search = "match: { tool: '*', where: { path: $.input.text, matches: 'b$' } }\n    deny: {}";
+    let allow = "match: { tool: '*', where: { expr: '!input.text.contains(\"b\")' } }\n    allow: {}";
+    let policies: Vec<&str> = [allow].into_iter().chain([search; 40]).collect();
+    let call = large(1, 400_000);
+    assert_eq!(engine(&policies).decide(&call, &SessionState::default()).effect(), Effect::Deny);
+}
+
+#[test]
+fn a_script_has_its_steps_for_all_replays_together() {
+    let script = |turns: usize, effects: usize| {
+        format!(
+            "match: '*'\n    around: {{ script: 'let out = next(input); let k = 0; while k < {effects} {{ k += 1; let n = 0; while n < {turns} {{ n += 1; }} now(); }} out' }}"
+        )
+    };
+    let (outcome, ran, _) = run(&engine(&[&script(200, 20)]), large(1, 1));
+    assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
+    // Each replay alone stays below its limit.
+    let (outcome, ran, used) = run(&engine(&[&script(1000, 60)]), large(1, 1));
+    assert_eq!((outcome.outcome, ran), (OutcomeKind::Indeterminate, 1), "{:?}", outcome.reason);
+    assert_eq!(outcome.reason.code, "script_error");
+    assert!(used < 3_000_000, "{used}");
+}
+
+#[test]
+fn scripts_that_take_what_is_left_of_a_call_end_it() {
+    // Each is far below its own limit.
+    let script = "match: '*'\n    around: { script: 'let n = 0; while n < 35000 { n += 1; } next(input)' }";
+    let (outcome, ran, _) = run(&engine(&[script; 3]), large(1, 1));
+    assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
+    let (outcome, ran, used) = run(&engine(&[script; 45]), large(1, 1));
+    assert_eq!(
+        (outcome.outcome, outcome.reason.code.as_str(), ran),
+        (OutcomeKind::Failed, "work_exceeded", 0)
+    );
+    assert!(used <= CALL_UNITS + DECISION_UNITS, "{used}");
+}
+
+#[test]
+fn after_an_effect_nobody_knows_what_a_script_left_behind() {
+    let script = "match: '*'\n    around: { script: 'let out = next(input); let n = 0; while n < 35000 { n += 1; } out' }";
+    let (outcome, ran, _) = run(&engine(&[script; 3]), large(1, 1));
+    assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
+    let (outcome, ran, used) = run(&engine(&[script; 45]), large(1, 1));
+    assert_eq!(
+        (outcome.outcome, outcome.reason.code.as_str(), ran),
+        (OutcomeKind::Indeterminate, "work_exceeded", 1)
+    );
+    assert!(used <= CALL_UNITS + DECISION_UNITS, "{used}");
+}
+
+#[test]
+fn a_function_over_a_long_text_costs_what_the_text_is_long() {
+    let look = "match: { tool: '*', where: { expr: 'input.list.all(|item| !input.text.contains(item))' } }\n    deny: {}";
+    let used = |bytes| run(&engine(&[look]), large(100, bytes)).2;
+    assert!(used(100_000) > 10 * used(1_000), "{} and {}", used(100_000), used(1_000));
+    // The expression can't be decided, and what restricts acts.
+    let call = large(1000, 1_000_000);
+    let decision = engine(&[look]).decide(&call, &SessionState::default());
+    assert_eq!(decision.effect(), Effect::Deny);
+}
+
+#[test]
+fn i10_a_result_that_is_not_searched_is_not_shown() {
+    let redact = "match: '*'\n    redact: { in: [output], detect: [email, phone, iban, payment_card, ip_address, jwt] }";
+    let policies = [redact; 12];
+    let (outcome, ran, used) = run(&engine(&policies), large(1, 3_000_000));
+    assert_eq!(
+        (outcome.outcome, outcome.reason.code.as_str(), ran),
+        (OutcomeKind::Failed, "work_exceeded", 1)
+    );
+    assert_eq!(outcome.output.unwrap_or(Value::Null), Value::Null);
+    assert!(used <= CALL_UNITS + 2 * DECISION_UNITS, "{used}");
+}
