@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::approvals::scene::KEY;
-use crate::workshop::{call, ended, noon, rules};
+use crate::workshop::{call, ended, keys, noon, rules};
 
 /// Tools that all take their turns; `slow` ones end when they are let.
 #[derive(Clone)]
@@ -235,7 +235,7 @@ async fn a_session_goes_on_where_an_earlier_process_left_it() {
       - { id: mark, match: read, label: { add: [untrusted] } }
       - { id: no-sending, match: { tool: send, where: { path: '$.session.labels[*]', eq: untrusted } }, deny: {} }";
     let later = |name: &'static str| {
-        let engine = rules(text).store(callgate::state::open(&url).unwrap()).build();
+        let engine = rules(text).keys(keys()).store(callgate::state::open(&url).unwrap()).build();
         engine.session().named(name).concurrent()
     };
     let tools = Tools::new();

@@ -4,11 +4,12 @@ mod changes;
 mod kept;
 mod questions;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(crate) use changes::Changes;
 
-use super::Amount;
+use super::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 use changes::Change;
 
@@ -37,6 +38,8 @@ pub struct SessionState {
     run: u64,
     /// What has changed, where that is recorded.
     changes: Option<Changes>,
+    /// Redacted texts that facts hold.
+    masks: Masks,
 }
 
 impl Default for SessionState {
@@ -53,6 +56,7 @@ impl Default for SessionState {
             suspended: false,
             run: 0,
             changes: None,
+            masks: Masks::new(),
         }
     }
 }
@@ -106,6 +110,32 @@ impl SessionState {
                 }
             }
         }
+    }
+
+    /// Redacted texts that facts hold: wherever they come again in what is shown of the session, they are redacted.
+    pub fn masks(&self) -> &Masks {
+        &self.masks
+    }
+
+    /// Adds masks, for facts that were kept.
+    pub fn mask(&mut self, masks: &Masks) {
+        if masks.is_empty() {
+            return;
+        }
+        self.changed(|| Change::Masked(masks.clone()));
+        self.masks.unite(masks);
+    }
+
+    /// The session as it may be shown: facts with what is redacted in them replaced.
+    pub fn shown(&self) -> Cow<'_, Self> {
+        if self.masks.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut shown = self.clone();
+        if let Some(facts) = shown.document.get_mut("facts") {
+            self.masks.value(facts);
+        }
+        Cow::Owned(shown)
     }
 
     /// Counts a call that starts to run.

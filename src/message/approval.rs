@@ -71,10 +71,8 @@ impl From<&ApprovalRequest> for RequestPart {
 /// What a session has seen, kept in its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatePart {
-    /// What it has seen.
-    pub state: Value,
-    /// The seal over that, and over which calls it is of.
-    pub seal: String,
+    /// What it has seen, encrypted, and bound to the calls of the history.
+    pub sealed: String,
 }
 
 impl From<StatePart> for Part {
@@ -262,15 +260,11 @@ fn read_response(map: &Map) -> Option<ResponsePart> {
 }
 
 fn read_state(map: &Map) -> Option<StatePart> {
-    Some(StatePart { state: map.get("state")?.clone(), seal: text(map, "seal")?? })
+    Some(StatePart { sealed: text(map, "sealed")?? })
 }
 
 fn write_state(state: &StatePart) -> Value {
-    object([
-        ("type", Some(STATE.into())),
-        ("state", Some(state.state.clone())),
-        ("seal", Some(state.seal.clone().into())),
-    ])
+    object([("type", Some(STATE.into())), ("sealed", Some(state.sealed.clone().into()))])
 }
 
 /// A text member that may be missing or null; of another type, the whole is not understood.

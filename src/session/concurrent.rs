@@ -442,7 +442,7 @@ impl ConcurrentSession {
     /// The policies that ask a question of ours, with what they demand of answers. `None` if it is not provably ours.
     pub fn askers(&self, question: &RequestPart) -> Option<Vec<Asker>> {
         let shared = Arc::clone(&self.inner.line().session.shared);
-        Question::open(question, shared.services.keys.as_ref()).ok().map(|question| question.askers)
+        Question::open(question, &shared.services.keys).ok().map(|question| question.askers)
     }
 
     /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.

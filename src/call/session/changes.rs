@@ -2,7 +2,7 @@
 //! calls and not by the order in which they end.
 
 use super::SessionState;
-use crate::call::Amount;
+use crate::call::{Amount, Masks};
 use crate::json::Value;
 
 /// What a call changed.
@@ -13,6 +13,7 @@ pub struct Changes(Vec<Change>);
 pub(super) enum Change {
     Label(String),
     Fact { name: String, key: Option<String>, value: Value },
+    Masked(Masks),
     Called(String),
     Unsettled(String),
     Halted(String),
@@ -43,6 +44,7 @@ impl SessionState {
             match change {
                 Change::Label(label) => self.add_label(label),
                 Change::Fact { name, key, value } => self.keep_fact(name, key.as_deref(), value.clone()),
+                Change::Masked(masks) => self.mask(masks),
                 Change::Called(tool) => self.count_call(tool),
                 Change::Unsettled(part) => self.unsettle(part),
                 Change::Halted(message) => self.halt(message),
