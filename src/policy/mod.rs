@@ -25,6 +25,7 @@ use crate::json::{Digest, Value};
 use crate::matcher::Matcher;
 use crate::middleware::Kind;
 use crate::path::ArgumentNames;
+use crate::regexes;
 use crate::source::{self, Loaded, LoadedFile};
 
 /// Whether a policy acts.
@@ -116,7 +117,7 @@ pub(crate) fn build_changed<N: Into<String>, T: Into<String>>(
 
 fn build_loaded(loaded: Loaded) -> Built {
     let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
-    let mut bundle = lower(&files, &mut sources, &mut diagnostics);
+    let mut bundle = regexes::within_budget(|| lower(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);
     let chains = (!diagnostics.has_errors()).then(|| Chains::compile(plan(bundle)));

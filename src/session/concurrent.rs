@@ -18,7 +18,7 @@ use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Changes, Outcome, SessionState, ToolCall};
 use crate::execution::Hooked;
-use crate::host::ToolExecutor;
+use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
@@ -410,7 +410,7 @@ impl ConcurrentSession {
         };
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
         let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
-        let ledger = shared.services.ledger(&*shared.clock);
+        let ledger = shared.services.ledger(&*shared.clock, Account::NOBODY);
         let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
@@ -479,14 +479,14 @@ impl ConcurrentSession {
 
     /// Takes in, once, what the store has of the session. Where that can't be known, what the session has seen is not known either.
     async fn see(&self) {
-        let (shared, conversation) = {
-            let line = self.inner.line();
-            if line.session.has_seen {
+        let (shared, conversation, account) = {
+            let session = &self.inner.line().session;
+            if session.has_seen {
                 return;
             }
-            (Arc::clone(&line.session.shared), line.session.conversation())
+            (Arc::clone(&session.shared), session.conversation(), session.account())
         };
-        let seen = shared.seen_in_store(&conversation).await;
+        let seen = shared.seen_in_store(&conversation, account).await;
         let session = &mut self.inner.line().session;
         if !std::mem::replace(&mut session.has_seen, true) {
             match seen {
@@ -502,10 +502,12 @@ impl ConcurrentSession {
             return;
         }
         let _keeping = self.inner.keeping.lock().await;
-        let (shared, conversation, state) = {
+        let (shared, conversation, account, state) = {
             let line = self.inner.line();
-            (Arc::clone(&line.session.shared), line.session.conversation(), line.seen_from(u64::MAX))
+            let session = &line.session;
+            let (conversation, account) = (session.conversation(), session.account());
+            (Arc::clone(&session.shared), conversation, account, line.seen_from(u64::MAX))
         };
-        let _ = shared.keep_in_store(&conversation, &state).await;
+        let _ = shared.keep_in_store(&conversation, account, &state).await;
     }
 }

@@ -28,7 +28,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
     pub(super) async fn recall(&mut self, mut call: ToolCall, requester: &str) -> (ToolCall, Known) {
         let key = CallKey::new(requester, &call);
         key.call_id().clone_into(&mut call.id);
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(&call));
         let known = match ledger.recall(&key).await {
             Ok(Recalled { name, entry: None, .. }) => Known::New(name),
             Ok(Recalled { name, entry: Some(entry), .. }) => match self.asks_as_before(&call, &entry).await {
@@ -46,7 +46,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return;
         }
         let key = CallKey::new(requester, call);
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
         // What fails here is reported again by the next equal call.
         if let Ok(Recalled { number, .. }) = ledger.recall(&key).await {
             let _ = ledger.pass_over(&key, number).await;
