@@ -21,7 +21,7 @@ use crate::message::ResponsePart;
 use crate::policy::{self, Built, Chains};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
-use crate::state::{self, MemoryStore};
+use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, Tools};
 use status::Story;
 
@@ -152,6 +152,11 @@ impl Engine {
         explainer.decided()
     }
 
+    /// What questions are sealed with: the keys of [`EngineBuilder::keys`], or one that ends with the engine.
+    pub fn keys(&self) -> &Keys {
+        &self.shared.services.keys
+    }
+
     /// The rules that decide now, to be a lower layer of another engine's sessions.
     pub fn rules(&self) -> Arc<Chains> {
         self.shared.bundle.load_full()
@@ -220,9 +225,12 @@ impl EngineBuilder {
         self
     }
 
-    /// The server's keys: with them questions to people, their answers and what sessions have seen are sealed, and what is not
-    /// sealed with one of them counts for nothing when it comes back. A store that other processes share is used as a
+    /// The server's keys. Questions to people and what sessions have seen are encrypted with them, answers sealed, and digests made;
+    /// what was not made with one of them counts for nothing when it comes back. A store that other processes share is used as a
     /// [`SealedStore`](crate::state::SealedStore), without an anchor unless it is one already.
+    ///
+    /// Without keys the engine generates one that ends with it: another process asks again about a pending call, a history does not carry
+    /// the state of its session, and a store that processes share is not used.
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
@@ -259,7 +267,6 @@ impl EngineBuilder {
         let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } =
             self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
-        let store = state::sealed(store, keys.as_ref());
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));

@@ -5,7 +5,7 @@ use std::path::Path;
 use callgate::call::Outcome;
 use callgate::{Engine, SessionState, ToolDescriptor, engine};
 
-use crate::playback;
+use crate::{playback, workshop};
 
 struct Noon;
 
@@ -30,7 +30,8 @@ fn run(path: &Path) -> String {
         "" => Vec::new(),
         tools => callgate::json::from_str(tools).unwrap(),
     };
-    let mut session = Engine::builder(chains).tools(tools).clock(Noon).build().session();
+    let mut session =
+        Engine::builder(chains).keys(workshop::keys()).tools(tools).clock(Noon).build().session();
     for layer in ["prompt", "call"] {
         match text(&case, layer) {
             "" => {}

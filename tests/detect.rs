@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use callgate::detect::{Detector, Redactor, Style};
 use callgate::json::{Value, json};
+use callgate::seal::Keys;
 use proptest::prelude::*;
 
 mod unicode;
@@ -104,13 +105,18 @@ fn every_style_leaves_what_it_says() {
 }
 
 #[test]
-fn a_digest_is_the_same_for_equal_values_and_another_with_a_salt() {
+fn a_digest_is_the_same_for_equal_values_and_another_with_another_key() {
     let plain = Redactor::new(vec![Detector::PaymentCard], Vec::new(), Style::Hash);
-    let spaced = plain.redact_text("4111 1111 1111 1111").into_owned();
-    assert_eq!(spaced, plain.redact_text("4111-1111-1111-1111"));
-    assert!(spaced.starts_with("[payment_card:sha256-"), "{spaced}");
-    assert_eq!(spaced.len(), "[payment_card:sha256-0123456789ab]".len());
-    assert_ne!(spaced, plain.clone().with_salt("pepper").redact_text("4111 1111 1111 1111"));
+    let [one, other] = ["5a", "6b"].map(|digits| Keys::parse(&digits.repeat(32)).unwrap());
+    let with = |keys: &Keys, text: &str| plain.with_keys(keys).redact_text(text).into_owned();
+    let spaced = with(&one, "4111 1111 1111 1111");
+    assert_eq!(spaced, with(&one, "4111-1111-1111-1111"));
+    assert!(spaced.starts_with("[payment_card:hmac-"), "{spaced}");
+    assert_eq!(spaced.len(), "[payment_card:hmac-0123456789ab]".len());
+    assert_ne!(spaced, with(&other, "4111 1111 1111 1111"));
+    assert_eq!(with(&one, &spaced), spaced, "a digest is not redacted again");
+    // Without a key there is no digest: everyone could make it.
+    assert_eq!(plain.redact_text("4111 1111 1111 1111"), "[payment_card]");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use callgate::{
 };
 
 use crate::playback::project;
+use crate::workshop::keys;
 
 /// A tool that answers as recorded.
 struct Recording(Option<Recorded>);
@@ -201,7 +202,7 @@ fn a_store_that_does_not_say_what_is_left_is_told_of_without_that() {
     let store = callgate::state::FileStore::open(&directory.path().join("state.db")).unwrap();
     let chains =
         engine::load_text("policies: [{ id: few, match: pay, rate_limit: { limit: 2, per: 1h } }]").unwrap();
-    let engine = Engine::builder(chains).store(Arc::new(store)).build();
+    let engine = Engine::builder(chains).keys(keys()).store(Arc::new(store)).build();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = ToolCall::new("c1", "pay", json!({}));
     let mut session = engine.session();

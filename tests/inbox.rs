@@ -8,7 +8,7 @@ use callgate::json::json;
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::state::{IntegrityError, MemoryStore, SealedStore, was_sealed};
-use callgate::{Outcome, ToolCall};
+use callgate::{Engine, Outcome, ToolCall};
 
 use crate::altered_stores::{Altered, Shared};
 use crate::workshop::{Tool, noon, rules};
@@ -20,15 +20,18 @@ fn keys(digits: &str) -> Keys {
     Keys::parse(&digits.repeat(32)).unwrap()
 }
 
-/// A store in which a call waits, asked about with these keys, if any.
-fn asked(clock: &ManualClock, keys: Option<Keys>) -> (Arc<dyn StateStore>, Outcome) {
+/// A store in which a call waits, asked about with these keys.
+fn asked(clock: &ManualClock, keys: Keys) -> (Arc<dyn StateStore>, Outcome) {
     let store: Arc<dyn StateStore> = Arc::new(Altered::by(Shared));
-    let engine = rules(RULES).clock(clock.clone()).store(Arc::clone(&store));
-    let engine = keys.into_iter().fold(engine, |engine, keys| engine.keys(keys)).build();
+    let engine = rules(RULES).clock(clock.clone()).store(Arc::clone(&store)).keys(keys).build();
+    let outcome = ask(clock, &engine);
+    (store, outcome)
+}
+
+fn ask(clock: &ManualClock, engine: &Engine) -> Outcome {
     let mut session = engine.session().named("s");
     let call = ToolCall::new("c1", "pay", json!({ "amount": 5 }));
-    let outcome = clock.drive(session.execute(call, &Tool::counting(clock)));
-    (store, outcome)
+    clock.drive(session.execute(call, &Tool::counting(clock)))
 }
 
 fn yes() -> ResponsePart {
@@ -38,7 +41,7 @@ fn yes() -> ResponsePart {
 #[test]
 fn a_store_is_that_of_the_keys_that_its_questions_are_sealed_with() {
     let clock = noon();
-    let (store, _) = asked(&clock, Some(keys("5a")));
+    let (store, _) = asked(&clock, keys("5a"));
     assert_eq!(clock.drive(was_sealed(&*store)), Ok(true));
     let open = |keys| clock.drive(SealedStore::new(Arc::clone(&store), keys).open());
     assert_eq!(open(keys("6b")), Err(IntegrityError::OtherKeys));
@@ -48,21 +51,16 @@ fn a_store_is_that_of_the_keys_that_its_questions_are_sealed_with() {
     let both = Keys::parse(&format!("{},{}", "6b".repeat(32), "5a".repeat(32))).unwrap();
     assert_eq!(open(both), Ok(()));
     assert_eq!(open(keys("6b")), Ok(()));
-    let inbox = Inbox::new(Arc::clone(&store), Some(keys("6b")), clock.clone());
+    let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
     assert_eq!(clock.drive(inbox.list()).unwrap().len(), 1);
     assert_eq!(open(keys("5a")), Err(IntegrityError::OtherKeys));
-
-    let (unsealed, _) = asked(&clock, None);
-    assert_eq!(clock.drive(was_sealed(&*unsealed)), Ok(false));
-    let opened = clock.drive(SealedStore::new(unsealed, keys("5a")).open());
-    assert_eq!(opened, Err(IntegrityError::Unsealed));
 }
 
 #[test]
 fn an_answer_is_taken_once_and_says_how_far_the_question_is() {
     let clock = noon();
-    let (store, outcome) = asked(&clock, Some(keys("5a")));
-    let inbox = Inbox::new(Arc::clone(&store), Some(keys("5a")), clock.clone());
+    let (store, outcome) = asked(&clock, keys("5a"));
+    let inbox = Inbox::new(Arc::clone(&store), keys("5a"), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
     assert_eq!((item.address().as_str(), item.waits()), ("s/approval_c1", true));
     assert_eq!(Some(&item.request), outcome.approval.as_ref());
@@ -81,21 +79,31 @@ fn an_answer_is_taken_once_and_says_how_far_the_question_is() {
 #[test]
 fn a_store_that_is_not_provably_ours_is_not_listed() {
     let clock = noon();
-    for (asked_with, read_with) in [(Some(keys("5a")), keys("6b")), (None, keys("5a"))] {
-        let (store, _) = asked(&clock, asked_with);
-        let inbox = Inbox::new(store, Some(read_with), clock.clone());
-        let refused = clock.drive(inbox.list()).unwrap_err();
-        let altered = InboxError::Ledger(LedgerError::Store(StoreError::Altered(String::new())));
-        assert_eq!(std::mem::discriminant(&refused), std::mem::discriminant(&altered));
-        assert!(refused.to_string().contains("can't be believed"), "{refused}");
-    }
+    // A store that ends with the process is not encrypted, but its questions are.
+    let store: Arc<dyn StateStore> = Arc::new(MemoryStore::default());
+    let engine = rules(RULES).clock(clock.clone()).store(Arc::clone(&store)).build();
+    ask(&clock, &engine);
+    let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
+    let item = clock.drive(inbox.find("approval_c1")).unwrap();
+    assert!(matches!(item.progress, Progress::Unproven(_)), "{:?}", item.progress);
+    let refused = clock.drive(inbox.answer(&item.name, yes(), None));
+    assert!(matches!(refused, Err(InboxError::Refused { .. })), "{refused:?}");
+    assert!(clock.drive(inbox.list()).unwrap()[0].answers.is_empty());
+    let own = Inbox::new(store, engine.keys().clone(), clock.clone());
+    clock.drive(own.answer(&item.name, yes(), Some(Approver::new("bea")))).unwrap();
+
+    let (shared, _) = asked(&clock, keys("5a"));
+    let refused = clock.drive(Inbox::new(shared, keys("6b"), clock.clone()).list()).unwrap_err();
+    let altered = InboxError::Ledger(LedgerError::Store(StoreError::Altered(String::new())));
+    assert_eq!(std::mem::discriminant(&refused), std::mem::discriminant(&altered));
+    assert!(refused.to_string().contains("can't be believed"), "{refused}");
 }
 
 #[test]
 fn a_question_lapses_also_after_its_approval_if_nobody_takes_it_up() {
     let clock = noon();
-    let (store, _) = asked(&clock, Some(keys("5a")));
-    let inbox = Inbox::new(store, Some(keys("5a")), clock.clone());
+    let (store, _) = asked(&clock, keys("5a"));
+    let inbox = Inbox::new(store, keys("5a"), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
     clock.drive(inbox.answer(&item.name, yes(), Some(Approver::new("ana")))).unwrap();
     clock.advance(std::time::Duration::from_secs(3600));
@@ -125,7 +133,7 @@ fn an_answer_without_a_name_is_taken_only_where_every_policy_that_asks_allows_it
             let engine = rules(&text).clock(clock.clone()).store(Arc::clone(&store)).build();
             let call = ToolCall::new("c1", "pay", json!({ "amount": 5 }));
             clock.drive(engine.session().named("s").execute(call, &Tool::counting(&clock)));
-            let inbox = Inbox::new(store, None, clock.clone());
+            let inbox = Inbox::new(store, engine.keys().clone(), clock.clone());
             let item = clock.drive(inbox.find("approval_c1")).unwrap();
             let answered = clock.drive(inbox.answer(&item.name, response.clone(), None));
             assert_eq!(answered.is_ok(), is_taken, "{text}: {answered:?}");

@@ -96,6 +96,7 @@ fn one_room_names_each_heavy_dependency() {
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
         ("regex_syntax", "detect"),
+        ("aho_corasick", "call"),
         ("chacha20poly1305", "seal"),
         ("hkdf", "seal"),
         ("hmac", "seal"),

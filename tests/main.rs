@@ -31,6 +31,8 @@ mod cli;
 #[cfg(test)]
 mod concurrent;
 #[cfg(test)]
+mod confidentiality;
+#[cfg(test)]
 mod coverage;
 #[cfg(test)]
 mod design_examples;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use callgate::call::{CallRecord, Outcome, Recorded};
 use callgate::json::Value;
-use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+
+use crate::workshop;
 
 /// Plays what the file says that the tool once answered.
 struct Recording<'a>(&'a [CallRecord]);
@@ -28,7 +30,8 @@ pub fn project(path: &str) -> PathBuf {
 
 /// An engine over the bundle in a folder of the project.
 pub fn engine(bundle: &str) -> Engine {
-    Engine::from_paths(&[project(bundle)]).unwrap_or_else(|error| panic!("{error}"))
+    let chains = engine::load(&[project(bundle)]).unwrap_or_else(|error| panic!("{error}"));
+    Engine::builder(chains).keys(workshop::keys()).build()
 }
 
 /// The calls of a file; a call without an id is named by its line.

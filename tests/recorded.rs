@@ -8,7 +8,7 @@ use callgate::json::json;
 use callgate::{Outcome, Session, ToolCall};
 
 use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, ended, noon, rules};
+use crate::workshop::{Tool, ended, keys, noon, rules};
 
 const RULES: &str = "policies:
   - { id: mark, match: read, label: { add: [seen] } }
@@ -67,7 +67,14 @@ impl Scene {
     /// The session in a process of its own.
     fn session(&self) -> Session {
         let store: Arc<dyn StateStore> = self.store.clone();
-        rules(RULES).clock(self.clock.clone()).store(store).build().session().named("s").recorded()
+        rules(RULES)
+            .keys(keys())
+            .clock(self.clock.clone())
+            .store(store)
+            .build()
+            .session()
+            .named("s")
+            .recorded()
     }
 
     fn run(&self, session: &mut Session, id: &str, tool: &str) -> Outcome {

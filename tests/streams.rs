@@ -10,6 +10,7 @@ use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
 use callgate::middleware::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 use callgate::policy;
+use callgate::seal::Keys;
 use callgate::tools::ToolSet;
 use proptest::prelude::*;
 use regex::Regex;
@@ -192,7 +193,14 @@ fn filter_in(rules: &str, context: Value, session: &SessionState) -> StreamFilte
     let built = policy::build_texts([("rules.yaml", rules)]);
     let chains = built.chains.unwrap_or_else(|| panic!("{:?}", built.diagnostics));
     let layers: Layers = [Arc::new(chains)].into_iter().collect();
-    let kernel = Kernel { layers: &layers, tools: &ToolSet::default(), clock: &SystemClock, listener: None };
+    let keys = Keys::random().unwrap();
+    let kernel = Kernel {
+        layers: &layers,
+        tools: &ToolSet::default(),
+        clock: &SystemClock,
+        keys: &keys,
+        listener: None,
+    };
     kernel.stream_filter(&context, session)
 }
 

@@ -8,11 +8,17 @@ use std::time::Duration;
 use callgate::call::Outcome;
 use callgate::host::{Clock, ManualClock};
 use callgate::json::{Value, json};
+use callgate::seal::Keys;
 use callgate::{Engine, EngineBuilder, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 
 /// Noon of a day, on a clock that stands still.
 pub fn noon() -> ManualClock {
     ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())
+}
+
+/// The keys of a server, for tests in which digests are compared or a store is shared.
+pub fn keys() -> Keys {
+    Keys::parse(&"5a".repeat(32)).unwrap()
 }
 
 pub fn rules(text: &str) -> EngineBuilder {

@@ -18,14 +18,13 @@ pub enum AnswerSealError {
     Seal(SealError),
 }
 
-/// Seals an answer of someone whom the host has verified. Without keys nobody can check it later, so it stays as it is but for
-/// the name.
+/// Seals an answer of someone whom the host has verified.
 pub fn seal_answer(
     question: &Question,
     response: ResponsePart,
     by: Approver,
     at: Timestamp,
-    keys: Option<&Keys>,
+    keys: &Keys,
 ) -> ResponsePart {
     let mut sealed = ResponsePart {
         answered_by: Some(by),
@@ -33,21 +32,19 @@ pub fn seal_answer(
         answer_seal: None,
         ..response
     };
-    sealed.answer_seal = keys.map(|keys| keys.seal(Purpose::Answer, &content(question, &sealed)));
+    sealed.answer_seal = Some(keys.seal(Purpose::Answer, &content(question, &sealed)));
     sealed
 }
 
-/// Who gave an answer, as far as that is sealed; nobody, where it names none. Without keys the name is believed.
+/// Who gave an answer, as far as that is sealed; nobody, where it names none.
 pub fn verify_answer<'r>(
     question: &Question,
     response: &'r ResponsePart,
-    keys: Option<&Keys>,
+    keys: &Keys,
 ) -> Result<Option<&'r Approver>, AnswerSealError> {
     let Some(by) = &response.answered_by else { return Ok(None) };
-    if let Some(keys) = keys {
-        let seal = response.answer_seal.as_deref().ok_or(AnswerSealError::NoSeal)?;
-        keys.verify(Purpose::Answer, &content(question, response), seal).map_err(AnswerSealError::Seal)?;
-    }
+    let seal = response.answer_seal.as_deref().ok_or(AnswerSealError::NoSeal)?;
+    keys.verify(Purpose::Answer, &content(question, response), seal).map_err(AnswerSealError::Seal)?;
     Ok(Some(by))
 }
 

@@ -11,20 +11,42 @@ use super::entry::{Entry, Stage};
 use super::ledger::{Ledger, LedgerError, Name, TRIES};
 use super::question::Question;
 use crate::call::ToolCall;
-use crate::host::{RecordKey, Write};
+use crate::host::{RecordKey, Write, space};
 use crate::json::{self, Digest, Value, json};
+use crate::seal::{Keys, Purpose};
 
-/// The space of the records that say where the numbers of a call begin.
-const LATEST: &str = "latest";
 /// How many numbers one search reads.
 const STEPS: u64 = 4096;
 
-/// Identifies equal calls of one requester.
+/// Identifies equal calls of one requester. Its names are keyed digests: nobody can find the arguments by trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallKey {
     requester: String,
     call: Digest,
+    /// The call, as records name it.
+    name: Digest,
     id: String,
+}
+
+/// The same by each of the server's keys: which one the ledger has depends on when the call was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallKeys {
+    /// By the current key.
+    pub current: CallKey,
+    /// By keys that are still accepted.
+    pub older: Vec<CallKey>,
+}
+
+impl CallKeys {
+    /// Identifies a call of a requester. `requester`: a name that no other requester has.
+    pub fn new(keys: &Keys, requester: &str, call: &ToolCall) -> Self {
+        let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
+        let content = json!(["call", requester, digest.to_string()]);
+        let of_name = |name| CallKey::from_name(requester, digest, name);
+        let current = of_name(keys.digest(Purpose::Record, &content));
+        let older = keys.digests(Purpose::Record, &content).skip(1).map(of_name).collect();
+        Self { current, older }
+    }
 }
 
 /// The last question about a call, or the name that the next one gets.
@@ -39,13 +61,11 @@ pub struct Recalled {
 }
 
 impl CallKey {
-    /// Identifies a call of a requester. `requester`: a name that no other requester has.
-    pub fn new(requester: &str, call: &ToolCall) -> Self {
-        let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
-        let of_requester = json::digest(&json!([requester, digest.to_string()])).to_string();
-        let (head, rest) = of_requester.split_at(8);
+    fn from_name(requester: &str, call: Digest, name: Digest) -> Self {
+        let text = name.to_string();
+        let (head, rest) = text.split_at(8);
         let tail = rest.get(..8).and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or_default();
-        Self { requester: requester.to_owned(), call: digest, id: format!("{head}-{tail}") }
+        Self { requester: requester.to_owned(), call, name, id: format!("{head}-{tail}") }
     }
 
     /// The id of the call, the same for equal calls of the requester.
@@ -59,7 +79,7 @@ impl CallKey {
     }
 
     fn record_key(&self) -> String {
-        json::canonical(&json!([self.requester, self.call.to_string()]))
+        json::canonical(&json!([self.requester, self.name.to_string()]))
     }
 
     /// Whether an entry is about this call. Ids are short, so different calls can have the same one.
@@ -69,6 +89,25 @@ impl CallKey {
 }
 
 impl Ledger<'_> {
+    /// Finds the last question about a call that is not settled, under any of its keys (the current one first), or the name for the
+    /// next one under the current key.
+    ///
+    /// # Errors
+    /// As for [`recall`](Self::recall).
+    pub async fn recall_any(&self, keys: CallKeys) -> Result<(CallKey, Recalled), LedgerError> {
+        let CallKeys { current, older } = keys;
+        let next = self.recall(&current).await?;
+        if next.entry.is_none() {
+            for key in older {
+                let recalled = self.recall(&key).await?;
+                if recalled.entry.is_some() {
+                    return Ok((key, recalled));
+                }
+            }
+        }
+        Ok((current, next))
+    }
+
     /// Finds the last question about a call that is not settled, or the name for the next one.
     ///
     /// # Errors
@@ -105,7 +144,7 @@ impl Ledger<'_> {
     }
 
     async fn latest(&self, key: &CallKey) -> Result<u64, LedgerError> {
-        let record = self.get(RecordKey { space: LATEST, key: &key.record_key() }).await?;
+        let record = self.get(RecordKey { space: space::LATEST, key: &key.record_key() }).await?;
         let number = record.and_then(|record| record.value.get("number").and_then(Value::as_u64));
         Ok(number.unwrap_or(1).max(1))
     }
@@ -116,7 +155,7 @@ impl Ledger<'_> {
         let value = json!({ "number": number });
         let forget_at = self.now().checked_add((24 * 90).hours()).ok();
         for _ in 0..TRIES {
-            let record_key = RecordKey { space: LATEST, key: &record_key };
+            let record_key = RecordKey { space: space::LATEST, key: &record_key };
             let standing = self.get(record_key).await?;
             let recorded = standing.as_ref().and_then(|record| record.value.get("number")?.as_u64());
             if recorded.is_some_and(|recorded| recorded >= number) {

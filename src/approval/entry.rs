@@ -108,7 +108,7 @@ impl Entry {
     }
 
     /// The question, with its token. Errors: its seal is not ours.
-    pub fn question(&self, keys: Option<&Keys>) -> Option<Result<(Question, &str), QuestionError>> {
+    pub fn question(&self, keys: &Keys) -> Option<Result<(Question, &str), QuestionError>> {
         let request = self.request.as_ref()?;
         let token = request.approval_token.as_deref()?;
         Some(Question::open(&RequestPart::from(request), keys).map(|question| (question, token)))

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::BoundContext;
 use super::permit::Permit;
-use crate::json::{self, json};
+use crate::json::json;
+use crate::seal::{Keys, Purpose};
 
 /// For which calls a yes stands.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +22,11 @@ pub struct GrantKey<'a> {
 }
 
 impl GrantKey<'_> {
-    /// Its name among all grants.
-    pub fn name(&self) -> String {
+    /// Its name among all grants, with each of the keys, the current one first: which one it has depends on when it was given.
+    pub fn names<'k>(&self, keys: &'k Keys) -> impl Iterator<Item = String> + use<'k> {
         let Self { permit: Permit { layer, policy, behaviour, about }, tool, server, bound } = self;
         let key = json!([layer, policy, behaviour.to_string(), about.to_string(), tool, server, bound]);
-        json::digest(&key).to_string()
+        keys.digests(Purpose::Record, &key).map(|digest| digest.to_string())
     }
 }
 

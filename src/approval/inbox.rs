@@ -27,7 +27,7 @@ const TRIES: usize = 8;
 /// The questions of a store.
 pub struct Inbox {
     store: Arc<dyn StateStore>,
-    keys: Option<Keys>,
+    keys: Keys,
     clock: Box<dyn Clock>,
 }
 
@@ -171,10 +171,10 @@ fn listed(candidates: &[String]) -> String {
 }
 
 impl Inbox {
-    /// The questions of a store that are sealed with these keys. A store that other processes share is used as a
-    /// [`SealedStore`](crate::state::SealedStore).
-    pub fn new(store: Arc<dyn StateStore>, keys: Option<Keys>, clock: impl Clock + 'static) -> Self {
-        Self { store: sealed(store, keys.as_ref()), keys, clock: Box::new(clock) }
+    /// The questions of a store that are sealed with these keys: the server's own, or those of [`Engine::keys`](crate::Engine::keys). A
+    /// store that other processes share is used as a [`SealedStore`](crate::state::SealedStore).
+    pub fn new(store: Arc<dyn StateStore>, keys: Keys, clock: impl Clock + 'static) -> Self {
+        Self { store: sealed(store, Some(&keys)), keys, clock: Box::new(clock) }
     }
 
     fn ledger(&self) -> Ledger<'_> {
@@ -271,9 +271,9 @@ impl Inbox {
     fn item(&self, name: Name, entry: &Entry) -> Option<Item> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
-        let opened = match entry.question(self.keys.as_ref()) {
+        let opened = match entry.question(&self.keys) {
             Some(Ok((question, token))) => {
-                Ok((tally(&question, token, &answers, self.keys.as_ref(), &|_| false), question))
+                Ok((tally(&question, token, &answers, &self.keys, &|_| false), question))
             }
             Some(Err(error)) => Err(error),
             None => Err(QuestionError::NoToken),
@@ -311,7 +311,7 @@ impl Inbox {
         });
         let mut by: Vec<Option<&Approver>> = Vec::new();
         for (_, answer) in counting {
-            let Ok(approver) = verify_answer(question, answer, self.keys.as_ref()) else { continue };
+            let Ok(approver) = verify_answer(question, answer, &self.keys) else { continue };
             let principal = |by: Option<&Approver>| Principal::parse(&by?.principal, comparison);
             let same = |other: &Option<&Approver>| principal(*other) == principal(approver);
             if !by.iter().any(same) {
@@ -366,7 +366,7 @@ impl Inbox {
             approval_token: item.request.approval_token.clone(),
             ..response
         };
-        let keys = self.keys.as_ref();
+        let keys = &self.keys;
         let response = match by.clone() {
             Some(by) => seal_answer(question, response, by, self.clock.now(), keys),
             None => ResponsePart { answered_by: None, answered_at: None, answer_seal: None, ..response },

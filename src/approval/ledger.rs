@@ -142,7 +142,7 @@ impl<'l> Ledger<'l> {
         fresh: &Entry,
         question: &Question,
         request: &ApprovalRequest,
-        keys: Option<&Keys>,
+        keys: &Keys,
         claimed: bool,
     ) -> Result<Result<ApprovalRequest, Box<Entry>>, LedgerError> {
         self.change(name, |standing| {

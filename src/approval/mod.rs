@@ -22,7 +22,7 @@ mod tally;
 pub use answer::{AnswerSealError, seal_answer, verify_answer};
 pub use approvers::{ApproverEntry, Refusal, comparison_of};
 pub use bound::BoundContext;
-pub use call_key::{CallKey, Recalled};
+pub use call_key::{CallKey, CallKeys, Recalled};
 pub use edit::{EditRefused, edited};
 pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};

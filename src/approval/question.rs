@@ -1,6 +1,5 @@
-//! A question to a person, with all that Callgate must know again when the answer comes: sealed into the request's token.
+//! A question to a person, with all that Callgate must know again when the answer comes: encrypted in the request's token.
 
-use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +11,10 @@ use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
 use crate::path::Step;
 use crate::principal::{Comparison, Named, Principal};
-use crate::seal::{Keys, Purpose, SealError};
+use crate::seal::{EncryptError, Keys, Purpose, SealError};
 
 /// Bytes that a token may have: a script's journal is in it.
 const MAX_TOKEN: usize = 1 << 20;
-/// Stands for the seal where there are no keys.
-const UNSEALED: &str = "unsealed";
 
 /// A question: what people are shown, and what it is bound to.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +81,7 @@ struct Claims {
     journals: Vec<KeptJournal>,
 }
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Why a request counts for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,12 +92,12 @@ pub enum QuestionError {
     /// It is not of the form of our requests.
     #[error("the request is none of ours: {0}")]
     Malformed(&'static str),
-    /// The seal is not over this.
+    /// Its token was not made for this with one of the keys.
     #[error("{0}")]
     Seal(SealError),
-    /// There are keys, and it was made without any.
-    #[error("the request is not sealed")]
-    Unsealed,
+    /// It could not be encrypted.
+    #[error(transparent)]
+    Encrypt(#[from] EncryptError),
     /// It is larger than a token may be.
     #[error("what a script around the call did so far is too large to be kept")]
     TooLarge,
@@ -176,8 +173,11 @@ impl Question {
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
 
-    /// The request with its token, as it goes to people. Errors: [`QuestionError::TooLarge`].
-    pub fn sealed(&self, keys: Option<&Keys>) -> Result<ApprovalRequest, QuestionError> {
+    /// The request with its token, as it goes to people. The token is encrypted: of the call it says nothing to who holds it.
+    ///
+    /// # Errors
+    /// [`QuestionError::TooLarge`]; [`QuestionError::Encrypt`].
+    pub fn sealed(&self, keys: &Keys) -> Result<ApprovalRequest, QuestionError> {
         let claims = Claims {
             version: VERSION,
             conversation: self.conversation.clone(),
@@ -192,43 +192,30 @@ impl Question {
             edited: self.edited.clone(),
             journals: self.journals.clone(),
         };
-        let claims = json::to_value(&claims).map_err(|_| QuestionError::TooLarge)?;
-        let seal = match keys {
-            Some(keys) => keys.seal(Purpose::Approval, &content(&self.request, &claims)?),
-            None => UNSEALED.to_owned(),
-        };
         // As it is, and not in its canonical form, in which 28800 is `288e2`: numbers are read as they were written.
-        let token = format!("{}.{seal}", BASE64URL_NOPAD.encode(claims.to_string().as_bytes()));
+        let claims = json::to_string(&claims).map_err(|_| QuestionError::TooLarge)?;
+        let token = keys.encrypt(Purpose::Approval, &context(&self.request)?, claims.as_bytes())?;
         if token.len() > MAX_TOKEN {
             return Err(QuestionError::TooLarge);
         }
         Ok(ApprovalRequest { approval_token: Some(token), ..self.request.clone() })
     }
 
-    /// The question behind a request that came back. With keys, one that was not sealed with any of them, or of which
-    /// anything was changed since, is an error.
-    pub fn open(request: &RequestPart, keys: Option<&Keys>) -> Result<Self, QuestionError> {
+    /// The question behind a request that came back.
+    ///
+    /// # Errors
+    /// Where its token was not made with one of these keys, or anything of the request was changed since.
+    pub fn open(request: &RequestPart, keys: &Keys) -> Result<Self, QuestionError> {
         let token = request.approval_token.as_deref().ok_or(QuestionError::NoToken)?;
         let malformed = QuestionError::Malformed;
         if token.len() > MAX_TOKEN {
             return Err(malformed("its token is too large"));
         }
-        let (claims, seal) = token.split_once('.').ok_or(malformed("its token has no seal"))?;
-        let claims = BASE64URL_NOPAD.decode(claims.as_bytes()).ok();
-        let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
-        // Written otherwise it would say the same under another name.
-        let as_written = |claims: &Value, text: &str| json::to_string(claims).is_ok_and(|own| own == text);
-        let claims =
-            claims.and_then(|text| json::parse(&text).ok().filter(|claims| as_written(claims, &text)));
-        let claims = claims.ok_or(malformed("its token can't be read"))?;
         let shown = shown(request)?;
-        match keys {
-            Some(_) if seal == UNSEALED => return Err(QuestionError::Unsealed),
-            Some(keys) => keys
-                .verify(Purpose::Approval, &content(&shown, &claims)?, seal)
-                .map_err(QuestionError::Seal)?,
-            None => {}
-        }
+        let claims =
+            keys.decrypt(Purpose::Approval, &context(&shown)?, token).map_err(QuestionError::Seal)?;
+        let claims = String::from_utf8(claims).ok().and_then(|text| json::parse(&text).ok());
+        let claims = claims.ok_or(malformed("its token can't be read"))?;
         let claims: Claims =
             json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
         if claims.version != VERSION {
@@ -265,10 +252,10 @@ impl Question {
     }
 }
 
-/// What a seal is over: all that people are shown, and all that the token has.
-fn content(request: &ApprovalRequest, claims: &Value) -> Result<Value, QuestionError> {
-    let shown = json::to_value(ApprovalRequest { approval_token: None, ..request.clone() });
-    Ok(json!([shown.map_err(|_| QuestionError::TooLarge)?, claims]))
+/// All that people are shown: the token is bound to it.
+fn context(request: &ApprovalRequest) -> Result<Value, QuestionError> {
+    let shown = ApprovalRequest { approval_token: None, ..request.clone() };
+    json::to_value(&shown).map_err(|_| QuestionError::TooLarge)
 }
 
 /// What a request shows.
@@ -284,6 +271,7 @@ fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
         expires_at,
         input_digest: Some(input_digest),
         server,
+        relevant,
         repeats,
         card,
         approval_token: _,
@@ -301,6 +289,7 @@ fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
         expires_at,
         input_digest,
         server,
+        relevant,
         repeats,
         card,
         approval_token: None,

@@ -93,7 +93,7 @@ pub fn tally(
     question: &Question,
     token: &str,
     answers: &[ResponsePart],
-    keys: Option<&Keys>,
+    keys: &Keys,
     accepts: &dyn Fn(&ResponsePart) -> bool,
 ) -> (Standing, Vec<Ignored>) {
     let mut heard: Vec<Heard<'_>> = Vec::new();
@@ -148,7 +148,7 @@ impl<'a> Heard<'a> {
         token: &str,
         answer: &'a ResponsePart,
         edits: &[Vec<Step>],
-        keys: Option<&Keys>,
+        keys: &Keys,
         accepts: &dyn Fn(&ResponsePart) -> bool,
     ) -> Result<Self, Problem> {
         if answer.approval_id != question.request.approval_id {

@@ -3,6 +3,7 @@
 mod amount;
 mod asking;
 mod context_reads;
+mod masks;
 mod outcome;
 mod record;
 mod session;
@@ -12,8 +13,10 @@ mod view;
 pub use amount::Amount;
 pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnceBy};
 pub use context_reads::ContextReads;
+pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
+pub(crate) use session::Changes;
 pub use session::SessionState;
 pub use shadow::RunShadow;
 pub use view::{CallView, Node, Root};

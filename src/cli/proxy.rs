@@ -75,12 +75,8 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     };
     let runtime = runtime.map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
-    let state = State::of_gateway(&url, &runtime)?;
-    let mut builder = Engine::builder(rules).store(state.store);
-    if let Some(keys) = state.keys {
-        builder = builder.keys(keys);
-    }
-    let engine = builder.build();
+    let state = State::open_or_new(&url, &runtime)?;
+    let engine = Engine::builder(rules).store(state.store).keys(state.keys).build();
     let mut watched = vec![(engine.clone(), policies)];
     let mut servers = Vec::new();
     for server in config.servers {

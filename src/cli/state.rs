@@ -59,8 +59,8 @@ pub(super) struct State {
     /// As it was named.
     pub(super) url: String,
     pub(super) store: Arc<dyn StateStore>,
-    /// None for a state that ends with the process, and for one that was made without.
-    pub(super) keys: Option<Keys>,
+    /// Those of CALLGATE_KEYS, or of the file beside the state; for a state that ends with the process, one that does, too.
+    pub(super) keys: Keys,
 }
 
 /// How a state is opened.
@@ -68,7 +68,7 @@ pub(super) struct State {
 enum Opening {
     /// One that is new gets a key.
     Making,
-    /// One that has no key is used without.
+    /// It has a key.
     Existing,
     /// It is believed as it is, and gets a new anchor.
     Accepting,
@@ -87,21 +87,10 @@ fn trouble(error: impl std::fmt::Display) -> Stop {
 }
 
 impl State {
-    /// Opens the state of a run, which makes it, and its key, where there is none.
-    pub(super) fn of_run(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
+    /// Opens a state, and makes it, and its key, where there is none.
+    pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
         Self::open(url, path, runtime, Opening::Making)
-    }
-
-    /// Opens the state of a gateway, which makes it, and a key, where there is none: clients hold sealed questions also of a state that
-    /// ends with the process.
-    pub(super) fn of_gateway(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
-        let state = Self::of_run(url, runtime)?;
-        let keys = match state.keys {
-            Some(keys) => keys,
-            None => Keys::random().map_err(|error| Stop::trouble(error.to_string()))?,
-        };
-        Ok(Self { keys: Some(keys), ..state })
     }
 
     /// Opens a state that a run has left.
@@ -140,11 +129,8 @@ impl State {
             None => false,
         };
         let key = path.map(|path| beside(path, ".key"));
-        let (keys, from) = match Self::keys(key.as_deref(), is_sealed, opening)? {
-            Some((keys, from)) => (keys, from),
-            None => return Ok(Self { url: url.to_owned(), store, keys: None }),
-        };
-        let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys: Some(keys) }) };
+        let (keys, from) = Self::keys(key.as_deref(), is_sealed, opening)?;
+        let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys }) };
         let opened = match opening {
             Opening::Accepting => accept(store, &keys, &anchor, runtime)?,
             Opening::Making | Opening::Existing => {
@@ -154,7 +140,7 @@ impl State {
             }
         };
         match opened {
-            Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys: Some(keys) }),
+            Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
             Err(IntegrityError::OtherKeys) => Err(Stop::trouble(format!(
                 "`{url}` was made with another key than the one of {from}, so what it says can't be believed: give the key that \
                  it was made with, or name another state"
@@ -164,27 +150,31 @@ impl State {
     }
 
     /// The keys of a state, and where they are from.
-    fn keys(key: Option<&Path>, is_sealed: bool, opening: Opening) -> Result<Option<(Keys, String)>, Stop> {
-        let given = Keys::from_environment()
-            .map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))?;
-        if let Some(keys) = given {
-            return Ok(Some((keys, KEYS_VARIABLE.to_owned())));
+    fn keys(key: Option<&Path>, is_sealed: bool, opening: Opening) -> Result<(Keys, String), Stop> {
+        if let Some(keys) = keys_given()? {
+            return Ok((keys, KEYS_VARIABLE.to_owned()));
         }
-        let Some(key) = key else { return Ok(None) };
-        if is_sealed && !key.exists() {
+        let Some(key) = key else {
+            return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(trouble);
+        };
+        if (is_sealed || opening != Opening::Making) && !key.exists() {
             return Err(Stop::trouble(format!(
                 "the key of this state is missing: bring `{}` back, or set {KEYS_VARIABLE} to what it held",
                 key.display()
             )));
         }
         check_private(key).map_err(trouble)?;
-        let keys = match (opening, key.exists()) {
-            (Opening::Making, _) => Keys::from_file_or_new(key),
-            (_, true) => Keys::from_file(key),
-            (_, false) => return Ok(None),
+        let keys = match opening {
+            Opening::Making => Keys::from_file_or_new(key),
+            Opening::Existing | Opening::Accepting => Keys::from_file(key),
         };
-        keys.map(|keys| Some((keys, format!("`{}`", key.display())))).map_err(trouble)
+        keys.map(|keys| (keys, format!("`{}`", key.display()))).map_err(trouble)
     }
+}
+
+/// The keys of the environment, if it has any.
+pub(super) fn keys_given() -> Result<Option<Keys>, Stop> {
+    Keys::from_environment().map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
 }
 
 /// Makes a new anchor for a state whose keys these are.

@@ -83,7 +83,7 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
             whole.as_str().split([':', '=', '"', '\'']).next().unwrap_or_default().to_ascii_lowercase();
         let cursor = CURSOR.is_match(&format!("{}{name}", subject.tail(whole.start(), 16)));
         let password = name.starts_with("pass") || name.starts_with("pwd");
-        // `[api_key:sha256-…]` is a label.
+        // `[api_key:hmac-…]` is a label.
         if !cursor
             && !is_placeholder(text)
             && !is_digest(text)

@@ -24,7 +24,7 @@ pub(super) fn is_blanked(text: &str) -> bool {
         pattern(
             &[
                 r"^(?:\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\{[^{}]*\}|\$\([^()]*\)|\{+[^{}]*\}+|%[A-Za-z_]+%|%[a-z]|<[^<>]*>",
-                r"|\[[A-Za-z _-]+\]|\[[a-z_]+:sha256-[0-9a-f]{12}\])$",
+                r"|\[[A-Za-z _-]+\]|\[[a-z_]+:hmac-[0-9a-f]{12}\])$",
             ]
             .concat(),
         )
@@ -35,7 +35,7 @@ pub(super) fn is_blanked(text: &str) -> bool {
 
 /// Whether a text is the digest in a label of a redaction.
 pub(super) fn is_digest(text: &str) -> bool {
-    static DIGEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^sha256-[0-9a-f]{12}$"));
+    static DIGEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^hmac-[0-9a-f]{12}$"));
     DIGEST.is_match(text)
 }
 
@@ -58,7 +58,7 @@ mod tests {
             "%PW%",
             "<pw>",
             "[email]",
-            "[api_key:sha256-0123456789ab]",
+            "[api_key:hmac-0123456789ab]",
             "********",
             "****1234",
         ] {
@@ -74,7 +74,7 @@ mod tests {
             "%hunter2",
             "<b>hunter2",
             "$2b$10$abc",
-            "[api_key:sha256-0123456789abcdef]",
+            "[api_key:hmac-0123456789abcdef]",
             "...hunter2",
         ] {
             assert!(!is_placeholder(text), "{text}");

@@ -2,24 +2,25 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
 use super::Detector;
 use super::fold::Folded;
 use super::hidden::Hidden;
-use super::subject::{Keys, Subject, pattern};
-use crate::json::Digest;
+use super::subject::{Keys as Above, Subject, pattern};
+use crate::json::Value;
 use crate::meter::{self, WorkExceeded};
+use crate::seal::{Keys, Purpose};
 
 /// What stands in the place of a find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// The detector's name, `[email]`; `[redacted]` for a pattern of the author's.
     Mask,
-    /// The name and the start of a digest, `[email:sha256-0123456789ab]`: equal values can be told to be equal. Without
-    /// a salt, whoever can list the possible values (card numbers, telephone numbers) can find the one by trying.
+    /// The name and the first 48 bits of a digest that is keyed with the server's keys, `[email:hmac-0123456789ab]`: whoever sees two
+    /// can tell whether the values are equal, and can't find a value by trying. Without keys: as [`Style::Mask`].
     Hash,
     /// Nothing.
     Remove,
@@ -36,10 +37,10 @@ pub enum Style {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    detectors: Vec<Detector>,
-    patterns: Vec<Regex>,
+    detectors: Arc<[Detector]>,
+    patterns: Arc<[Regex]>,
     style: Style,
-    salt: Vec<u8>,
+    keys: Option<Keys>,
 }
 
 /// One place to redact, by offsets of the original text. No detector: a pattern of the author's.
@@ -59,6 +60,8 @@ pub(super) struct Scope {
     pub(super) plain: bool,
 }
 
+/// Hex digits of the digest that are shown.
+const HASH_DIGITS: usize = 12;
 /// Bytes that one detector or pattern searches for a work unit.
 const SEARCHED_PER_UNIT: u64 = 4;
 
@@ -73,19 +76,20 @@ impl Redactor {
         for detector in &detectors {
             detector.find("");
         }
-        Self { detectors, patterns, style, salt: Vec::new() }
+        Self { detectors: detectors.into(), patterns: patterns.into(), style, keys: None }
     }
 
-    /// Keys [`Style::Hash`] with a secret, so that values cannot be found by trying.
-    #[must_use]
-    pub fn with_salt(mut self, salt: impl Into<Vec<u8>>) -> Self {
-        self.salt = salt.into();
-        self
+    /// The same with the keys that [`Style::Hash`] needs; borrowed where it needs none.
+    pub fn with_keys(&self, keys: &Keys) -> Cow<'_, Self> {
+        match self.style {
+            Style::Hash => Cow::Owned(Self { keys: Some(keys.clone()), ..self.clone() }),
+            Style::Mask | Style::Remove | Style::KeepLast(_) => Cow::Borrowed(self),
+        }
     }
 
     /// Whether there is anything to hide in a text.
     pub fn finds_in(&self, text: &str) -> bool {
-        self.spend_on(text).is_err() || !self.finds(text, Keys::default(), &Scope::default(), &[]).is_empty()
+        self.spend_on(text).is_err() || !self.finds(text, Above::default(), &Scope::default(), &[]).is_empty()
     }
 
     /// The author's own patterns.
@@ -100,11 +104,11 @@ impl Redactor {
 
     /// The text without its finds; borrowed where there are none.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redact_under(text, Keys::default())
+        self.redact_under(text, Above::default())
     }
 
     /// The text, which stands under these keys, without its finds.
-    pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Keys<'_>) -> Cow<'a, str> {
+    pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Above<'_>) -> Cow<'a, str> {
         let hidden = self.hidden(text, keys, &Scope::default());
         if hidden.is_empty() {
             Cow::Borrowed(text)
@@ -114,7 +118,7 @@ impl Redactor {
     }
 
     /// What of a text is hidden, in order, and what stands there instead.
-    pub(super) fn hidden(&self, text: &str, keys: Keys<'_>, scope: &Scope) -> Vec<Hidden> {
+    pub(super) fn hidden(&self, text: &str, keys: Above<'_>, scope: &Scope) -> Vec<Hidden> {
         // Cutting a find out can join its neighbours into another, as can the characters kept of it; and of finds that overlap
         // the first one leaves a piece of the next. What is left is looked at again, and soon masked, which joins nothing.
         const ROUNDS: usize = 3;
@@ -159,7 +163,7 @@ impl Redactor {
 
     /// The places to redact, in order, none touching another's bytes. What lies in one of `labels`, which this redaction has left
     /// itself, is none.
-    fn finds(&self, text: &str, keys: Keys<'_>, scope: &Scope, labels: &[Range<usize>]) -> Vec<Find> {
+    fn finds(&self, text: &str, keys: Above<'_>, scope: &Scope, labels: &[Range<usize>]) -> Vec<Find> {
         let mut finds = Vec::new();
         let mut add = |detector, range: Range<usize>| {
             let next = labels.partition_point(|label| label.start <= range.start);
@@ -169,7 +173,7 @@ impl Redactor {
                 finds.push(Find { detector, longest: range.len(), range });
             }
         };
-        for pattern in &self.patterns {
+        for pattern in self.patterns.iter() {
             matches_from(pattern, text, scope.from).for_each(|found| add(None, found));
         }
         for folded in Folded::readings(text) {
@@ -189,21 +193,17 @@ impl Redactor {
 
     fn replacement(&self, style: Style, detector: Option<Detector>, found: &str) -> String {
         let name = detector.map_or("redacted", Detector::name);
-        match style {
-            Style::Mask => format!("[{name}]"),
-            Style::Hash => {
-                let mut bytes = self.salt.clone();
+        match (style, &self.keys) {
+            (Style::Hash, Some(keys)) => {
                 let folded = Folded::new(found);
-                bytes.extend(
-                    detector
-                        .map_or(folded.text().to_owned(), |detector| detector.canonical(folded.text()))
-                        .bytes(),
-                );
-                let digest: String = Digest::of(&bytes).to_string().chars().take(12).collect();
-                format!("[{name}:sha256-{digest}]")
+                let value = detector
+                    .map_or_else(|| folded.text().to_owned(), |detector| detector.canonical(folded.text()));
+                let digest = keys.digest(Purpose::Redaction, &Value::from(value)).to_string();
+                format!("[{name}:hmac-{}]", digest.get(..HASH_DIGITS).unwrap_or_default())
             }
-            Style::Remove => String::new(),
-            Style::KeepLast(wanted) => {
+            (Style::Mask | Style::Hash, _) => format!("[{name}]"),
+            (Style::Remove, _) => String::new(),
+            (Style::KeepLast(wanted), _) => {
                 let count = found.chars().count();
                 let masked = count - wanted.min(count / 2);
                 found.chars().enumerate().map(|(place, c)| if place < masked { '*' } else { c }).collect()
@@ -235,7 +235,7 @@ pub(super) fn matches_from<'t>(
 /// Where in a text this redaction has left its labels, in order: a digest in one is no number to be found. Text that only looks like a
 /// label counts for nothing, for whoever wrote it could hide data in it.
 fn labels(hidden: &[Hidden]) -> Vec<Range<usize>> {
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[[a-z_]{3,20}(?::sha256-[0-9a-f]{12})?\]"));
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
     Hidden::placed(hidden)
         .flat_map(|(place, one)| {
             let labels = LABEL.find_iter(&one.text);

@@ -82,8 +82,15 @@ impl<E: ToolExecutor> Execute<'_, E> {
             let of = Permit { about: remember.about, ..permit.clone() };
             let key =
                 GrantKey { permit: &of, tool: &call.tool, server: call.server.as_deref(), bound: &bound };
-            // Without the store nothing is remembered, and a person is asked.
-            let Ok(Some(grant)) = ledger.grant(&key.name()).await else { continue };
+            let mut granted = None;
+            for name in key.names(&self.services.keys) {
+                // Without the store nothing is remembered, and a person is asked.
+                if let Ok(Some(grant)) = ledger.grant(&name).await {
+                    granted = Some(grant);
+                    break;
+                }
+            }
+            let Some(grant) = granted else { continue };
             if grant.is_for(&key) && grant.stands(now) {
                 permits.push(permit);
                 let told = approved.get_or_insert_with(|| Approved {
@@ -195,7 +202,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
             journals,
         };
         question.request.repeats = (repeats > 0).then_some(repeats);
-        let keys = self.services.keys.as_ref();
+        let keys = &self.services.keys;
         let ledger = self.services.ledger(self.kernel.clock, self.account(call));
         let mut name = turn.name.clone();
         for number in 2..NAMES {

@@ -25,8 +25,8 @@ use std::time::Instant;
 use crate::approval::{Entry, LedgerError};
 use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{Account, Observer, ToolExecutor, ToolStart};
-use crate::json::{self, Digest, Map, Value};
-use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, PolicyRef, tell};
+use crate::json::{self, Digest, Value};
+use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, Records, tell};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::meter::Meter;
 use admission::Taken;
@@ -212,7 +212,7 @@ impl<'e, E: ToolExecutor> Execute<'e, E> {
 /// What was done already for a call that policies around its execution stop before its tool is called.
 #[derive(Default)]
 struct OnItsWay {
-    records: Vec<(PolicyRef, Map)>,
+    records: Records,
     /// The digest of the arguments with which the call began to run, where it did.
     begins_with: Option<Digest>,
     claimed: bool,

@@ -11,16 +11,15 @@ use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, Verdict, reason_c
 use crate::host::{
     BoxFuture, CacheEntry, CacheSpace, Lookup, ToolAnswer, ToolError, ToolExecutor, before, guarded,
 };
-use crate::json::{Map, Value};
-use crate::kernel::{Decision, Effect, Ended, ErrorAsked, Event, Execution, PolicyRef, Trace, Wrapper, tell};
+use crate::json::Value;
+use crate::kernel::{
+    Decision, Effect, Ended, ErrorAsked, Event, Execution, PolicyRef, Records, Trace, Wrapper, tell,
+};
 use crate::middleware::{Cache, Kind, Retry, Timeout};
 use crate::policy::Policy;
 
 /// How an execution ended, or the decision that stopped it half-way: a call that a policy made of this one was refused.
 pub(super) type Nested = Result<Ended, Box<Decision<'static>>>;
-
-/// What policies recorded.
-type Records = Vec<(PolicyRef, Map)>;
 
 /// One call under execution.
 pub(super) struct Nest<'n, E> {
@@ -66,7 +65,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             leads: 0,
             interim: false,
             input: None,
-            records: Vec::new(),
+            records: Records::default(),
         }
     }
 
@@ -96,6 +95,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             (Some(why), Ok(_)) => Err(self.unasked(&call, why)),
             (_, nested) => nested,
         };
+        let kernel = &self.execute.kernel;
         let Self { trace, attempts, input, records, state, .. } = self;
         decision.put_trace(trace);
         let ended = match nested {
@@ -111,7 +111,7 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
                 decision.put_trace(refused.take_trace());
                 let (reason, halts) = (refused.reason(), refused.effect() == Effect::Halt);
                 if halts {
-                    state.halt(&reason.message);
+                    kernel.halt(&refused, state);
                 }
                 let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Failed };
                 Ended::Broken(None, reason, kind)

@@ -74,6 +74,7 @@ impl<E: ToolExecutor> Nest<'_, E> {
                 return Ok(script.failed(&failure, &[]));
             }
         };
+        let hides_results = self.execute.kernel.hides_results(call);
         // A person is only asked before the tool was called, so nothing that is kept came from it.
         let mut origins: Vec<Origin> = (0..journal.len()).map(|_| Origin::Aside).collect();
         loop {
@@ -113,10 +114,15 @@ impl<E: ToolExecutor> Nest<'_, E> {
                     aside(Value::Null)
                 }
                 Effect::Audit { fields } => {
-                    self.records.push((by, fields.clone()));
+                    self.records.entries.push((by, fields.clone()));
                     aside(Value::Null)
                 }
             };
+            if let (Answer::Value(value), Effect::Next { .. } | Effect::CacheGet { .. }) = (&answer, &effect)
+                && hides_results
+            {
+                self.records.results.push(Arc::clone(value));
+            }
             journal.push(effect, answer);
             origins.push(origin);
         }

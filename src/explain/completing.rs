@@ -5,7 +5,7 @@ use super::explanation::Explanation;
 use super::step::Step;
 use super::veil;
 use super::words::{self, Ended};
-use crate::call::{Outcome, Phase, Root, Verdict};
+use crate::call::{Masks, Outcome, Phase, Root, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::json::Value;
 use crate::kernel::{Layers, Unasked};
@@ -75,12 +75,16 @@ impl Explanation {
                 }
             }
         };
+        let before = self.call.input.clone();
+        value(Root::Input, &mut self.call.input);
+        let mut masks = Masks::new();
+        masks.add_changes(&before, &self.call.input);
         let text = |text: &mut String| {
             for redact in &redacts {
                 *text = redact.redactor.redact_text(text).into_owned();
             }
+            *text = masks.text(text).into_owned();
         };
-        value(Root::Input, &mut self.call.input);
         value(Root::Input, &mut self.input);
         for again in &mut self.again {
             value(Root::Input, &mut again.input);

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::call::{CallView, Node, Root};
+use crate::call::{CallView, Masks, Node, Root};
 use crate::json::{self, Value};
 use crate::kernel::Layers;
 use crate::matcher::{Examined, ExaminedForm, Truth};
@@ -20,6 +20,8 @@ const SHOWN_TEXT: usize = 400;
 /// on the keys above it.
 pub(super) struct Veil<'v> {
     redactions: Vec<&'v Redact>,
+    /// What they change in the arguments, and what is redacted in facts of the session.
+    masks: Masks,
     view: CallView<'v>,
     input: OnceCell<Value>,
     output: OnceCell<Value>,
@@ -34,9 +36,19 @@ impl<'v> Veil<'v> {
         let server = view.call.server.as_deref().unwrap_or("");
         let policies = layers.iter().flat_map(|chains| chains.policies());
         let fitting = policies.filter(|policy| policy.matcher.concerns(server, &view.call.tool));
-        let redactions = fitting.filter_map(|policy| redaction(policy, &view)).collect();
+        let redactions: Vec<_> = fitting.filter_map(|policy| redaction(policy, &view)).collect();
+        let mut masks = view.session.masks().clone();
+        if redactions.iter().any(|redact| redact.input) {
+            let mut redacted = view.input.clone();
+            for redact in redactions.iter().filter(|redact| redact.input) {
+                // What can't be searched is withheld as a whole.
+                let _ = redact.redactor.redact_value(&mut redacted);
+            }
+            masks.add_changes(view.input, &redacted);
+        }
         Self {
             redactions,
+            masks,
             view,
             input: OnceCell::new(),
             output: OnceCell::new(),
@@ -62,7 +74,10 @@ impl<'v> Veil<'v> {
     pub(super) fn document(&self, root: Root, document: &Value) -> Value {
         let mut hidden = document.clone();
         match self.of_root(root).all(|redact| redact.redactor.redact_value(&mut hidden).is_ok()) {
-            true => hidden,
+            true => {
+                self.masks.value(&mut hidden);
+                hidden
+            }
             false => WITHHELD.into(),
         }
     }
@@ -70,12 +85,15 @@ impl<'v> Veil<'v> {
     /// A text about the call.
     pub(super) fn text(&self, text: &str) -> String {
         let hide = |text: String, redact: &&Redact| redact.redactor.redact_text(&text).into_owned();
-        cut(self.redactions.iter().fold(text.to_owned(), hide))
+        let redacted = self.redactions.iter().fold(text.to_owned(), hide);
+        cut(self.masks.text(&redacted).into_owned())
     }
 
     fn hide_text(&self, root: Root, text: &str) -> String {
-        self.of_root(root)
-            .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
+        let redacted = self
+            .of_root(root)
+            .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned());
+        self.masks.text(&redacted).into_owned()
     }
 
     fn of_root(&self, root: Root) -> impl Iterator<Item = &'v Redact> {
@@ -91,7 +109,7 @@ impl<'v> Veil<'v> {
             Root::Annotations => (self.view.annotations?, &self.annotations),
             Root::Tool | Root::Server | Root::Id | Root::Error => return None,
         };
-        if self.of_root(root).next().is_none() {
+        if self.of_root(root).next().is_none() && self.masks.is_empty() {
             return Some(value.clone());
         }
         let hidden = hidden.get_or_init(|| self.document(root, document));

@@ -21,8 +21,10 @@ pub mod space {
     pub const SESSIONS: &str = "sessions";
     /// What was used of budgets.
     pub const BUDGETS: &str = "budgets";
+    /// Where the numbers of questions about equal calls begin.
+    pub const LATEST: &str = "latest";
     /// All but [`OWNER`].
-    pub const ALL: [&str; 4] = [CALLS, GRANTS, SESSIONS, BUDGETS];
+    pub const ALL: [&str; 5] = [CALLS, GRANTS, SESSIONS, BUDGETS, LATEST];
 }
 
 /// Where a record lies.

@@ -2,21 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
 use super::hearing::{Said, Unasked};
 use super::settle::Settling;
-use super::shown::{Shown, WITHHELD, redaction};
+use super::shown::{Redaction, Shown, WITHHELD};
 use super::trace::PolicyRef;
 use super::{Decision, Kernel, gate};
 use crate::call::{
     ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall,
     Verdict, reason_code,
 };
-use crate::json::{self, Map, Value};
+use crate::json::{Map, Value};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Redact};
+use crate::middleware::Kind;
 use crate::policy::Mode;
+use crate::seal::Purpose;
 
 impl Kernel<'_> {
     /// The outcome of a call that Callgate itself failed on. It shows nothing of the call's values.
@@ -61,14 +60,18 @@ impl Settling<'_> {
         let (input, (code, message, error), approval, (audit, audited)) = {
             let view = self.view(&decision.input, session);
             let shown = Shown::of(&self.subject, view);
-            let message = shown.text(&self.reason.message);
+            let message = self.masks.text(&shown.text(&self.reason.message)).into_owned();
             // What a script or a hook asks may have anything in it.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
             let message = if is_own { self.hidden(&message, view) } else { message };
-            let code = if self.thrown { shown.text(&self.reason.code) } else { self.reason.code.clone() };
-            let error = self.error.as_ref().map(|error| shown.text(error));
+            let code = match self.thrown {
+                true => self.masks.text(&shown.text(&self.reason.code)).into_owned(),
+                false => self.reason.code.clone(),
+            };
+            let error = self.error.as_ref();
+            let error = error.map(|error| self.masks.text(&shown.text(error)).into_owned());
             let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| self.request(kernel.clock.now(), decision, &message, &shown, view));
+                .then(|| self.request(kernel, decision, &message, &shown, view));
             let mut entries = self.recorded(&shown, view);
             let (audited, by) = self.audit(&shown, view);
             entries.extend(audited);
@@ -131,7 +134,7 @@ impl Settling<'_> {
     /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of its own.
     fn request(
         &self,
-        now: Timestamp,
+        kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         reason: &str,
         shown: &Shown<'_>,
@@ -144,6 +147,7 @@ impl Settling<'_> {
             let own = question.map(|own| &own.policy);
             approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
         };
+        let relevant = self.subject.relevant(&asking().collect::<Vec<_>>(), &shown.input);
         let lifetimes = asking().filter_map(|policy| match &policy.kind {
             Kind::Approval(approval) => approval.expires,
             _ => None,
@@ -170,10 +174,11 @@ impl Settling<'_> {
             policies: policies.chain(others).collect(),
             expires_at: lifetimes
                 .min()
-                .and_then(|after| now.checked_add(after).ok())
+                .and_then(|after| kernel.clock.now().checked_add(after).ok())
                 .map(|time| time.to_string()),
-            input_digest: json::digest(view.input).to_string(),
+            input_digest: kernel.keys.digest(Purpose::Arguments, view.input).to_string(),
             server: call.server.clone(),
+            relevant,
             repeats: None,
             card: gate::card_words(&self.subject, approvals, shown.view(view), |text| shown.text(text)),
             approval_token: None,
@@ -181,14 +186,16 @@ impl Settling<'_> {
     }
 
     /// All that hides anything of this call.
-    fn redactions(&self, view: CallView<'_>) -> Vec<&Redact> {
-        self.policies().into_iter().filter_map(|(_, policy)| redaction(policy, &view)).collect()
+    pub(super) fn redactions(&self, view: CallView<'_>) -> Vec<Redaction<'_>> {
+        let keys = self.subject.keys;
+        self.policies().into_iter().filter_map(|(_, policy)| Redaction::of(policy, &view, keys)).collect()
     }
 
     /// A text without what is hidden anywhere of this call.
     fn hidden(&self, text: &str, view: CallView<'_>) -> String {
-        let hide = |text: String, redact: &Redact| redact.redactor.redact_text(&text).into_owned();
-        self.redactions(view).into_iter().fold(text.to_owned(), hide)
+        let redactions = self.redactions(view);
+        let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
+        self.masks.text(&redacted).into_owned()
     }
 
     /// What policies around the execution recorded. A result may be in it as well as arguments, and in any place, so all that
@@ -197,14 +204,15 @@ impl Settling<'_> {
         let redactions = self.redactions(view);
         let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
-            let hidden = redactions.iter().all(|redact| redact.redactor.redact_value(&mut value).is_ok());
+            let hidden = redactions.iter().all(|redaction| redaction.value(&mut value));
+            self.masks.value(&mut value);
             let fields = match shown.value(value) {
                 Value::Object(fields) if hidden => fields,
                 _ => Map::from_iter([(WITHHELD.to_owned(), Value::Null)]),
             };
             Some(AuditEntry { policy: self.subject.policy(*by)?.id.clone(), fields })
         };
-        self.records.iter().filter_map(entry).collect()
+        self.records.entries.iter().filter_map(entry).collect()
     }
 
     /// What audit policies record, and which they are. Matched on what the call is, recorded from what may be shown of it;
@@ -222,8 +230,15 @@ impl Settling<'_> {
             audited.push((reference, matches!(truth, Truth::Undecided(_))));
             if policy.mode != Mode::Shadow {
                 let fields = audit.values(shown.view(view)).map(|(path, value)| {
-                    // The session holds what earlier calls had for arguments, as they were.
-                    let value = if path.root() == Root::Session { shown.value(value) } else { value };
+                    let value = match (path.root(), value) {
+                        // Facts of earlier calls may hold what is redacted in this one only.
+                        (Root::Session, value) => shown.value(value),
+                        // An error may repeat arguments and results.
+                        (Root::Error, Value::String(error)) => {
+                            Value::from(self.masks.text(&shown.text(&error)).into_owned())
+                        }
+                        (_, value) => value,
+                    };
                     (path.text().to_owned(), value)
                 });
                 let fields = fields.collect();

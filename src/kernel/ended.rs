@@ -1,5 +1,6 @@
 //! How the execution of a call ended, and what is told of that before it is settled.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Subject;
@@ -38,12 +39,21 @@ pub(crate) struct Execution {
     /// The arguments that the tool ran with last, where a policy around the execution changed them.
     pub(crate) input: Option<Value>,
     /// What policies around the execution recorded.
-    pub(crate) records: Vec<(PolicyRef, Map)>,
+    pub(crate) records: Records,
+}
+
+/// What policies around the execution recorded, and what they had to record it from.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// The entries, in order.
+    pub(crate) entries: Vec<(PolicyRef, Map)>,
+    /// The results that scripts were given, as they were: what is redacted in them must not come out another way.
+    pub(crate) results: Vec<Arc<Value>>,
 }
 
 impl From<Ended> for Execution {
     fn from(ended: Ended) -> Self {
-        Self { ended, attempts: 0, input: None, records: Vec::new() }
+        Self { ended, attempts: 0, input: None, records: Records::default() }
     }
 }
 

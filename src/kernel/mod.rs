@@ -12,6 +12,7 @@ mod gate;
 mod hearing;
 mod limits;
 mod normalise;
+mod session_use;
 mod settle;
 mod shown;
 pub(crate) mod stage;
@@ -23,10 +24,11 @@ mod wrap;
 pub(crate) use asked::Held;
 pub(crate) use decision::Requirement;
 pub use decision::{Decision, Effect};
-pub(crate) use ended::{Ended, Execution};
+pub(crate) use ended::{Ended, Execution, Records};
 pub(crate) use hearing::tell;
 pub use hearing::{Asking, Change, Deciding, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
+pub(crate) use session_use::SessionUse;
 pub(crate) use stage::is_never_called;
 pub use trace::Layers;
 pub(crate) use trace::{PolicyRef, Trace};
@@ -39,14 +41,18 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{
+    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
+};
 use crate::host::Clock;
 use crate::json::Value;
 use crate::meter::{self, Meter};
-use crate::policy::{Chain, Policy};
+use crate::middleware::Kind;
+use crate::policy::{Chain, Mode, Policy};
+use crate::seal::Keys;
 use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
-use shown::Shown;
+use shown::{Ending, Redaction, Shown};
 
 /// What decides calls: the layers, each of one revision, the known tools and the time.
 #[derive(Clone, Copy)]
@@ -57,6 +63,8 @@ pub struct Kernel<'k> {
     pub tools: &'k ToolSet,
     /// The time.
     pub clock: &'k dyn Clock,
+    /// What digests are made with where they stand for arguments and redacted values.
+    pub keys: &'k Keys,
     /// Who hears of every asking, if anybody.
     pub listener: Option<&'k dyn Listener>,
 }
@@ -214,7 +222,32 @@ impl<'k> Kernel<'k> {
     fn subject<'a>(&'a self, call: &'a ToolCall) -> Subject<'a> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
-        Subject { call, layers: self.layers, chains, tool: self.tools.get(call), listener: self.listener }
+        let (tool, listener) = (self.tools.get(call), self.listener);
+        Subject { call, layers: self.layers, chains, tool, listener, keys: self.keys }
+    }
+
+    /// Stops the session for a decision that halts. Later calls say why, so it is said as it may be shown of this one.
+    pub(crate) fn halt(&self, decision: &Decision<'_>, session: &mut SessionState) {
+        let message = catch_unwind(AssertUnwindSafe(|| {
+            let subject = self.subject(&decision.call);
+            let view = CallView { input: &decision.input, ..subject.view(session) };
+            let message = Shown::of(&subject, view).text(&decision.reason().message);
+            // What a script or a hook says may have anything in it.
+            let policies = subject.policies(|chain| &chain.settle);
+            let redactions = policies.filter_map(|(_, policy)| Redaction::of(policy, &view, self.keys));
+            redactions.fold(message, |message, redaction| redaction.text(&message))
+        }));
+        // Wherever it broke off, the halt holds.
+        session.halt(message.as_deref().unwrap_or(UNDECIDABLE));
+    }
+
+    /// Whether anything is redacted in results of a call.
+    pub(crate) fn hides_results(&self, call: &ToolCall) -> bool {
+        let subject = self.subject(call);
+        let hides = |policy: &Policy| matches!(&policy.kind, Kind::Redact(redact) if redact.output);
+        subject
+            .policies(|chain| &chain.settle)
+            .any(|(_, policy)| policy.mode == Mode::Enforce && hides(policy))
     }
 
     /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
@@ -227,17 +260,21 @@ impl<'k> Kernel<'k> {
         };
         let redactions: Vec<_> = subject
             .policies(|chain| &chain.settle)
-            .filter_map(|(_, policy)| shown::redaction(policy, &view).filter(|redact| redact.output))
+            .filter_map(|(_, policy)| {
+                Redaction::of(policy, &view, self.keys).filter(|redaction| redaction.output)
+            })
             .collect();
-        for redact in redactions {
-            if let Some(output) = &mut outcome.output
-                && redact.redactor.redact_value(output).is_err()
-            {
-                *output = shown::WITHHELD.into();
+        let mut masks = Masks::new();
+        for redaction in redactions {
+            let ending = Ending {
+                output: outcome.output.as_mut(),
+                error: outcome.error.as_mut(),
+                message: &mut outcome.reason.message,
+                masks: &mut masks,
+            };
+            if !redaction.ending(&call.input, ending) {
+                outcome.output = Some(shown::WITHHELD.into());
             }
-            outcome.error =
-                outcome.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
-            outcome.reason.message = redact.redactor.redact_text(&outcome.reason.message).into_owned();
         }
     }
 
@@ -273,6 +310,7 @@ struct Subject<'a> {
     chains: SmallVec<[Arc<Chain>; 3]>,
     tool: Option<&'a Tool>,
     listener: Option<&'a dyn Listener>,
+    keys: &'a Keys,
 }
 
 impl<'a> Subject<'a> {

@@ -91,7 +91,7 @@ fn act(
         // What is absent gives a transform nothing to decide on.
         (Kind::Transform(transform), Truth::Yes) => {
             let mut changed = view.input.clone();
-            match apply_steps(&transform.input, &view, &mut changed) {
+            match apply_steps(&transform.input, &view, &view, &mut changed) {
                 Ok(true) => (Some(changed), None),
                 Ok(false) => (None, None),
                 // The steps that could be made stand, so that what halts is found in the form it is looked for.

@@ -5,18 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::decision::{Decision, Effect};
-use super::ended::{Execution, Told};
+use super::ended::{Execution, Records, Told};
 use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
-use super::shown::Shown;
+use super::shown::{Ending, Redaction, Shown};
 use super::suggest::suggestion;
 use super::trace::{PolicyRef, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
-use crate::call::{CallView, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
+use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
-use crate::json::{Map, Value};
+use crate::json::{Value, json};
 use crate::matcher::Truth;
 use crate::meter::{self, Meter, WorkExceeded};
-use crate::middleware::{Kind, Redact, apply_steps};
+use crate::middleware::{Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 
 /// A call on its way to its outcome.
@@ -34,7 +34,11 @@ pub(super) struct Settling<'a> {
     /// How often the tool was called.
     pub(super) attempts: u32,
     /// What policies around the execution recorded.
-    pub(super) records: Vec<(PolicyRef, Map)>,
+    pub(super) records: Records,
+    /// What redaction changes in results: no text says it.
+    pub(super) masks: Masks,
+    /// The result is what a script made of others.
+    remade: bool,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
     pub(super) hearing: Hearing<'a>,
@@ -49,7 +53,7 @@ impl Kernel<'_> {
         &self,
         decision: Decision<'_>,
         approval_id: &str,
-        records: Vec<(PolicyRef, Map)>,
+        records: Records,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
@@ -72,7 +76,7 @@ impl Kernel<'_> {
         &self,
         mut decision: Decision<'_>,
         approval_id: &str,
-        records: Vec<(PolicyRef, Map)>,
+        records: Records,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
@@ -84,11 +88,11 @@ impl Kernel<'_> {
         };
         let reason = decision.reason();
         if kind == OutcomeKind::Halted {
-            session.halt(&reason.message);
+            self.halt(&decision, session);
         }
         let call = decision.call.clone();
         let subject = self.subject(&call);
-        let settling = Settling {
+        let mut settling = Settling {
             hearing: subject.hearing(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
@@ -100,8 +104,11 @@ impl Kernel<'_> {
             approval_id,
             attempts: 0,
             records,
+            masks: Masks::new(),
+            remade: false,
             thrown: false,
         };
+        settling.mask_results(&decision.input, session);
         settling.finish(self, &decision, session, started)
     }
 
@@ -151,8 +158,11 @@ impl Kernel<'_> {
             approval_id: "",
             attempts,
             records,
+            masks: Masks::new(),
+            remade: false,
             thrown,
         };
+        settling.mask_results(&decision.input, session);
         if let Some(error) = &error {
             settling.recover(error, &decision.input, session);
         }
@@ -241,7 +251,11 @@ impl<'a> Settling<'a> {
             let open = matches!(truth, Truth::Undecided(_));
             let changed = match &truth {
                 Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
-                _ => apply_steps(&transform.output, &view, &mut output),
+                // What it puts into the result is shown with it.
+                _ => {
+                    let shown = Shown::of(&self.subject, view);
+                    apply_steps(&transform.output, &view, &shown.view(view), &mut output)
+                }
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
             let before = view.output.filter(|_| changed == Ok(true));
@@ -263,6 +277,11 @@ impl<'a> Settling<'a> {
 
     /// Hides what is to be hidden in the result and the error.
     fn redact(&mut self, input: &Value, session: &SessionState) {
+        if let Some(output) = &mut self.output
+            && self.remade
+        {
+            self.masks.value(output);
+        }
         for (reference, policy) in self.policies() {
             let Kind::Redact(redact) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&self.view(input, session));
@@ -277,17 +296,34 @@ impl<'a> Settling<'a> {
             if policy.mode == Mode::Shadow || !redact.output {
                 continue;
             }
-            if let Some(output) = &mut self.output
-                && redact.redactor.redact_value(output).is_err()
-            {
+            let redaction = Redaction::new(redact, self.subject.keys);
+            let ending = Ending {
+                output: self.output.as_mut(),
+                error: self.error.as_mut(),
+                message: &mut self.reason.message,
+                masks: &mut self.masks,
+            };
+            if !redaction.ending(input, ending) {
                 self.withhold(policy, "the result is nested too deeply to be searched");
             }
-            self.error = self.error.as_ref().map(|error| redact.redactor.redact_text(error).into_owned());
-            self.reason.message = redact.redactor.redact_text(&self.reason.message).into_owned();
             if self.thrown {
-                self.reason.code = redact.redactor.redact_text(&self.reason.code).into_owned();
+                self.reason.code = self.masks.text(&redaction.text(&self.reason.code)).into_owned();
             }
         }
+    }
+
+    /// Masks what is redacted in the results that scripts were given, whatever they make of them.
+    fn mask_results(&mut self, input: &Value, session: &SessionState) {
+        if self.records.results.is_empty() {
+            return;
+        }
+        let view = self.view(input, session);
+        let mut masks = Masks::new();
+        for redaction in self.redactions(view).iter().filter(|redaction| redaction.output) {
+            self.records.results.iter().for_each(|result| masks.unite(&redaction.changes(result)));
+        }
+        self.masks = masks;
+        self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
     }
 
     /// Tells who listens of a redaction before it is made.
@@ -299,7 +335,8 @@ impl<'a> Settling<'a> {
         view: &CallView<'_>,
     ) {
         let mut after = self.output.clone().filter(|_| redact.output && *truth != Truth::No);
-        let hidden = after.as_mut().is_some_and(|after| redact.redactor.redact_value(after).is_ok());
+        let redaction = Redaction::new(redact, self.subject.keys);
+        let hidden = after.as_mut().is_some_and(|after| redaction.value(after));
         let change = self.output.as_ref().zip(after.as_ref()).filter(|_| hidden);
         let answer = Answer {
             verdict: (*truth != Truth::No).then_some(Verdict::Rewrite),
@@ -386,8 +423,16 @@ impl<'a> Settling<'a> {
                 Kind::Label(label) => label.apply(session),
                 Kind::Fact(fact) if open => fact.unsettle(session),
                 Kind::Fact(fact) => {
-                    let found = fact.find(&self.view(input, session));
+                    let view = self.view(input, session);
+                    let found = fact.find(&view);
+                    let masks = match &found {
+                        Found::Value(key, value) => {
+                            Shown::of(&self.subject, view).masks().found_in(&json!([key, value]))
+                        }
+                        Found::Nothing | Found::Unreadable => Masks::new(),
+                    };
                     fact.keep(found, session);
+                    session.mask(&masks);
                 }
                 _ => {}
             }

@@ -1,69 +1,165 @@
-//! What may be shown and recorded of a call's arguments: redacted before anything else is done with them.
+//! What may be shown and recorded of a call: the one place where it is decided. Takes a call as policies see it, returns it
+//! as it may be shown.
+//!
+//! The rule: what a `redact` policy of the call changes in its arguments, or one of an earlier call in a fact that the session holds,
+//! is shown in its redacted form only. Texts are searched for it, too, so that neither a message nor an error repeats it. A policy that
+//! covers arguments and results hides in the result what it changes in the arguments. Conditions, and what goes to the tool, read the
+//! values as they are.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
 use super::Subject;
-use crate::call::CallView;
+use crate::call::{CallView, Masks, SessionState};
+use crate::detect::Redactor;
 use crate::json::Value;
 use crate::matcher::Truth;
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Mode, Policy};
+use crate::seal::Keys;
 
 /// Stands for a value that could not be redacted and so is not shown.
 pub(super) const WITHHELD: &str = "[withheld]";
 
-/// A call's arguments as they may be shown, with what hides things in texts about them.
+/// A `redact` policy that concerns a call.
+pub(super) struct Redaction<'a> {
+    pub(super) input: bool,
+    pub(super) output: bool,
+    redactor: Cow<'a, Redactor>,
+}
+
+impl<'a> Redaction<'a> {
+    /// The redaction of an enforced `redact` policy that concerns this call; when in doubt it does.
+    pub(super) fn of(policy: &'a Policy, view: &CallView<'_>, keys: &Keys) -> Option<Self> {
+        match &policy.kind {
+            Kind::Redact(redact)
+                if policy.mode == Mode::Enforce && policy.matcher.eval(view) != Truth::No =>
+            {
+                Some(Self::new(redact, keys))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn new(redact: &'a Redact, keys: &Keys) -> Self {
+        let Redact { input, output, .. } = *redact;
+        Self { input, output, redactor: redact.redactor(keys) }
+    }
+
+    pub(super) fn text(&self, text: &str) -> String {
+        self.redactor.redact_text(text).into_owned()
+    }
+
+    /// Redacts a value; says whether it could be searched.
+    pub(super) fn value(&self, value: &mut Value) -> bool {
+        self.redactor.redact_value(value).is_ok()
+    }
+
+    /// What it changes in a value. What can't be searched is not shown, and nothing of it is known.
+    pub(super) fn changes(&self, value: &Value) -> Masks {
+        let (mut masks, mut redacted) = (Masks::new(), value.clone());
+        if self.value(&mut redacted) {
+            masks.add_changes(value, &redacted);
+        }
+        masks
+    }
+
+    /// Redacts what a call with these arguments ended with; says whether the result could be searched.
+    pub(super) fn ending(&self, input: &Value, ending: Ending<'_>) -> bool {
+        let of_input = if self.input { self.changes(input) } else { Masks::new() };
+        let Ending { output, error, message, masks } = ending;
+        masks.unite(&of_input);
+        let searched = output.is_none_or(|output| {
+            let before = output.clone();
+            let searched = self.value(output);
+            if searched {
+                masks.add_changes(&before, output);
+            }
+            // Only what is redacted in the arguments: the same value elsewhere in the result may be another thing.
+            of_input.value(output);
+            searched
+        });
+        let text = |text: &str| masks.text(&self.text(text)).into_owned();
+        *message = text(message);
+        if let Some(error) = error {
+            *error = text(error);
+        }
+        searched
+    }
+}
+
+/// What a call ended with, as far as it is shown.
+pub(super) struct Ending<'e> {
+    pub(super) output: Option<&'e mut Value>,
+    pub(super) error: Option<&'e mut String>,
+    pub(super) message: &'e mut String,
+    /// What redaction has changed so far: it gets what is changed now.
+    pub(super) masks: &'e mut Masks,
+}
+
+/// A call as it may be shown, with what hides things in texts about it.
 pub(super) struct Shown<'a> {
     pub(super) input: Cow<'a, Value>,
-    redactions: SmallVec<[&'a Redact; 2]>,
+    session: Cow<'a, SessionState>,
+    redactions: SmallVec<[Redaction<'a>; 2]>,
+    masks: Masks,
 }
 
 impl<'a> Shown<'a> {
-    /// The arguments of `view`, redacted by every policy that says so.
+    /// The call of `view`, redacted by every policy that says so.
     pub(super) fn of<'v>(subject: &Subject<'a>, view: CallView<'v>) -> Shown<'v>
     where
         'a: 'v,
     {
-        let redactions: SmallVec<[&Redact; 2]> = subject
+        let redactions: SmallVec<[Redaction<'v>; 2]> = subject
             .policies(|chain| &chain.settle)
-            .filter_map(|(_, policy)| redaction(policy, &view).filter(|redact| redact.input))
+            .filter_map(|(_, policy)| {
+                Redaction::of(policy, &view, subject.keys).filter(|redaction| redaction.input)
+            })
             .collect();
-        let mut shown = Shown { input: Cow::Borrowed(view.input), redactions };
+        let mut shown = Shown {
+            input: Cow::Borrowed(view.input),
+            session: view.session.shown(),
+            redactions,
+            masks: Masks::new(),
+        };
         if !shown.redactions.is_empty() {
-            shown.input = Cow::Owned(shown.value(view.input.clone()));
+            let redacted = shown.value(view.input.clone());
+            shown.masks.add_changes(view.input, &redacted);
+            shown.input = Cow::Owned(redacted);
+        }
+        shown.masks.unite(view.session.masks());
+        if !shown.masks.is_empty() {
+            shown.masks.value(shown.input.to_mut());
         }
         shown
     }
 
     /// A value of the arguments, as it may be shown.
     pub(super) fn value(&self, mut value: Value) -> Value {
-        match self.redactions.iter().any(|redact| redact.redactor.redact_value(&mut value).is_err()) {
-            true => Value::from(WITHHELD),
-            false => value,
+        match self.redactions.iter().all(|redaction| redaction.value(&mut value)) {
+            true => {
+                self.masks.value(&mut value);
+                value
+            }
+            false => Value::from(WITHHELD),
         }
     }
 
-    /// The same view with the arguments as they may be shown.
+    /// The same view with the arguments and the session as they may be shown.
     pub(super) fn view<'v>(&'v self, view: CallView<'v>) -> CallView<'v> {
-        CallView { input: &self.input, ..view }
+        CallView { input: &self.input, session: &self.session, ..view }
     }
 
     /// A text about the call, as it may be shown.
     pub(super) fn text(&self, text: &str) -> String {
-        self.redactions
-            .iter()
-            .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned())
+        let redacted = self.redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
+        self.masks.text(&redacted).into_owned()
     }
-}
 
-/// The redaction of an enforced `redact` policy that concerns this call; when in doubt it does.
-pub(super) fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
-    match &policy.kind {
-        Kind::Redact(redact) if policy.mode == Mode::Enforce && policy.matcher.eval(view) != Truth::No => {
-            Some(redact)
-        }
-        _ => None,
+    /// What is masked of the call.
+    pub(super) fn masks(&self) -> &Masks {
+        &self.masks
     }
 }

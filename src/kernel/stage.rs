@@ -42,7 +42,9 @@ impl<'k> Kernel<'k> {
         at_init: bool,
     ) -> Vec<RunShadow> {
         let call = run_as_call(context);
-        let view = CallView::new(&call, session);
+        // What is put into prompts is shown.
+        let session_shown = session.shown();
+        let view = CallView::new(&call, &session_shown);
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
         for (reference, policy) in self.of_run(context, session) {
             if let Kind::Model(model) = &policy.kind
@@ -93,7 +95,8 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
     ) -> (Option<Reason>, Vec<RunShadow>) {
         let call = run_as_call(context);
-        let view = CallView::new(&call, session);
+        let shown = session.shown();
+        let view = CallView::new(&call, &shown);
         let (mut halted, mut shadows) = (None, Vec::new());
         for (_, policy) in self.of_run(context, session) {
             let Kind::Halt(halt) = &policy.kind else { continue };

@@ -25,7 +25,8 @@ impl Kernel<'_> {
     ) -> (StreamFilter, Vec<(RunShadow, StreamShadow)>) {
         let (enforced, shadows): (Vec<_>, Vec<_>) =
             self.streams(context, session).into_iter().partition(|(policy, _)| policy.mode == Mode::Enforce);
-        let filter = StreamFilter::new(enforced.into_iter().map(|(_, stream)| stream));
+        let enforced: Vec<_> = enforced.into_iter().map(|(_, stream)| stream.with_keys(self.keys)).collect();
+        let filter = StreamFilter::new(&enforced);
         let beside = |(policy, stream): (&Policy, &Stream)| {
             (shadow(policy, Verdict::Rewrite, None), StreamShadow::new(stream))
         };

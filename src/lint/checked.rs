@@ -11,6 +11,7 @@ use crate::diagnostic::{SourceId, SourceMap};
 use crate::matcher::NamePattern;
 use crate::middleware::Kind;
 use crate::policy::{Built, Chains};
+use crate::seal::Keys;
 use crate::source::{LoadedFile, Node};
 use crate::suite::LoadedSuite;
 use crate::tools::{ToolDescriptor, ToolSet};
@@ -34,6 +35,7 @@ pub(super) struct Checked<'a> {
     /// The tools that fit a pattern, by whether it is one and by its text.
     fitting_tools: RefCell<HashMap<(bool, String), Tools<'a>>>,
     tool_set: OnceCell<ToolSet>,
+    keys: OnceCell<Option<Keys>>,
     pub(super) tests: Option<&'a LoadedSuite>,
 }
 
@@ -69,6 +71,7 @@ impl<'a> Checked<'a> {
             tools_by_name,
             fitting_tools: RefCell::default(),
             tool_set: OnceCell::new(),
+            keys: OnceCell::new(),
             tests: beside.tests,
         }
     }
@@ -105,6 +108,11 @@ impl<'a> Checked<'a> {
         found.sort_by_key(|other| other.index);
         found.dedup_by_key(|other| other.index);
         found
+    }
+
+    /// Keys for calls that are tried; nothing where the operating system returns no random bytes.
+    pub(super) fn keys(&self) -> Option<&Keys> {
+        self.keys.get_or_init(|| Keys::random().ok()).as_ref()
     }
 
     /// The known tools with their schemas, compiled when they are first asked for.

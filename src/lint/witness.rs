@@ -56,8 +56,9 @@ impl Example {
     /// Whether the engine refuses the call for what this policy says, and not for anything else.
     pub(super) fn is_refused_by(&self, checked: &Checked<'_>, policy: &str) -> bool {
         let layers = [checked.chains.clone()].into_iter().collect();
+        let Some(keys) = checked.keys() else { return false };
         let kernel =
-            Kernel { layers: &layers, tools: checked.tool_set(), clock: &SystemClock, listener: None };
+            Kernel { layers: &layers, tools: checked.tool_set(), clock: &SystemClock, keys, listener: None };
         let decision = kernel.decide(&self.call, &self.session);
         matches!(decision.effect(), Effect::Deny | Effect::Halt)
             && decision.reason().policy.as_deref() == Some(policy)

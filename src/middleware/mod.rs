@@ -36,7 +36,7 @@ pub use budget::{AtBound, Budget, Per, Used};
 pub use cache::Cache;
 pub use deny::Deny;
 pub use errors::ErrorPatterns;
-pub use fact::Fact;
+pub use fact::{Fact, Found};
 pub use filter::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 pub use halt::Halt;
 pub use label::Label;

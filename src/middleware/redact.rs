@@ -1,11 +1,14 @@
 //! `redact`: hides sensitive data in everything that is shown or recorded of a call.
 
+use std::borrow::Cow;
+
 use regex::Regex;
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::detect::{Detector, Redactor, Style};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
+use crate::seal::Keys;
 use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
@@ -52,7 +55,10 @@ pub(super) static WITH: Field = Field::optional(
     Shape::Either(&[
         Shape::Word(&[
             ("mask", "a label such as `[email]`"),
-            ("hash", "a label with a digest: equal values stay recognisable as equal"),
+            (
+                "hash",
+                "a label with a keyed digest, `[email:hmac-0123456789ab]`: equal values stay recognisable as equal",
+            ),
             ("remove", "nothing"),
         ]),
         Shape::Record(&KEEP_LAST),
@@ -78,6 +84,11 @@ pub struct Redact {
 }
 
 impl Redact {
+    /// What hides, with the server's keys.
+    pub fn redactor(&self, keys: &Keys) -> Cow<'_, Redactor> {
+        self.redactor.with_keys(keys)
+    }
+
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let places: Vec<&str> = texts(node.get("in")).filter_map(Node::as_str).collect();
         let reported = reader.reported();

@@ -1,5 +1,6 @@
 //! `stream`: hides, drops and replaces in what the model streams.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use regex::Regex;
@@ -10,6 +11,7 @@ use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::detect::{Reach, Redactor, Replacement, Style};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_REGEX, MISSING_KEY};
+use crate::seal::Keys;
 use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
@@ -110,6 +112,15 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// The same with the server's keys, for what is hidden by a digest.
+    pub fn with_keys(&self, keys: &Keys) -> Self {
+        let redact = self.redact.as_ref().map(|redactor| match redactor.with_keys(keys) {
+            Cow::Owned(keyed) => Arc::new(keyed),
+            Cow::Borrowed(_) => Arc::clone(redactor),
+        });
+        Self { redact, ..self.clone() }
+    }
+
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let keys = ["drop", "replace", "redact", "patterns"];

@@ -208,7 +208,7 @@ impl Step {
 
     /// Makes the change in `value`, which stands in for the path's root in `view`. Says whether anything changed, or why
     /// the change can't be made.
-    fn apply(&self, view: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
+    fn apply(&self, view: &CallView<'_>, rendered: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
         let root = self.path.root();
         let now = with_root(*view, root, value);
         let locations = match (self.path.locations(&now), &self.change) {
@@ -225,7 +225,7 @@ impl Step {
             }
             Change::Template(template) => {
                 let text = template
-                    .render_strict(&now, &[])
+                    .render_strict(&with_root(*rendered, root, value), &[])
                     .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
                 self.set(value, Value::String(text))
             }
@@ -261,12 +261,18 @@ impl Step {
 }
 
 /// Applies steps to `value`, which stands in for their root in `view`. Every step is tried, so that one that can't be
-/// made does not leave later places unformed; the first problem is what is returned.
-pub fn apply(steps: &[Step], view: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
+/// made does not leave later places unformed; the first problem is what is returned. Paths read `view`; templates read `rendered`, the same
+/// call as far as whoever gets `value` may see it.
+pub fn apply(
+    steps: &[Step],
+    view: &CallView<'_>,
+    rendered: &CallView<'_>,
+    value: &mut Value,
+) -> Result<bool, String> {
     let mut changed = false;
     let mut problem = None;
     for step in steps {
-        match step.apply(view, value) {
+        match step.apply(view, rendered, value) {
             Ok(step_changed) => changed |= step_changed,
             Err(why) => problem = problem.or(Some(why)),
         }

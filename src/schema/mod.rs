@@ -168,6 +168,12 @@ impl ArgumentSchema {
         (!suggestions.is_empty()).then(|| suggestions.join("; "))
     }
 
+    /// The names of the arguments that the schema's root requires, in its order.
+    pub fn required_names(&self) -> impl Iterator<Item = &str> {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// The names of the arguments that the schema's root declares.
     pub fn property_names(&self) -> impl Iterator<Item = &str> {
         words::properties(&self.schema)

@@ -25,7 +25,7 @@ pub enum SealError {
 }
 
 /// A value cannot be encrypted.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptError {
     /// The operating system returns no random bytes.
     #[error("no random bytes for a nonce: {0}")]
@@ -153,7 +153,11 @@ impl Keys {
     }
 
     /// The digests of a value with each of the keys, the current one first: which of them was made depends on when it was made.
-    pub fn digests(&self, purpose: Purpose, content: &Value) -> impl Iterator<Item = Digest> {
+    pub fn digests<'k>(
+        &'k self,
+        purpose: Purpose,
+        content: &Value,
+    ) -> impl Iterator<Item = Digest> + use<'k> {
         let message = message(purpose, content);
         self.all().map(move |key| Digest::from_bytes(key.digest(purpose, message.as_bytes())))
     }

@@ -53,7 +53,10 @@ impl Keys {
         Self::new(secrets.into_iter().flatten()).ok_or(KeyError::None)
     }
 
-    /// A key that ends with the process: what it seals counts for nothing in another one.
+    /// A key that ends with the process: no other one accepts what is made with it.
+    ///
+    /// # Errors
+    /// [`KeyError::Random`], where the operating system returns no random bytes.
     pub fn random() -> Result<Self, KeyError> {
         Self::parse(&random_hex::<MIN_KEY_BYTES>().map_err(KeyError::Random)?)
     }

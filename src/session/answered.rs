@@ -197,10 +197,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             let hooked = self.hooked(call.clone()).await;
             return self.indeterminate(&hooked, reason, started).into();
         }
-        match said
-            .request
-            .and_then(|request| Question::open(request, self.shared.services.keys.as_ref()).ok())
-        {
+        match said.request.and_then(|request| Question::open(request, &self.shared.services.keys).ok()) {
             Some(question) => {
                 let token = said.request.and_then(|request| request.approval_token.clone());
                 let request = ApprovalRequest { approval_token: token, ..question.request };

@@ -113,7 +113,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         entry: Entry,
         started: Instant,
     ) -> Outcome {
-        let question = match entry.question(self.shared.services.keys.as_ref()) {
+        let question = match entry.question(&self.shared.services.keys) {
             // It was claimed for somebody else.
             Some(Ok((question, _))) if question.check_context(&call.context).is_err() => {
                 let hooked = self.hooked(call.clone()).await;
@@ -181,7 +181,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
                 permit: permit.clone(),
                 bound: Some(question.bound.clone()),
             };
-            let _ = ledger.keep_grant(&key.name(), &grant).await;
+            if let Some(name) = key.names(&self.shared.services.keys).next() {
+                let _ = ledger.keep_grant(&name, &grant).await;
+            }
         }
     }
 }

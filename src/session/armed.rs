@@ -161,7 +161,7 @@ impl<E: ToolExecutor> Armed<E> {
         }
         let mut decisions = told.iter().filter_map(|told| told.first.as_ref());
         if let Some(halting) = decisions.find(|decision| decision.effect() == Effect::Halt) {
-            desk.state.halt(&halting.reason().message);
+            kernel.halt(halting, desk.state);
         }
     }
 

@@ -5,8 +5,9 @@ use crate::approval::{Question, edited};
 use crate::call::{Reason, ToolCall, reason_code};
 use crate::execution::Hooked;
 use crate::host::ToolExecutor;
-use crate::json::{self, Value};
+use crate::json::Value;
 use crate::kernel::Held;
+use crate::seal::Purpose;
 
 /// What becomes of arguments that an approver edited.
 pub(super) enum Edit {
@@ -22,7 +23,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let kernel = self.kernel();
         let decided = base.decide(&kernel, self.state, Held::default());
         let real = decided.input();
-        if json::digest(real).to_string() != question.request.input_digest {
+        let asked_about = &question.request.input_digest;
+        let mut digests = kernel.keys.digests(Purpose::Arguments, real);
+        if !digests.any(|digest| digest.to_string() == *asked_about) {
             return Ok(Edit::Outdated);
         }
         let fail = |message: String| Reason {

@@ -80,7 +80,7 @@ impl Shared {
         said: Said<'_>,
         entry: Option<&Entry>,
     ) -> Result<Put, InvalidQuestion> {
-        let keys = self.services.keys.as_ref();
+        let keys = &self.services.keys;
         let noted = match entry.and_then(|entry| Some((entry, entry.question(keys)?))) {
             None => None,
             Some((entry, Ok((question, token)))) => {
@@ -125,7 +125,7 @@ impl Shared {
         let services = &self.services;
         let accepts =
             |answer: &ResponsePart| services.accepts_answer.as_ref().is_some_and(|accepts| accepts(answer));
-        tally(&put.question, &put.token, &put.answers, services.keys.as_ref(), &accepts)
+        tally(&put.question, &put.token, &put.answers, &services.keys, &accepts)
     }
 
     /// Notes the question and the answers that count, where the ledger does not have them; gives back what it then has.
@@ -137,7 +137,7 @@ impl Shared {
         ignored: &[Ignored],
     ) -> Result<Option<Entry>, LedgerError> {
         let Case { ledger, call, name, said, .. } = case;
-        let keys = self.services.keys.as_ref();
+        let keys = &self.services.keys;
         let known = own.as_ref().and_then(|entry| entry.request.as_ref()?.approval_token.as_ref());
         if known != Some(&put.token) {
             let fresh = Entry::new(&call.id, &call.tool, put.question.call);

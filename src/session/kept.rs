@@ -1,4 +1,4 @@
-//! What a session has seen, kept for when its conversation goes on: sealed in the history, and in a store that others share.
+//! What a session has seen, kept for when its conversation goes on: encrypted in the history, and in a store that others share.
 //!
 //! A history is held by clients. What is sealed is believed only together with the calls that it is of: one whose calls were
 //! cut or changed since leaves the policies that read the session undecided, which is stricter than any answer.
@@ -29,9 +29,9 @@ fn known_calls(history: &History, before_round: bool) -> Vec<Value> {
     known.collect()
 }
 
-/// What a session is sealed over.
-fn content(conversation: &str, calls: Vec<Value>, state: &Value) -> Value {
-    json!([conversation, json::digest(&calls.into()).to_string(), state])
+/// What the state of a session is bound to.
+fn context(conversation: &str, calls: Vec<Value>) -> Value {
+    json!([conversation, json::digest(&calls.into()).to_string()])
 }
 
 /// What a store has of a session.
@@ -67,9 +67,9 @@ impl Shared {
         before_round: bool,
         account: Account,
     ) -> Result<SessionState, StoreError> {
-        let mut state = match &self.services.keys {
-            Some(_) => self.sealed_in(conversation, history, before_round),
-            None => Some(SessionState::default()),
+        let mut state = match self.services.keys_last {
+            true => self.sealed_in(conversation, history, before_round),
+            false => Some(SessionState::default()),
         };
         let kept = match self.services.store.is_shared() {
             true => self.kept_in_store(conversation, account).await?,
@@ -107,7 +107,6 @@ impl Shared {
 
     /// Nothing where the history has calls and no seal that fits them.
     fn sealed_in(&self, conversation: &str, history: &History, before_round: bool) -> Option<SessionState> {
-        let keys = self.services.keys.as_ref()?;
         let calls = known_calls(history, before_round);
         let parts = history.messages().iter().flat_map(|message| message.parts());
         let mut states = parts.filter_map(|part| match part.content() {
@@ -115,9 +114,10 @@ impl Shared {
             _ => None,
         });
         match states.next_back() {
-            Some(StatePart { state, seal }) => {
-                keys.verify(Purpose::Session, &content(conversation, calls, state), seal).ok()?;
-                SessionState::of_json(state.clone())
+            Some(StatePart { sealed }) => {
+                let context = context(conversation, calls);
+                let state = self.services.keys.decrypt(Purpose::Session, &context, sealed).ok()?;
+                SessionState::of_json(json::parse(&String::from_utf8(state).ok()?).ok()?)
             }
             None => calls.is_empty().then(SessionState::default),
         }
@@ -125,15 +125,16 @@ impl Shared {
 
     /// Seals what the session has seen into its history, in the place of what was there.
     pub(super) fn seal_into(&self, conversation: &str, history: &mut History, state: &SessionState) {
-        let Some(keys) = &self.services.keys else { return };
         // What is not known for certain is not vouched for.
-        if state.is_distrusted() {
+        if !self.services.keys_last || state.is_distrusted() {
             return;
         }
-        let state = state.to_json();
-        let calls = known_calls(history, false);
-        let seal = keys.seal(Purpose::Session, &content(conversation, calls, &state));
-        history.keep_state(StatePart { state, seal });
+        let context = context(conversation, known_calls(history, false));
+        let state = state.to_json().to_string();
+        // Without a state that fits, policies that read the session are undecided.
+        if let Ok(sealed) = self.services.keys.encrypt(Purpose::Session, &context, state.as_bytes()) {
+            history.keep_state(StatePart { sealed });
+        }
     }
 
     /// What the store has of the session, for one that has no history.

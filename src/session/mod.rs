@@ -65,7 +65,8 @@ pub(crate) struct Shared {
 impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        Kernel { layers, tools: self.tools.set(), clock: &*self.clock, listener: None }
+        let keys = &self.services.keys;
+        Kernel { layers, tools: self.tools.set(), clock: &*self.clock, keys, listener: None }
     }
 
     /// Tells every observer. One that panics changes nothing.

@@ -3,7 +3,7 @@
 
 use super::desk::{Desk, Known};
 use super::judged::Said;
-use crate::approval::{Asker, CallKey, Entry, Recalled, Stage, Standing};
+use crate::approval::{Asker, CallKeys, Entry, Recalled, Stage, Standing};
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect, Held, Kernel};
@@ -26,15 +26,18 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// A question that nobody has answered is dropped where the policies would ask another one by now, or remembered approvals lift it:
     /// then the call is new.
     pub(super) async fn recall(&mut self, mut call: ToolCall, requester: &str) -> (ToolCall, Known) {
-        let key = CallKey::new(requester, &call);
-        key.call_id().clone_into(&mut call.id);
+        let keys = CallKeys::new(&self.shared.services.keys, requester, &call);
+        keys.current.call_id().clone_into(&mut call.id);
         let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(&call));
-        let known = match ledger.recall(&key).await {
-            Ok(Recalled { name, entry: None, .. }) => Known::New(name),
-            Ok(Recalled { name, entry: Some(entry), .. }) => match self.asks_as_before(&call, &entry).await {
-                true => Known::Earlier(name),
-                false => Known::New(name),
-            },
+        let known = match ledger.recall_any(keys).await {
+            Ok((_, Recalled { name, entry: None, .. })) => Known::New(name),
+            Ok((key, Recalled { name, entry: Some(entry), .. })) => {
+                key.call_id().clone_into(&mut call.id);
+                match self.asks_as_before(&call, &entry).await {
+                    true => Known::Earlier(name),
+                    false => Known::New(name),
+                }
+            }
             Err(error) => Known::Unknown(self.name(call.id.clone()), error),
         };
         (call, known)
@@ -45,10 +48,10 @@ impl<E: ToolExecutor> Desk<'_, E> {
         if outcome.outcome != OutcomeKind::Indeterminate {
             return;
         }
-        let key = CallKey::new(requester, call);
+        let keys = CallKeys::new(&self.shared.services.keys, requester, call);
         let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
         // What fails here is reported again by the next equal call.
-        if let Ok(Recalled { number, .. }) = ledger.recall(&key).await {
+        if let Ok((key, Recalled { number, .. })) = ledger.recall_any(keys).await {
             let _ = ledger.pass_over(&key, number).await;
         }
     }

@@ -51,7 +51,7 @@ impl Session {
         let mut changed = false;
         let halting = decisions.iter().flatten().find(|decision| decision.effect() == Effect::Halt);
         if let Some(halting) = halting {
-            desk.state.halt(&halting.reason().message);
+            kernel.halt(halting, desk.state);
             changed = true;
         }
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(turns.len());

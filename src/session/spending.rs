@@ -246,7 +246,7 @@ impl<'s> Spending<'s> {
     fn told(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
         let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
         let message = match &budget.message {
-            Some(template) => template.render(&CallView::new(&call, state), &[]).text,
+            Some(template) => template.render(&CallView::new(&call, &state.shown()), &[]).text,
             None => format!("the budget `{}` is used up: no {what} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }

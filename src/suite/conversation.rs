@@ -96,10 +96,12 @@ impl Conversation {
     ) -> Result<Replied, NotReplied> {
         let request = self.request(&reply.to)?;
         if let Some(answer) = answer(reply, &request) {
-            let question = reply.by.clone().zip(Question::open(&request, self.keys.as_ref()).ok());
-            let answer = match question {
-                Some((by, question)) => seal_answer(&question, answer, by, clock.now(), self.keys.as_ref()),
-                None => answer,
+            let answer = match (&reply.by, &self.keys) {
+                (Some(by), Some(keys)) => match Question::open(&request, keys) {
+                    Ok(question) => seal_answer(&question, answer, by.clone(), clock.now(), keys),
+                    Err(_) => answer,
+                },
+                _ => answer,
             };
             // Also where the call is settled already: what comes too late must change nothing.
             self.history.push(approval_response_message(answer));

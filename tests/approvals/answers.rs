@@ -224,7 +224,7 @@ fn a_host_may_know_tokens_of_its_own() {
     let engine = crate::workshop::rules(REFUNDS)
         .clock(scene.clock.clone())
         .store(scene.store.clone())
-        .keys(scene.keys().unwrap())
+        .keys(scene.keys())
         .accepting_answers(|answer| answer.approval_token.as_deref() == Some("one-time"))
         .build();
     scene.answer(ResponsePart { approval_token: Some("guessed".into()), ..scene.yes() });

@@ -1,9 +1,13 @@
 //! Questions and answers that were forged, changed, exchanged or moved.
 
+use std::cell::OnceCell;
+
 use callgate::json::{Value, json};
 use callgate::message::{
     Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
+
+use callgate::ToolCall;
 
 use super::scene::{KEY, NEXT_KEY, REFUNDS, Scene, with_parts, with_request};
 use crate::workshop::ended;
@@ -19,9 +23,9 @@ fn i3_a_question_that_was_tampered_with_runs_nothing() {
     let ways: [(&str, Tamper); 9] = [
         ("no token", |request| request.approval_token = None),
         ("an empty token", |request| request.approval_token = Some(String::new())),
-        ("an unsealed token", |request| {
-            let token = request.approval_token.take().unwrap();
-            request.approval_token = Some(format!("{}.unsealed", token.split('.').next().unwrap()));
+        ("a token in the form of the first version", |request| {
+            let claims = data_encoding::BASE64URL_NOPAD.encode(br#"{"version":1}"#);
+            request.approval_token = Some(format!("{claims}.cg1.ec2ce584.{}", "0".repeat(64)));
         }),
         ("a cut token", |request| {
             request.approval_token.as_mut().unwrap().pop();
@@ -148,27 +152,36 @@ fn i3_questions_of_an_older_key_count_until_it_is_taken_out() {
     }
 }
 
-/// I3. What was asked before there were keys counts for nothing with them.
+/// I3. What a process without keys asked counts for nothing in another one, with keys and without.
 #[test]
-fn i3_unsealed_questions_count_for_nothing_where_there_are_keys() {
-    for shared in [false, true] {
+fn i3_questions_of_a_process_without_keys_end_with_it() {
+    for keys in [Some(KEY.to_owned()), None] {
         let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) };
-        if shared {
-            scene = scene.sharing();
-        }
         scene.ask(refund());
         scene.approve();
-        scene.keys = Some(KEY.to_owned());
-        if shared {
-            assert!(scene.refused().contains("used without keys"));
-            continue;
-        }
+        (scene.keys, scene.process) = (keys, OnceCell::new());
         let round = scene.resume();
         assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
         assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0));
         scene.approve();
         assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
     }
+}
+
+/// I8. A store that processes share is not used without keys: nobody is asked by it, and nothing is written into it.
+#[test]
+fn i8_a_shared_store_is_not_used_without_keys() {
+    let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) }.sharing();
+    let mut session = scene.session();
+    scene.model_calls(&[("c1", "refund", refund())]);
+    let refused = scene.clock.drive(session.round(&mut scene.history, &scene.tool)).unwrap_err();
+    assert!(refused.to_string().contains("CALLGATE_KEYS"), "{refused}");
+    let mut alone = scene.engine().session();
+    let call = ToolCall::new("c2", "refund", refund());
+    let outcome = scene.clock.drive(alone.execute(call, &scene.tool));
+    assert_eq!(ended(&outcome), ("denied", "store_unavailable"));
+    let written = scene.clock.drive(scene.store.records("calls", None, 1)).unwrap();
+    assert_eq!((written.records.len(), scene.tool.count()), (0, 0));
 }
 
 /// I3. A question that was taken out of the history: the store's stands; one that no store knows is not made up.

@@ -141,7 +141,7 @@ proptest! {
             // What can't be read is no question; what reads the same is none other.
             let changed = RequestPart::of_json(&json).filter(|changed| changed != request);
             if let Some(changed) = changed {
-                let opened = Question::open(&changed, scene.keys().as_ref());
+                let opened = Question::open(&changed, &scene.keys());
                 prop_assert!(opened.is_err(), "{changes:?} {json}");
             }
             Ok(())
@@ -156,7 +156,7 @@ proptest! {
     ) {
         QUESTION.with(|(scene, request)| {
             let keys = scene.keys();
-            let question = Question::open(request, keys.as_ref()).unwrap();
+            let question = Question::open(request, &keys).unwrap();
             let yes = approval_response(&request.approval_id, true);
             let given = match base {
                 0 => yes,
@@ -166,7 +166,7 @@ proptest! {
             };
             let answer = scene.signed(Approver::new("bea"), given);
             let token = request.approval_token.as_deref().unwrap();
-            let standing = |answer: ResponsePart| tally(&question, token, &[answer], keys.as_ref(), &|_| false).0;
+            let standing = |answer: ResponsePart| tally(&question, token, &[answer], &keys, &|_| false).0;
             let mut json = answer.to_json();
             let original = standing(answer);
             prop_assert_ne!(&original, &Standing::Open { by: vec![] });
@@ -185,5 +185,5 @@ fn the_sealed_question_that_is_changed_has_every_member() {
     let (scene, request) = full_question();
     let json = request.to_json();
     assert!(ASKED.iter().all(|member| json.get(*member).is_some()), "{json}");
-    assert!(Question::open(&request, scene.keys().as_ref()).is_ok());
+    assert!(Question::open(&request, &scene.keys()).is_ok());
 }

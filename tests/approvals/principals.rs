@@ -80,7 +80,7 @@ fn i3_nobody_approves_for_an_unknown_requester_where_names_count() {
 #[test]
 fn an_inbox_refuses_an_answer_to_an_unknown_requester() {
     let scene = asked_for(&approval("approvers: [bea]"), Some(json!(42)));
-    let inbox = Inbox::new(scene.store.clone(), Keys::parse(KEY).ok(), scene.clock.clone());
+    let inbox = Inbox::new(scene.store.clone(), Keys::parse(KEY).unwrap(), scene.clock.clone());
     let (name, yes) = (scene.name("c1"), ResponsePart { approved: true, ..ResponsePart::default() });
     let answer = inbox.answer(&name, yes, Some(Approver::new("bea")));
     let Err(InboxError::Refused { code, why }) = scene.clock.drive(answer) else { panic!("it was taken") };
@@ -225,10 +225,10 @@ proptest! {
         let mut scene = asked_for(&approval("quorum: 2"), Some(requester.as_str().into()));
         let request = scene.request();
         let keys = scene.keys();
-        let question = callgate::approval::Question::open(&request, keys.as_ref()).unwrap();
+        let question = callgate::approval::Question::open(&request, &keys).unwrap();
         let answers = [&first, &second].map(|name| scene.signed(Approver::new(name.as_str()), scene.yes()));
         let token = request.approval_token.clone().unwrap();
-        let (standing, ignored) = tally(&question, &token, &answers, keys.as_ref(), &|_| false);
+        let (standing, ignored) = tally(&question, &token, &answers, &keys, &|_| false);
         let approved = matches!(standing, Standing::Approved { .. });
         if read_alike(&first, &second) {
             prop_assert!(!approved, "{first:?} {second:?} for {requester:?}");

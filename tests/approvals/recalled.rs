@@ -17,7 +17,7 @@ use callgate::session::ConcurrentSession;
 use callgate::state::FileStore;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
-use super::scene::KEY;
+use super::scene::{KEY, NEXT_KEY};
 use crate::altered_stores::{Alteration, Altered};
 use crate::workshop::{Tool, ended, noon, rules};
 
@@ -46,6 +46,7 @@ struct World {
     store: Arc<Altered<Mortal>>,
     tool: Tool,
     rules: String,
+    keys: String,
 }
 
 impl World {
@@ -57,14 +58,15 @@ impl World {
             tool,
             clock,
             rules: ASK.to_owned(),
+            keys: KEY.to_owned(),
         }
     }
 
     /// A process that serves this requester.
     fn process(&self, requester: &str) -> ConcurrentSession {
         let store: Arc<dyn StateStore> = Arc::clone(&self.store) as _;
-        let engine =
-            rules(&self.rules).clock(self.clock.clone()).store(store).keys(Keys::parse(KEY).unwrap()).build();
+        let keys = Keys::parse(&self.keys).unwrap();
+        let engine = rules(&self.rules).clock(self.clock.clone()).store(store).keys(keys).build();
         engine.session().concurrent_for(requester, |_| None)
     }
 
@@ -96,7 +98,7 @@ impl World {
 
     fn inbox(&self) -> Inbox {
         let store: Arc<dyn StateStore> = Arc::clone(&self.store) as _;
-        Inbox::new(store, Some(Keys::parse(KEY).unwrap()), self.clock.clone())
+        Inbox::new(store, Keys::parse(&self.keys).unwrap(), self.clock.clone())
     }
 
     fn questions(&self) -> Vec<Item> {
@@ -325,7 +327,7 @@ fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
         })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let inbox = Inbox::new(open(), Some(keys()), callgate::host::SystemClock);
+    let inbox = Inbox::new(open(), keys(), callgate::host::SystemClock);
     for round in 1..=5 {
         let asked = all_at_once();
         assert!(asked.iter().all(|outcome| outcome.outcome.name() == "suspended"), "{asked:?}");
@@ -350,6 +352,24 @@ fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
             all_at_once();
         }
     }
+}
+
+/// Names of calls are keyed digests: which key they were made with depends on when the call was asked about.
+#[test]
+fn an_approval_is_found_again_while_keys_rotate() {
+    let mut world = World::new();
+    world.call("ana", pay(1));
+    world.keys = format!("{NEXT_KEY},{KEY}");
+    assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
+    assert_eq!(world.questions().len(), 1, "it is the same question");
+    assert_eq!(world.answer(true), 1);
+    assert_eq!(ended(&world.call("ana", pay(1))), ("executed", "approved"));
+    // The next one is asked about, and found again, by the new key.
+    assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
+    assert_eq!(world.answer(true), 1);
+    world.keys = NEXT_KEY.to_owned();
+    assert_eq!(ended(&world.call("ana", pay(1))), ("executed", "approved"));
+    assert_eq!(world.tool.count(), 2);
 }
 
 /// What holders of the store make of its records does not make a call run.

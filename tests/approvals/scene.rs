@@ -1,5 +1,6 @@
 //! A server with its keys, its tool and its clock, and a client that holds the history.
 
+use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
 use callgate::approval::{Ledger, Name, Question, seal_answer};
@@ -15,7 +16,7 @@ use callgate::seal::Keys;
 use callgate::session::Round;
 use callgate::state::{MemoryStore, sealed};
 use callgate::tools::ToolDescriptor;
-use callgate::{Engine, Outcome, Session, engine};
+use callgate::{Engine, EngineBuilder, Outcome, Session, engine};
 
 use crate::altered_stores::Altered;
 pub use crate::altered_stores::Shared;
@@ -72,6 +73,8 @@ pub struct Scene {
     pub context: Value,
     pub conversation: String,
     pub keys: Option<String>,
+    /// Without keys all runs are in one process, which has a key that ends with it.
+    pub process: OnceCell<Engine>,
     pub tools: Vec<ToolDescriptor>,
     /// Rules below the engine's own.
     pub layers: Vec<String>,
@@ -92,6 +95,7 @@ impl Scene {
             context: json!({ "principal": "ana", "tenant": "acme" }),
             conversation: "talk".to_owned(),
             keys: Some(KEY.to_owned()),
+            process: OnceCell::new(),
             tools: Vec::new(),
             layers: Vec::new(),
             hooks: Vec::new(),
@@ -143,15 +147,22 @@ impl Scene {
     }
 
     pub fn engine(&self) -> Engine {
-        let mut engine = rules(&self.rules)
+        match &self.keys {
+            Some(keys) => self.builder().keys(Keys::parse(keys).unwrap()).build(),
+            None => {
+                let engine = self.process.get_or_init(|| self.builder().build());
+                engine.replace(engine::load_text(&self.rules).unwrap());
+                engine.clone()
+            }
+        }
+    }
+
+    fn builder(&self) -> EngineBuilder {
+        rules(&self.rules)
             .clock(self.clock.clone())
             .store(Arc::clone(&self.store))
             .observer(self.watcher.clone())
-            .tools(self.tools.clone());
-        if let Some(keys) = self.keys() {
-            engine = engine.keys(keys);
-        }
-        engine.build()
+            .tools(self.tools.clone())
     }
 
     /// Each run of the agent is a process of its own, which shares the store and nothing else.
@@ -163,12 +174,12 @@ impl Scene {
         self.hooks.iter().cloned().fold(session, Session::with_middleware)
     }
 
-    pub fn keys(&self) -> Option<Keys> {
-        self.keys.as_deref().map(|keys| Keys::parse(keys).unwrap())
+    pub fn keys(&self) -> Keys {
+        self.engine().keys().clone()
     }
 
     pub fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(sealed(Arc::clone(&self.store), self.keys().as_ref()), &self.clock)
+        Ledger::new(sealed(Arc::clone(&self.store), Some(&self.keys())), &self.clock)
     }
 
     /// What a call is called in the ledger.
@@ -250,8 +261,8 @@ impl Scene {
 
     pub fn signed(&self, by: Approver, response: ResponsePart) -> ResponsePart {
         let request = self.requests().into_iter().find(|request| request.approval_id == response.approval_id);
-        let question = Question::open(&request.unwrap(), self.keys().as_ref()).unwrap();
-        seal_answer(&question, response, by, self.clock.now(), self.keys().as_ref())
+        let question = Question::open(&request.unwrap(), &self.keys()).unwrap();
+        seal_answer(&question, response, by, self.clock.now(), &self.keys())
     }
 
     /// The results that the model sees, in order.

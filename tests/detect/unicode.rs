@@ -173,7 +173,7 @@ fn text_that_looks_like_a_label_hides_nothing() {
     }
     let words = Redactor::new(Vec::new(), vec![Regex::new("(?i)email|[0-9a-f]{12}").unwrap()], Style::Mask);
     assert_eq!(words.redact_text("[email]"), "[[redacted]]");
-    assert_eq!(words.redact_text("[phone:sha256-0123456789ab]"), "[phone:sha256-[redacted]]");
+    assert_eq!(words.redact_text("[phone:hmac-0123456789ab]"), "[phone:hmac-[redacted]]");
 }
 
 fn unseen_text() -> impl Strategy<Value = String> {

@@ -61,13 +61,13 @@ impl Shared {
     }
 
     async fn pending(&self) -> Vec<Item> {
-        let inbox = Inbox::new(Arc::clone(&self.store), Some(Keys::parse(KEY).unwrap()), SystemClock);
+        let inbox = Inbox::new(Arc::clone(&self.store), Keys::parse(KEY).unwrap(), SystemClock);
         inbox.list().await.unwrap().into_iter().filter(Item::waits).collect()
     }
 
     /// Answers all that is pending; how much that was.
     async fn answer(&self, approved: bool) -> usize {
-        let inbox = Inbox::new(Arc::clone(&self.store), Some(Keys::parse(KEY).unwrap()), SystemClock);
+        let inbox = Inbox::new(Arc::clone(&self.store), Keys::parse(KEY).unwrap(), SystemClock);
         let pending = self.pending().await;
         for item in &pending {
             let by = Some(Approver::new("lea"));

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use callgate::json::{Value, json};
+use callgate::seal::Purpose;
 use callgate::{
     Clock, Engine, Observer, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine,
     json,
@@ -113,7 +114,7 @@ proptest! {
         let mut session = engine.session();
         let decision = engine.decide(&call, session.state());
         let (permitted, input) = (decision.is_permitted(), decision.input().to_string());
-        let digest = json::digest(decision.input()).to_string();
+        let digest = engine.keys().digest(Purpose::Arguments, decision.input()).to_string();
         let witness = Witness::default();
         let outcome = execute(&mut session, call.clone(), &witness);
         let seen = witness.seen();

@@ -14,6 +14,7 @@ use proptest::sample::select;
 use super::vocabulary::{self, EVERYTHING, Scope, call, policies, rules, unmatched};
 use super::{Witness, strictness, strictness_of};
 use crate::altered_stores::{Alteration, Altered};
+use crate::workshop;
 
 pub fn noon() -> ManualClock {
     ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())
@@ -21,7 +22,7 @@ pub fn noon() -> ManualClock {
 
 pub fn engine_at(clock: &ManualClock, rules: &str, store: Arc<dyn StateStore>) -> Engine {
     let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}"));
-    Engine::builder(chains).clock(clock.clone()).seed(1).store(store).build()
+    Engine::builder(chains).keys(workshop::keys()).clock(clock.clone()).seed(1).store(store).build()
 }
 
 /// What a script makes of its arguments before it calls `next` once more.

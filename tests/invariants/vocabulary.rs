@@ -1,5 +1,6 @@
 //! Random bundles and calls over a small vocabulary: every field has one type, and every test asks for that type.
 
+use crate::workshop;
 use callgate::json::{Value, json};
 use callgate::{Engine, ToolCall, engine};
 use proptest::collection::vec;
@@ -263,7 +264,8 @@ pub fn rules(unmatched: &str, absent: &str, policies: &[Value]) -> String {
 
 /// An engine over a bundle that must be valid.
 pub fn engine(rules: &str) -> Engine {
-    Engine::new(engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}")))
+    let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}"));
+    Engine::builder(chains).keys(workshop::keys()).build()
 }
 
 /// A call in which every field is there and of its type.

@@ -132,7 +132,8 @@ fn compiled(rules: &str) -> Chains {
 
 fn streamed(rules: &str, text: &str, reasoning: bool) -> String {
     let layers: Layers = [Arc::new(compiled(rules))].into_iter().collect();
-    let kernel = Kernel { layers: &layers, tools: &ToolSet::default(), clock: &SystemClock, listener: None };
+    let (tools, keys) = (ToolSet::default(), crate::workshop::keys());
+    let kernel = Kernel { layers: &layers, tools: &tools, clock: &SystemClock, keys: &keys, listener: None };
     let mut filter = kernel.stream_filter(&Value::Null, &SessionState::default());
     let delta = text.to_owned();
     let chunk = if reasoning {

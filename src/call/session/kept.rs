@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Deserialize;
 
 use super::SessionState;
-use crate::call::Amount;
+use crate::call::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 
 impl SessionState {
@@ -37,6 +37,7 @@ impl SessionState {
             "questions": sorted(&self.questions),
             "suspended": self.suspended,
             "run": self.run,
+            "masks": self.masks.to_json(),
         })
     }
 
@@ -56,6 +57,7 @@ impl SessionState {
             questions,
             suspended,
             run,
+            masks,
         } = json::from_value(kept).ok()?;
         let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
         (version == VERSION).then(|| Self {
@@ -69,6 +71,8 @@ impl SessionState {
             questions,
             suspended,
             run,
+            changes: None,
+            masks: Masks::from_map(masks),
         })
     }
 
@@ -132,6 +136,7 @@ impl SessionState {
         }
         other.unsettled.iter().for_each(|part| self.unsettle(part));
         self.unite_run(other);
+        self.masks.unite(&other.masks);
         for (tool, inputs) in &other.worked {
             inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
         }
@@ -146,7 +151,7 @@ impl SessionState {
     }
 }
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// What a session has seen, as it is kept.
 #[derive(Deserialize)]
@@ -165,4 +170,5 @@ struct Kept {
     questions: HashMap<String, u64>,
     suspended: bool,
     run: u64,
+    masks: BTreeMap<String, String>,
 }

@@ -17,7 +17,7 @@ use super::files::{read_context, read_tools};
 use super::output::{Output, complain, warn};
 use super::progress::Progress;
 use super::rules;
-use super::state::{State, runtime};
+use super::state::{State, keys_given, runtime};
 use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
 use crate::engine::{Engine, EngineBuilder};
 use crate::json::{Map, Value};
@@ -118,16 +118,17 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     warn_of_schemas(&tools);
     let mut lines = Lines::open(calls)?;
     let runtime = runtime()?;
-    let state = arguments.state.as_deref().map(|url| State::of_run(url, &runtime)).transpose()?;
+    let state = arguments.state.as_deref().map(|url| State::open_or_new(url, &runtime)).transpose()?;
     let mut engine = Engine::builder(chains.clone()).tools(tools);
     let keeping = match (&state, arguments.resume) {
         (None, _) => Keeping::Nowhere,
         (Some(_), false) => Keeping::Anew,
         (Some(_), true) => Keeping::Resumed,
     };
-    if let Some(State { store, keys, .. }) = state {
-        engine = keys.into_iter().fold(engine.store(store), EngineBuilder::keys);
-    }
+    engine = match state {
+        Some(State { store, keys, .. }) => engine.store(store).keys(keys),
+        None => keys_given()?.into_iter().fold(engine, EngineBuilder::keys),
+    };
     let engine = engine.build();
     let _watch = if arguments.watch { Some(super::watching::begin(&engine, policies)?) } else { None };
     let mut report = match arguments.format {

@@ -7,6 +7,8 @@
 mod anchor;
 mod envelope;
 mod identity;
+mod keyed;
+mod keyless;
 
 use std::array;
 use std::fmt;
@@ -20,6 +22,8 @@ use tokio::sync::{Mutex, OnceCell};
 use self::anchor::{Anchor, Judgement};
 use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, was_sealed};
+use self::keyed::{KeyedTakes, cache_name, limit_names};
+use self::keyless::KeylessStore;
 use super::cache::room_beside;
 use crate::host::{
     Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey,
@@ -29,6 +33,12 @@ use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
 
 /// A store whose records and cached results are encrypted and authenticated with the server's keys.
+///
+/// | what | in the store below |
+/// | --- | --- |
+/// | values of records, cached results | encrypted and authenticated, bound to the store, to their place and to their serial number |
+/// | keys of limits and of cached results | keyed digests |
+/// | names of spaces, keys and serial numbers of records, times, counts of limits | as they are |
 ///
 /// A seal binds the value to its store, its place in it and its serial number, so that records can't be exchanged with each
 /// other. A seal alone does not show that a record is the latest one. That needs an *anchor*: a second store that whoever can
@@ -57,13 +67,13 @@ const TURNS: usize = 64;
 /// How often a record is read again that others keep writing.
 const TRIES: usize = 64;
 
-/// A store as holders of the server's keys use it: sealed, where others than this process could write it.
+/// A store as holders of the server's keys use it: sealed, where others than this process could read or write it. Without keys such a
+/// store is not used: every operation fails.
 pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
     match keys {
-        Some(keys) if store.is_shared() && !store.is_sealed() => {
-            Arc::new(SealedStore::new(store, keys.clone()))
-        }
-        _ => store,
+        _ if !store.is_shared() || store.is_sealed() => store,
+        Some(keys) => Arc::new(SealedStore::new(store, keys.clone())),
+        None => Arc::new(KeylessStore),
     }
 }
 
@@ -269,11 +279,13 @@ impl fmt::Debug for SealedStore {
 impl StateStore for SealedStore {
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
+            let keyed = KeyedTakes::new(&self.keys, takes);
+            let takes = keyed.as_slice();
             let refusals = self.inner.take(now, takes).await?;
-            let Some(anchor) = &self.anchor else { return Ok(refusals) };
+            let Some(anchor) = &self.anchor else { return Ok(keyed.refusals(refusals)) };
             if !refusals.is_empty() {
                 anchor.see_clock(now).await?;
-                return Ok(refusals);
+                return Ok(keyed.refusals(refusals));
             }
             // What the store grants, the anchor grants too, unless somebody reset what the store counts.
             let taken = Taken { store: &*self.inner, takes };
@@ -281,25 +293,33 @@ impl StateStore for SealedStore {
             if refusals.is_empty() {
                 taken.stay();
             }
-            Ok(refusals)
+            Ok(keyed.refusals(refusals))
         })
     }
 
     fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
         Box::pin(async move {
-            let left = self.inner.left(now, take).await?;
-            let Some(anchor) = &self.anchor else { return Ok(left) };
-            let anchored = anchor.store.left(now, take).await?;
-            Ok(left.zip(anchored).map(|(left, anchored)| left.min(anchored)).or(left).or(anchored))
+            let mut least: Option<Amount> = None;
+            for take in KeyedTakes::new(&self.keys, std::slice::from_ref(take)).as_slice() {
+                let stores =
+                    std::iter::once(&self.inner).chain(self.anchor.as_ref().map(|anchor| &anchor.store));
+                for store in stores {
+                    if let Some(left) = store.left(now, take).await? {
+                        least = Some(least.map_or(left, |least| least.min(left)));
+                    }
+                }
+            }
+            Ok(least)
         })
     }
 
     fn give_back(&self, key: &str) {
+        let names = limit_names(&self.keys, key);
         // First where nobody waits, so that whoever is notified finds the slot free in both.
         if let Some(anchor) = &self.anchor {
-            anchor.store.give_back(key);
+            names.iter().for_each(|name| anchor.store.give_back(name));
         }
-        self.inner.give_back(key);
+        names.iter().for_each(|name| self.inner.give_back(name));
     }
 
     fn slot_freed(&self) -> BoxFuture<'_, ()> {
@@ -314,6 +334,7 @@ impl StateStore for SealedStore {
     ) -> StoreFuture<'a, Lookup> {
         Box::pin(async move {
             let store = self.identity().await?;
+            let key = &cache_name(&self.keys, space.name, key);
             let Lookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
             let place = Place { store, key: RecordKey { space: space.name, key } };
             let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
@@ -332,6 +353,7 @@ impl StateStore for SealedStore {
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let store = self.identity().await?;
+            let key = &cache_name(&self.keys, space.name, key);
             let place = Place { store, key: RecordKey { space: space.name, key } };
             let entry = seal_cached(&self.keys, place, entry).map_err(not_sealed)?;
             self.inner.cache_put(space, key, entry, generation).await

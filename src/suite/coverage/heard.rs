@@ -123,7 +123,7 @@ impl<'c> Count<'c> {
         };
         let mut value = before.clone();
         for (place, step) in (start..).zip(steps) {
-            if apply_steps(std::slice::from_ref(step), view, &mut value) == Ok(true) {
+            if apply_steps(std::slice::from_ref(step), view, view, &mut value) == Ok(true) {
                 self.note(place, Side::Changed);
             }
         }

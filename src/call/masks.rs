@@ -1,0 +1,327 @@
+//! Which texts of a call are redacted, and what is shown in their place: redaction follows a value by these wherever it goes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::json::{self, Map, Value};
+use crate::meter;
+
+/// A shorter text is only recognised where it is a whole value: as a part of others it would be found everywhere.
+const SHORTEST_PART: usize = 4;
+/// How many times JSON that is written in a string of JSON is read.
+const MAX_WRITTEN: usize = 4;
+/// Bytes of a text that are searched for a work unit, and work units for a byte that is searched for.
+const SEARCHED_PER_UNIT: u64 = 4;
+const UNITS_PER_MASKED_BYTE: usize = 4;
+/// Stands for a text that could not be searched.
+const UNSEARCHED: &str = "[redacted]";
+
+/// Redacted texts with what is shown in their place. They are only ever added.
+#[derive(Clone, Debug, Default)]
+pub struct Masks {
+    masks: BTreeMap<String, String>,
+    /// Finds the longest of them, once it was needed; nothing where there are too many to be searched for.
+    search: OnceLock<Option<AhoCorasick>>,
+}
+
+impl PartialEq for Masks {
+    fn eq(&self, other: &Self) -> bool {
+        self.masks == other.masks
+    }
+}
+
+impl Masks {
+    /// No masks.
+    pub const fn new() -> Self {
+        Self { masks: BTreeMap::new(), search: OnceLock::new() }
+    }
+
+    /// The masks that [`to_json`](Self::to_json) wrote.
+    pub(super) fn from_map(masks: BTreeMap<String, String>) -> Self {
+        Self { masks, search: OnceLock::new() }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        self.masks.iter().map(|(raw, shown)| (raw.clone(), Value::from(shown.as_str()))).collect()
+    }
+
+    /// Whether nothing is masked.
+    pub fn is_empty(&self) -> bool {
+        self.masks.is_empty()
+    }
+
+    /// What redaction changed: every string, number and key that is in `raw`, and not so in `redacted`.
+    pub fn add_changes(&mut self, raw: &Value, redacted: &Value) {
+        self.changes(raw, redacted, 0);
+    }
+
+    fn changes(&mut self, raw: &Value, redacted: &Value, written: usize) {
+        match (raw, redacted) {
+            (Value::Array(raw), Value::Array(redacted)) => {
+                raw.iter().zip(redacted).for_each(|(raw, redacted)| self.changes(raw, redacted, written));
+            }
+            (Value::Object(raw), Value::Object(redacted)) => {
+                for ((key, raw), (shown, redacted)) in raw.iter().zip(redacted) {
+                    self.change(key, shown);
+                    self.changes(raw, redacted, written);
+                }
+            }
+            (Value::Number(number), Value::String(shown)) => self.insert(&number.to_string(), shown.clone()),
+            (Value::String(raw), Value::String(shown)) if raw != shown => {
+                match (written_json(raw, written), written_json(shown, written)) {
+                    (Some(raw), Some(shown)) => self.changes(&raw, &shown, written + 1),
+                    _ => self.change(raw, shown),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A text, and of it what differs.
+    fn change(&mut self, raw: &str, shown: &str) {
+        if raw == shown {
+            return;
+        }
+        let same = |(a, b): &(char, char)| a == b;
+        let before: usize = raw.chars().zip(shown.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
+        let (raw_rest, shown_rest) =
+            (raw.get(before..).unwrap_or_default(), shown.get(before..).unwrap_or_default());
+        let ends = raw_rest.chars().rev().zip(shown_rest.chars().rev());
+        let after: usize = ends.take_while(same).map(|(c, _)| c.len_utf8()).sum();
+        let differs = |text: &str| text.get(..text.len().saturating_sub(after)).map(str::to_owned);
+        self.add(raw, shown.to_owned());
+        if let (Some(part), Some(shown)) = (differs(raw_rest), differs(shown_rest))
+            && part.len() >= SHORTEST_PART
+        {
+            self.add(&part, shown);
+        }
+    }
+
+    /// A text, also as JSON writes it: errors often repeat arguments so.
+    fn add(&mut self, raw: &str, shown: String) {
+        let written = |text: &str| Value::from(text).to_string();
+        let escaped = written(raw);
+        let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
+        if escaped != raw {
+            let shown = written(&shown);
+            self.insert(escaped, shown.get(1..shown.len() - 1).unwrap_or_default().to_owned());
+        }
+        self.insert(raw, shown);
+    }
+
+    /// What is known first stays.
+    fn insert(&mut self, raw: &str, shown: String) {
+        if !raw.is_empty() && !self.masks.contains_key(raw) {
+            self.masks.insert(raw.to_owned(), shown);
+            self.search = OnceLock::new();
+        }
+    }
+
+    /// Takes in others.
+    pub fn unite(&mut self, other: &Self) {
+        other.masks.iter().for_each(|(raw, shown)| self.insert(raw, shown.clone()));
+    }
+
+    /// Those that mask something in this value.
+    pub fn found_in(&self, value: &Value) -> Self {
+        let mut found = Self::new();
+        if !self.is_empty() {
+            // One that is a part of another is found in it, too.
+            match self.searching(MatchKind::Standard) {
+                Some((search, raws)) => self.find_in(value, &search, &raws, &mut found),
+                None => found.unite(self),
+            }
+        }
+        found
+    }
+
+    fn find_in(&self, value: &Value, search: &AhoCorasick, raws: &[&str], found: &mut Self) {
+        let mut text = |text: &str| {
+            if let Some(shown) = self.masks.get(text) {
+                found.add(text, shown.clone());
+            }
+            for part in search.find_overlapping_iter(text) {
+                if let Some((raw, shown)) =
+                    raws.get(part.pattern().as_usize()).and_then(|raw| self.masks.get_key_value(*raw))
+                {
+                    found.add(raw, shown.clone());
+                }
+            }
+        };
+        match value {
+            Value::Null | Value::Bool(_) => {}
+            Value::Number(number) => text(&number.to_string()),
+            Value::String(string) => text(string),
+            Value::Array(items) => items.iter().for_each(|item| self.find_in(item, search, raws, found)),
+            Value::Object(map) => {
+                map.keys().for_each(|key| text(key));
+                map.values().for_each(|item| self.find_in(item, search, raws, found));
+            }
+        }
+    }
+
+    /// What finds those that may be parts of texts, with what it searches for.
+    fn searching(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
+        let raws: Vec<&str> = self.parts().map(|(raw, _)| raw).collect();
+        let bytes: usize = raws.iter().map(|raw| raw.len()).sum();
+        meter::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()?;
+        let search = AhoCorasick::builder().match_kind(kind).build(&raws).ok()?;
+        Some((search, raws))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.masks.iter().map(|(raw, shown)| (raw.as_str(), shown.as_str()));
+        all.filter(|(raw, _)| raw.len() >= SHORTEST_PART)
+    }
+
+    /// A text with what is masked in it replaced; borrowed where nothing is. A text that can't be searched, for there is too much to
+    /// search for, is not shown.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let search = self.search.get_or_init(|| Some(self.searching(MatchKind::LeftmostLongest)?.0));
+        match search {
+            Some(search) if meter::spend_on(text.len(), SEARCHED_PER_UNIT).is_ok() => {
+                let mut rest = 0;
+                let mut masked = String::new();
+                for part in search.find_iter(text) {
+                    let shown = text.get(part.range()).and_then(|raw| self.masks.get(raw));
+                    masked.push_str(text.get(rest..part.start()).unwrap_or_default());
+                    masked.push_str(shown.map_or(UNSEARCHED, String::as_str));
+                    rest = part.end();
+                }
+                match rest {
+                    0 => Cow::Borrowed(text),
+                    _ => Cow::Owned(masked + text.get(rest..).unwrap_or_default()),
+                }
+            }
+            _ => Cow::Borrowed(UNSEARCHED),
+        }
+    }
+
+    /// The same for a text that is a value of its own; nothing where nothing is masked.
+    fn whole(&self, text: &str) -> Option<String> {
+        if let Some(shown) = self.masks.get(text) {
+            return Some(shown.clone());
+        }
+        let masked = self.text(text);
+        (masked != text).then(|| masked.into_owned())
+    }
+
+    /// Replaces what is masked in a value: in strings, numbers and keys.
+    pub fn value(&self, value: &mut Value) {
+        if self.is_empty() {
+            return;
+        }
+        match value {
+            Value::Null | Value::Bool(_) => {}
+            Value::Number(number) => {
+                if let Some(shown) = self.whole(&number.to_string()) {
+                    *value = shown.into();
+                }
+            }
+            Value::String(text) => {
+                if let Some(shown) = self.whole(text) {
+                    *text = shown;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(map) => {
+                map.values_mut().for_each(|item| self.value(item));
+                if map.keys().any(|key| self.whole(key).is_some()) {
+                    *map = self.keys(std::mem::take(map));
+                }
+            }
+        }
+    }
+
+    /// Of two keys that are shown alike the second one has a number.
+    fn keys(&self, map: Map) -> Map {
+        let mut masked = Map::new();
+        for (key, item) in map {
+            let shown = self.whole(&key).unwrap_or(key);
+            let mut name = shown.clone();
+            for number in 2.. {
+                if !masked.contains_key(&name) {
+                    break;
+                }
+                name = format!("{shown}~{number}");
+            }
+            masked.insert(name, item);
+        }
+        masked
+    }
+}
+
+/// The object or array that a string is the text of.
+fn written_json(text: &str, written: usize) -> Option<Value> {
+    let begins = text.trim_start().starts_with(['{', '[']);
+    (written < MAX_WRITTEN && begins).then(|| json::parse(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::json;
+
+    fn masks(raw: &Value, redacted: &Value) -> Masks {
+        let mut masks = Masks::new();
+        masks.add_changes(raw, redacted);
+        masks
+    }
+
+    #[test]
+    fn what_redaction_changed_is_masked_wherever_it_comes_again() {
+        let raw = json!({ "pin": 4711, "ana@x.org": ["say hunter22 twice"], "body": "{\"key\":\"s3cret\"}", "n": 7 });
+        let redacted = json!({ "pin": "[pin]", "[email]": ["say [pw] twice"], "body": "{\"key\":\"[key]\"}", "n": "[n]" });
+        let masks = masks(&raw, &redacted);
+        assert_eq!(masks.text("4711, ana@x.org, hunter22, s3cret, 7"), "[pin], [email], [pw], [key], 7");
+        let mut value = json!({ "ana@x.org": 4711, "n": 7, "other": 70, "is": true });
+        masks.value(&mut value);
+        assert_eq!(value, json!({ "[email]": "[pin]", "n": "[n]", "other": 70, "is": true }));
+    }
+
+    #[test]
+    fn what_is_masked_is_also_masked_as_json_writes_it() {
+        let key = "-----BEGIN\nabc\"def\n-----END";
+        let masks = masks(&json!({ "key": key }), &json!({ "key": "[key]" }));
+        assert_eq!(masks.text(&format!("invalid: {}", json!({ "key": key }))), r#"invalid: {"key":"[key]"}"#);
+        let found = masks.found_in(&json!({ "kept": key }));
+        assert_eq!(found.text(&json!([key]).to_string()), r#"["[key]"]"#);
+    }
+
+    #[test]
+    fn only_what_is_in_a_value_is_found_in_it_and_reading_gives_it_back() {
+        let masks = masks(&json!(["4711", "hunter22"]), &json!(["[pin]", "[pw]"]));
+        let found = masks.found_in(&json!({ "k": ["it is 4711"] }));
+        assert_eq!(found.text("4711 hunter22"), "[pin] hunter22");
+        let read = Masks::from_map(json::from_value(masks.to_json()).unwrap());
+        assert_eq!(read, masks);
+    }
+
+    /// Arguments may hold as many of them as fit.
+    #[test]
+    fn thousands_of_masks_are_searched_for_at_once() {
+        let raw: Value = (0..5000).map(|n| json!(format!("mail-{n}@example.org"))).collect();
+        let redacted: Value = (0..5000).map(|_| json!("[email]")).collect();
+        let masks = masks(&raw, &redacted);
+        let mut value = raw.clone();
+        masks.value(&mut value);
+        assert_eq!(value, redacted);
+        assert_eq!(masks.text("to mail-4999@example.org"), "to [email]");
+        assert_eq!(masks.found_in(&raw), masks);
+    }
+
+    #[test]
+    fn the_longest_mask_counts_and_keys_stay_apart() {
+        let masks = masks(&json!(["secret", "secret-and-more", "other!"]), &json!(["*", "**", "*"]));
+        assert_eq!(masks.text("secret-and-more secret"), "** *");
+        let mut value = json!({ "secret": 1, "other!": 2 });
+        masks.value(&mut value);
+        assert_eq!(value, json!({ "*": 1, "*~2": 2 }));
+    }
+}

@@ -1,0 +1,91 @@
+//! Redaction follows values: out of results and out of what the host's own code says.
+
+use callgate::json::{Value, json};
+use callgate::lifecycle::{Before, HookCall, ToolHooks};
+use callgate::{Outcome, ToolCall};
+
+use crate::workshop::{Tool, call, noon, rules, run};
+
+const PIN: &str = "483920175";
+
+fn outcomes(policies: &str, output: Value, hooks: Option<ToolHooks>, calls: &[ToolCall]) -> Vec<Outcome> {
+    let clock = noon();
+    let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Ok(output))]);
+    let engine = rules(&format!("policies: [ {policies} ]")).clock(clock.clone());
+    let engine = hooks.into_iter().fold(engine, |engine, hooks| engine.middleware(hooks)).build();
+    run(&clock, &mut engine.session(), &tool, calls)
+}
+
+/// A pattern of a whole value does not match inside a text, and a detector may find a value by the key above it only.
+#[test]
+fn i10_what_is_redacted_in_a_result_is_in_nothing_that_a_script_makes_of_it() {
+    let result = json!({ "pin": PIN, "owner": { "password": "correct horse battery" } });
+    for redact in [
+        "patterns: [ '^\\d{9}$', '^correct horse battery$' ]",
+        "patterns: [ '^\\d{9}$', '^correct.*' ], with: hash",
+    ] {
+        for script in [
+            "let out = next(input); throw `bad: ${out.pin}, ${out.owner.password}`;",
+            "let out = next(input); audit(#{ said: `got ${out}` }); out",
+            "let out = next(input); audit(#{ said: `got ${out}` }); `made of ${out.pin} and ${out.owner}`",
+            "let out = next(input); throw #{ message: `${out}`, kind: `${out.pin}` };",
+        ] {
+            let policies = format!(
+                r#"{{ id: hide, match: give, redact: {{ in: [output], {redact} }} }},
+                   {{ id: own, match: give, around: {{ script: "{script}" }} }},
+                   {{ id: log, match: give, audit: {{ fields: [$.output, $.error] }} }}"#
+            );
+            let outcome = outcomes(&policies, result.clone(), None, &[call("give", json!({}))]).remove(0);
+            let shown = callgate::json::to_string(&outcome).unwrap();
+            assert!(!shown.contains(PIN) && !shown.contains("horse"), "{script}: {shown}");
+            assert!(shown.contains("[redacted"), "{script}: {shown}");
+        }
+    }
+}
+
+/// Of a result that nothing was made of, only what the policy finds is redacted, and not each text that repeats it.
+#[test]
+fn a_result_that_is_passed_on_is_redacted_in_its_place() {
+    let policies = "{ id: hide, match: give, redact: { in: [output], patterns: [ '^admin$' ] } }";
+    let around = r#", { id: pass, match: give, around: { script: "let out = next(input); out" } }"#;
+    for policies in [policies.to_owned(), format!("{policies}{around}")] {
+        let result = json!({ "user": "admin", "group": "admins" });
+        let outcome = outcomes(&policies, result, None, &[call("give", json!({}))]).remove(0);
+        assert_eq!(outcome.output, Some(json!({ "user": "[redacted]", "group": "admins" })));
+    }
+}
+
+/// Later calls say why the session was halted, also where no policy redacts them.
+#[test]
+fn i10_why_a_session_was_halted_says_nothing_that_is_redacted() {
+    let policies = format!("{{ id: hide, match: give, redact: {{ patterns: ['{PIN}'] }} }}");
+    let hooks = ToolHooks::new("guard").before(|call: &HookCall<'_>| match call.input.get("pin") {
+        Some(pin) => Before::Halt(format!("never {pin}")),
+        None => Before::Continue,
+    });
+    let calls = [call("give", json!({ "pin": PIN })), call("tell", json!({}))];
+    for outcome in outcomes(&policies, json!(1), Some(hooks), &calls) {
+        assert_eq!(outcome.outcome.name(), "halted");
+        let shown = callgate::json::to_string(&outcome).unwrap();
+        assert!(!shown.contains(PIN) && shown.contains("never"), "{shown}");
+    }
+}
+
+/// Errors often repeat arguments as JSON, in which line ends and quotes are written otherwise.
+#[test]
+fn i10_an_argument_that_an_error_repeats_as_json_is_redacted() {
+    let key = "first \"line\"\nsecond line";
+    let clock = noon();
+    let input = json!({ "key": key });
+    let error = callgate::ToolError::new(format!("invalid: {input}"));
+    let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Err(error))]);
+    let rules = rules(
+        "policies: [ { id: hide, match: give, redact: { in: [input], patterns: ['(?s)^first.*line$'] } }, \
+         { id: log, match: give, audit: { fields: [$.error] } } ]",
+    );
+    let mut session = rules.clock(clock.clone()).build().session();
+    let outcome = run(&clock, &mut session, &tool, &[call("give", input)]).remove(0);
+    let shown = json!(r#"invalid: {"key":"[redacted]"}"#);
+    assert_eq!(json!(outcome.reason.message), shown);
+    assert_eq!(outcome.audit[0].fields.get("$.error"), Some(&shown));
+}

@@ -1,0 +1,108 @@
+//! Finds secrets in bytes: as they are, encoded, or as a digest that anyone can make.
+
+use callgate::json::{Value, json};
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER};
+use md5::{Digest, Md5};
+use regex::bytes::{Regex, RegexBuilder};
+use sha1::Sha1;
+use sha2::Sha256;
+
+/// Digits of a digest that are a find: where a run of digits begins, and anywhere.
+const DIGITS: usize = 8;
+const DIGITS_ANYWHERE: usize = 14;
+
+/// What must not be found.
+pub struct Search {
+    pattern: Regex,
+}
+
+impl Search {
+    /// These secrets, and the documents that hold them, of which digests could be made.
+    pub fn new(secrets: &[String], documents: &[Value]) -> Self {
+        let mut exact: Vec<Vec<u8>> = Vec::new();
+        let mut hex: Vec<String> = Vec::new();
+        for secret in secrets {
+            let bytes = secret.as_bytes();
+            exact.push(bytes.to_vec());
+            exact.push(secret.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>().into());
+            exact.push(percent(secret).into());
+            exact.push(secret.replace('/', "\\/").into());
+            for base64 in [BASE64_NOPAD, BASE64URL_NOPAD] {
+                exact.extend((0..3).map(|shift| aligned(&base64, bytes, shift)));
+            }
+            hex.push(HEXLOWER.encode(bytes));
+        }
+        let texts = secrets.iter().flat_map(|secret| [secret.clone(), json!(secret).to_string()]);
+        let documents =
+            documents.iter().flat_map(|document| [document.to_string(), callgate::json::canonical(document)]);
+        for text in texts.chain(documents) {
+            for digest in
+                [Sha256::digest(&text).to_vec(), Sha1::digest(&text).to_vec(), Md5::digest(&text).to_vec()]
+            {
+                exact.push(digest[..12].to_vec());
+                exact.push(BASE64_NOPAD.encode(&digest[..12]).into());
+                exact.push(BASE64URL_NOPAD.encode(&digest[..12]).into());
+                hex.push(HEXLOWER.encode(&digest)[..DIGITS_ANYWHERE].to_owned());
+                hex.push(format!(r"\b{}", &HEXLOWER.encode(&digest)[..DIGITS]));
+            }
+        }
+        let exact =
+            exact.iter().map(|bytes| bytes.iter().map(|byte| format!(r"\x{byte:02x}")).collect::<String>());
+        let hex = hex.iter().map(|digits| format!("(?i:{digits})"));
+        let all: Vec<String> = exact.chain(hex).collect();
+        let pattern = RegexBuilder::new(&all.join("|")).unicode(false).size_limit(1 << 28).build().unwrap();
+        Self { pattern }
+    }
+
+    /// What is found first, with what is around it.
+    pub fn find(&self, bytes: &[u8]) -> Option<String> {
+        let found = self.pattern.find(bytes)?;
+        let around = found.start().saturating_sub(200)..(found.end() + 200).min(bytes.len());
+        let shown = |range: std::ops::Range<usize>| String::from_utf8_lossy(&bytes[range]).into_owned();
+        Some(format!("`{}` in …{}…", shown(found.range()), shown(around)))
+    }
+}
+
+/// The characters of base64 that do not depend on what stands around the bytes, which begin at this place of three.
+fn aligned(base64: &data_encoding::Encoding, bytes: &[u8], shift: usize) -> Vec<u8> {
+    let mut text = vec![0; shift];
+    text.extend(bytes);
+    let whole = text.len() - text.len() % 3;
+    let encoded = base64.encode(&text[..whole]);
+    encoded[(shift * 4).div_ceil(3)..].as_bytes().to_vec()
+}
+
+/// As in a URL: what is not unreserved is escaped.
+fn percent(text: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escaped).collect()
+}
+
+#[test]
+fn each_way_to_leak_is_found() {
+    let secret = "CANARY 0badcafe/77".to_owned();
+    let document = json!({ "b": [secret], "a": 1 });
+    let search = Search::new(std::slice::from_ref(&secret), std::slice::from_ref(&document));
+    let sha = HEXLOWER.encode(&Sha256::digest(callgate::json::canonical(&document)));
+    let mut leaks = vec![
+        format!("x{secret}x"),
+        percent(&secret),
+        HEXLOWER.encode(secret.as_bytes()).to_uppercase(),
+        json!({ "a": secret }).to_string(),
+        format!("sha256-{}", &sha[..8]),
+        format!("[email:{}]", &HEXLOWER.encode(&Md5::digest(&secret))[..12]),
+        HEXLOWER.encode(&Sha1::digest(json!(secret).to_string())),
+        BASE64_NOPAD.encode(&Sha256::digest(&secret)),
+    ];
+    for before in ["", "a", "ab", "abc"] {
+        leaks.push(BASE64_NOPAD.encode(format!("{before}{secret}more").as_bytes()));
+        leaks.push(BASE64URL_NOPAD.encode(format!("{before}{secret}").as_bytes()));
+    }
+    for leak in leaks {
+        assert!(search.find(format!("before {leak} after").as_bytes()).is_some(), "{leak}");
+    }
+    assert_eq!(search.find(b"CANARY 0badcaff/77, [email:hmac-0123456789ab]"), None);
+}
