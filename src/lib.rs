@@ -6,6 +6,7 @@
 // Words, which every room speaks.
 mod files;
 mod unicode;
+mod regexes;
 pub mod meter;
 pub mod json;
 pub mod diagnostic;

@@ -1,8 +1,8 @@
 //! Stores for tests: one over another, of which single answers are altered.
 
 use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
-    Take, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreFuture, Take, Write,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -108,6 +108,9 @@ impl<A: Alteration> StateStore for Altered<A> {
     }
     fn is_shared(&self) -> bool {
         self.by.is_shared()
+    }
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        self.by.answer(self.inner.has_lost_records(account))
     }
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
         self.by.answer(self.inner.records(space, after, limit))

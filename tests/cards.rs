@@ -2,6 +2,8 @@
 
 #[path = "cards/clicks.rs"]
 mod clicks;
+#[path = "cards/commitment.rs"]
+mod commitment;
 #[path = "cards/inert.rs"]
 mod inert;
 #[path = "cards/payloads.rs"]
@@ -67,7 +69,12 @@ fn cards_that_tell_are_as_recorded() {
             "expired" => Resolved::Expired,
             other => panic!("{other}"),
         };
-        let resolution = Resolution { resolved, by: text("by"), at: text("at"), reason: text("reason") };
+        let resolution = Resolution {
+            resolved,
+            by: text("by").into_iter().collect(),
+            at: text("at"),
+            reason: text("reason"),
+        };
         let card = Card::resolved(&payload.request, &resolution);
         record(&everything(&card), &format!("resolved__{name}"));
     }
@@ -92,14 +99,30 @@ fn values(card: &Card, kind: FieldKind) -> Vec<&str> {
 }
 
 #[test]
-fn two_values_that_differ_only_where_they_are_cut_look_different() {
-    let long = |end: &str| json!({"note": format!("{}{end}", "a".repeat(5000))});
+fn two_calls_that_differ_only_where_they_are_cut_look_different() {
+    let long = |middle: &str| json!({"note": format!("{}{middle}{}", "a".repeat(2500), "z".repeat(2500))});
     let (one, other) = (pending(long("b")), pending(long("c")));
     assert!(one.incomplete && other.incomplete);
-    assert_ne!(values(&one, FieldKind::Argument), values(&other, FieldKind::Argument));
-    assert!(one.to_text().contains("more characters not shown"), "{}", one.to_text());
-    let key = |end: &str| json!({ (format!("{}{end}", "k".repeat(200))): 1 });
-    assert_ne!(pending(key("b")).fields, pending(key("c")).fields);
+    assert_eq!(values(&one, FieldKind::Argument), values(&other, FieldKind::Argument));
+    assert_ne!(values(&one, FieldKind::Digest), values(&other, FieldKind::Digest));
+    let key = |middle: &str| json!({ (format!("{}{middle}{}", "k".repeat(200), "l".repeat(200))): 1 });
+    assert_ne!(pending(key("b")).to_text(), pending(key("c")).to_text());
+}
+
+#[test]
+fn what_is_cut_keeps_its_end_and_says_how_much_is_missing() {
+    let url = format!("https://bank.example/{}@evil.example/pay", "a".repeat(1000));
+    let card = pending(json!({ "url": url }));
+    let shown = values(&card, FieldKind::Argument)[0];
+    let (beginning, rest) = shown.split_once("…[").unwrap();
+    let (count, end) = rest.split_once(" characters not shown]…").unwrap();
+    assert!(
+        beginning.starts_with("\"https\\u003a//bank.example/") && end.ends_with("@evil.example/pay\""),
+        "{shown}"
+    );
+    let escaped = r"\u003a".len() - 1;
+    let written = shown.chars().count() - "…[ characters not shown]…".chars().count() - count.len();
+    assert_eq!(written - escaped + count.parse::<usize>().unwrap(), url.chars().count() + 2);
 }
 
 #[test]
@@ -120,7 +143,8 @@ fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
     let many: Value = (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<json::Map>().into();
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
-    let resolution = Resolution { resolved: Resolved::Edited(edited), by: None, at: None, reason: None };
+    let resolution =
+        Resolution { resolved: Resolved::Edited(edited), by: Vec::new(), at: None, reason: None };
     let card = Card::resolved(&request(many), &resolution);
     let changed = card.fields.iter().find(|field| field.kind.is_argument()).unwrap();
     assert_eq!(
@@ -131,8 +155,12 @@ fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
 
 #[test]
 fn a_number_spelled_otherwise_is_no_change() {
-    let resolution =
-        Resolution { resolved: Resolved::Edited(json!({"amount": 250.0})), by: None, at: None, reason: None };
+    let resolution = Resolution {
+        resolved: Resolved::Edited(json!({"amount": 250.0})),
+        by: Vec::new(),
+        at: None,
+        reason: None,
+    };
     let card = Card::resolved(&request(json!({"amount": 250})), &resolution);
     assert!(values(&card, FieldKind::Changed).is_empty(), "{card:?}");
 }
@@ -162,12 +190,17 @@ fn names_and_addresses_that_mix_scripts_are_pointed_out() {
         values(&Card::pending(&request), FieldKind::Note).join("; ")
     };
     assert!(
-        note("s\u{435}nd", json!({})).contains(r"the tool name s\u0435nd mixes Latin and Cyrillic letters")
+        note("s\u{435}nd", json!({}))
+            .contains(r#"the tool name "s\u0435nd" mixes Latin and Cyrillic letters"#)
     );
     for (input, noted) in [
         (json!({"to": "ana@ex\u{430}mple.com"}), r"ana@ex\u0430mple.com"),
         (json!({"deep": [{"url": "see https://p\u{430}ypal.com/x now"}]}), r"https\u003a//p\u0430ypal.com/x"),
         (json!({"\u{430}mount": 1}), r"\u0430mount"),
+        (
+            json!({"cc": "a", "\u{441}\u{441}": "b"}),
+            r#""\u0441\u0441" has Cyrillic letters that look like Latin ones"#,
+        ),
     ] {
         assert!(note("send", input.clone()).contains(noted), "{input}: {}", note("send", input.clone()));
     }
@@ -180,7 +213,11 @@ fn names_and_addresses_that_mix_scripts_are_pointed_out() {
     }
     let many: Vec<String> = (0..50).map(|n| format!("a{n}@ex\u{430}mple.com")).collect();
     let noted = note("send", json!({ "to": many }));
-    assert!(noted.ends_with(&format!("{} more names or addresses mix scripts", 50 - MAX_NOTES)), "{noted}");
+    assert!(
+        noted
+            .ends_with(&format!("{} more names or addresses may not be what they look like", 50 - MAX_NOTES)),
+        "{noted}"
+    );
 }
 
 #[test]
@@ -189,7 +226,7 @@ fn an_argument_can_t_pass_for_a_line_of_the_card() {
     let lines: Vec<String> = card.to_text().lines().map(str::to_owned).collect();
     assert!(lines.contains(&"Tool: refund".to_owned()));
     assert!(!lines.contains(&"Tool: harmless".to_owned()), "{lines:?}");
-    assert!(lines.contains(&"  Tool: \"harmless\"".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"  \"Tool\": \"harmless\"".to_owned()), "{lines:?}");
 }
 
 proptest! {
@@ -205,7 +242,7 @@ proptest! {
             card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)
         };
         let resolution = Resolution {
-            resolved: Resolved::Edited(edited), by: Some(principal.clone()), at: Some(principal.clone()), reason: Some(principal),
+            resolved: Resolved::Edited(edited), by: vec![principal.clone(); 12], at: Some(principal.clone()), reason: Some(principal),
         };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let texts = card.fields.iter().flat_map(|field| [Some(&field.label), Some(&field.value), field.was.as_ref()]).flatten();

@@ -1,5 +1,6 @@
 //! A session whose calls run side by side: none passes a policy that reads what another one changes, and none waits without need.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,6 +10,7 @@ use callgate::message::{RequestPart, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use proptest::prelude::*;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -243,4 +245,113 @@ async fn a_session_goes_on_where_an_earlier_process_left_it() {
     assert_eq!((did.outcome.name(), did.reason.policy.as_deref()), ("denied", Some("no-sending")));
     let did = later("another").execute(call("send", json!({})), &tools).await;
     assert_eq!(ended(&did).0, "executed");
+}
+
+/// Tools whose calls end in the order in which they are let.
+#[derive(Clone, Default)]
+struct InOrder(Arc<HashMap<String, Semaphore>>);
+
+impl ToolExecutor for InOrder {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        if let Some(end) = self.0.get(&call.id) {
+            let _end = end.acquire().await.unwrap();
+        }
+        Ok(json!({ "did": call.tool }).into())
+    }
+}
+
+const ORDERED: &str = "
+  - { id: status, match: set, fact: { name: status, value: $.input.status } }
+  - { id: order, match: set, fact: { name: order, key: $.input.order, value: $.input.status } }
+  - { id: open, match: { tool: blur, where: { path: $.context.absent.deeper, eq: 1 } }, fact: { name: status, value: $.input.status } }
+  - { id: web, match: fetch, label: { add: [web] } }
+  - { id: after-bad, match: { tool: fetch, where: { path: $.session.facts.status, eq: bad } }, label: { add: [bad-web] } }
+  - { id: no-pay, match: { tool: pay, where: { path: $.session.facts.status, eq: bad } }, deny: { message: 'it is {{ session.facts.status }}' } }
+  - { id: no-send, match: { tool: send, where: { path: '$.session.labels[*]', eq: web } }, deny: {} }
+  - { id: twice, match: { tool: send, where: { path: $.session.calls.send, gte: 2 } }, deny: {} }
+  - { id: few, match: pay, rate_limit: { limit: 2, per: run } }
+  - { id: enough, match: { tool: stop, where: { path: '$.session.labels[*]', eq: bad-web } }, halt: {} }";
+
+/// A call of a round: its tool, and what it says.
+fn step() -> impl Strategy<Value = (&'static str, &'static str, &'static str)> {
+    let tools = prop::sample::select(
+        ["set", "set", "set", "blur", "fetch", "pay", "send", "stop", "other"].as_slice(),
+    );
+    let status = prop::sample::select(["good", "bad"].as_slice());
+    (tools, status, prop::sample::select(["o1", "o2"].as_slice()))
+}
+
+type Steps = Vec<(&'static str, &'static str, &'static str)>;
+
+/// What came of calls that were all made at once in this order, and ended in that one; and of what was called afterwards.
+async fn at_once(steps: &Steps, ends: &[usize]) -> Vec<String> {
+    let (session, _) = session(ORDERED);
+    let name = |index: usize| format!("c{index}");
+    let tools = InOrder(Arc::new((0..steps.len()).map(|index| (name(index), Semaphore::new(0))).collect()));
+    let mut calls = Vec::new();
+    for (index, (tool, status, order)) in steps.iter().enumerate() {
+        let call = ToolCall::new(name(index), *tool, json!({ "status": status, "order": order }));
+        let (session, tools) = (session.clone(), tools.clone());
+        calls.push(tokio::spawn(async move { session.execute(call, &tools).await }));
+        others_go_on().await;
+    }
+    for index in ends {
+        tools.0[&name(*index)].add_permits(1);
+        others_go_on().await;
+    }
+    let mut outcomes = Vec::new();
+    for call in calls {
+        outcomes.push(call.await.unwrap());
+    }
+    then(&session, outcomes).await
+}
+
+/// The same calls one after the other.
+async fn one_by_one(steps: &Steps) -> Vec<String> {
+    let (session, _) = session(ORDERED);
+    let mut outcomes = Vec::new();
+    for (index, (tool, status, order)) in steps.iter().enumerate() {
+        let call = ToolCall::new(format!("c{index}"), *tool, json!({ "status": status, "order": order }));
+        outcomes.push(session.execute(call, &InOrder::default()).await);
+    }
+    then(&session, outcomes).await
+}
+
+async fn then(session: &ConcurrentSession, mut outcomes: Vec<Outcome>) -> Vec<String> {
+    assert!(session.is_idle());
+    let state = session.state();
+    for tool in ["pay", "send", "stop", "other"] {
+        outcomes.push(session.execute(call(tool, json!({})), &InOrder::default()).await);
+    }
+    let said = |outcome: &Outcome| format!("{} {:?} {:?}", outcome.outcome, outcome.reason, outcome.output);
+    let mut all: Vec<String> = outcomes.iter().map(said).collect();
+    all.push(format!("{} {:?} {:?}", state.document(), state.unsettled(), state.halted()));
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn in_whatever_order_calls_end_they_see_and_leave_what_they_do_one_by_one(
+        (steps, ends) in prop::collection::vec(step(), 1..7)
+            .prop_flat_map(|steps| { let ends: Vec<usize> = (0..steps.len()).collect(); (Just(steps), Just(ends).prop_shuffle()) }),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (at_once, one_by_one) = (at_once(&steps, &ends).await, one_by_one(&steps).await);
+            prop_assert_eq!(at_once, one_by_one);
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn a_slow_call_that_came_first_does_not_replace_the_fact_of_a_later_one() {
+    let steps = vec![("set", "good", "o1"), ("set", "bad", "o1"), ("pay", "", "")];
+    for ends in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {
+        let told = at_once(&steps, &ends).await;
+        assert!(told[2].starts_with("denied") && told[3].starts_with("denied"), "{ends:?}: {told:?}");
+        assert!(told.last().unwrap().contains(r#""status":"bad""#), "{told:?}");
+    }
 }

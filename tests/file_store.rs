@@ -9,7 +9,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use callgate::host::{Allowance, Amount, Record, RecordKey, StateStore, Take, Write};
+use callgate::host::{Account, Allowance, Amount, Record, RecordKey, StateStore, Take, Write};
 use callgate::json::{Value, json};
 use callgate::state::FileStore;
 use jiff::Timestamp;
@@ -59,11 +59,11 @@ fn record(store: &dyn StateStore, name: &str) -> Option<Record> {
 }
 
 fn write(store: &dyn StateStore, name: &str, value: &Value, over: Option<u64>) -> bool {
-    run(store.write_record(at(0), Write { key: key(name), value, over, forget_at: None })).unwrap()
+    run(store.write_record(at(0), Write { over, ..Write::new(key(name), value, Account::NOBODY) })).unwrap()
 }
 
 fn whole(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), allowance, cost: Amount::whole(cost) }
+    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
 }
 
 fn total(limit: u64) -> Allowance {
@@ -95,8 +95,10 @@ fn what_was_written_is_there_when_it_is_opened_again() {
         Allowance::SlidingWindow { limit, per },
         Allowance::Total { limit, keep: per },
     ];
-    let (value, place_in_cache) =
-        (json!({"a": 1.10}), callgate::host::CacheSpace { name: "c", max_entries: 9 });
+    let (value, place_in_cache) = (
+        json!({"a": 1.10}),
+        callgate::host::CacheSpace { name: "c", max_entries: 9, account: Account::NOBODY },
+    );
     let entry = callgate::host::CacheEntry {
         output: value.clone(),
         stored_at: "2026-01-01T00:00:00.123456789Z".parse().unwrap(),
@@ -153,8 +155,7 @@ fn what_fails_undoes_nothing_that_is_done_at_the_same_time() {
     let good = [whole("k", total(3), 1)];
     let large = json!("x".repeat(5 << 20));
     let small = json!(1);
-    let write =
-        |name, value| store.write_record(at(0), Write { key: key(name), value, over: None, forget_at: None });
+    let write = |name, value| store.write_record(at(0), Write::new(key(name), value, Account::NOBODY));
     let answers = run(async {
         tokio::join!(
             write("a", &small),

@@ -129,6 +129,8 @@ mod streams;
 #[cfg(test)]
 mod suites;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
 mod testing_page;
 #[cfg(test)]
 mod workshop;

@@ -16,7 +16,10 @@ def bounded():
     resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
 ran = subprocess.run(sys.argv[1:], capture_output=True, preexec_fn=bounded)
 peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps([ran.returncode, ran.stdout.decode('utf-8', 'replace')[:20000], ran.stderr.decode('utf-8', 'replace')[:20000], len(ran.stdout), peak]))
+def ends(written):
+    text = written.decode('utf-8', 'replace')
+    return text if len(text) < 20000 else text[:10000] + text[-10000:]
+print(json.dumps([ran.returncode, ends(ran.stdout), ends(ran.stderr), len(ran.stdout), peak]))
 ";
     let binary = env!("CARGO_BIN_EXE_callgate");
     let ran = Command::new("python3")
@@ -136,15 +139,18 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
 
 #[test]
 fn hostile_bundles_are_refused_within_bounds() {
+    let mut wrong = Vec::new();
     for (name, text, said) in hostile() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("rules.yaml"), text).unwrap();
         let (code, told, peak) = checked(directory.path());
         eprintln!("{name}: exit {code:?}, {} MiB", peak >> 10);
-        assert!(matches!(code, Some(0 | 1)), "{name}: {code:?} {told}");
-        assert!(told.contains(said), "{name}: {said}: {}", told.get(..2000).unwrap_or(&told));
-        assert!(peak < MOST_MEMORY, "{name} took {peak} KiB");
+        if !matches!(code, Some(0 | 1)) || !told.contains(said) || peak >= MOST_MEMORY {
+            let told: String = told.chars().take(1000).collect();
+            wrong.push(format!("{name}: exit {code:?}, {peak} KiB, not {said}: {told}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]

@@ -374,6 +374,9 @@ impl StateStore for OwnStorage {
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
         self.0.write_record(now, write)
     }
+    fn has_lost_records<'a>(&'a self, account: &'a callgate::host::Account) -> StoreFuture<'a, bool> {
+        self.0.has_lost_records(account)
+    }
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
         self.0.records(space, after, limit)
     }

@@ -9,6 +9,7 @@ mod limits;
 mod memory_bounds;
 mod records;
 mod slots;
+mod tenants;
 mod threads;
 
 use std::future::Future;
@@ -17,11 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callgate::host::{Allowance, Amount, Refusal, StateStore, SystemClock, Take};
+use callgate::host::{Account, Allowance, Amount, Refusal, StateStore, SystemClock, Take};
 use callgate::seal::Keys;
 #[cfg(feature = "file-store")]
 use callgate::state::FileStore;
-use callgate::state::{MemoryStore, SealedStore};
+use callgate::state::{Capacity, MemoryStore, SealedStore};
 use jiff::Timestamp;
 
 /// Makes a store in which nothing is taken and nothing kept.
@@ -144,7 +145,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn take(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), allowance, cost: Amount::whole(cost) }
+    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
 }
 
 fn takes(store: &dyn StateStore, now: Duration, takes: &[Take]) -> Vec<Refusal> {

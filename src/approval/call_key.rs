@@ -162,7 +162,8 @@ impl Ledger<'_> {
                 return Ok(());
             }
             let over = standing.map(|record| record.version);
-            if self.write(Write { key: record_key, value: &value, over, forget_at }).await? {
+            let write = Write::new(record_key, &value, self.account());
+            if self.write(Write { over, forget_at, ..write }).await? {
                 return Ok(());
             }
         }

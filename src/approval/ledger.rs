@@ -9,7 +9,7 @@ use super::entry::{Entry, Refused, Stage};
 use super::grant::Grant;
 use super::question::{Question, QuestionError};
 use crate::call::{ApprovalRequest, Outcome, UsedOnceBy, reason_code};
-use crate::host::{Clock, Record, RecordKey, StateStore, StoreError, Write, in_time, space};
+use crate::host::{Account, Clock, Record, RecordKey, StateStore, StoreError, Write, in_time, space};
 use crate::json::{self, json};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
@@ -101,6 +101,7 @@ pub struct Listed {
 pub struct Ledger<'l> {
     store: Arc<dyn StateStore>,
     clock: &'l dyn Clock,
+    account: Account,
 }
 
 impl std::fmt::Debug for Ledger<'_> {
@@ -112,7 +113,14 @@ impl std::fmt::Debug for Ledger<'_> {
 impl<'l> Ledger<'l> {
     /// The ledger of a store.
     pub fn new(store: Arc<dyn StateStore>, clock: &'l dyn Clock) -> Self {
-        Self { store, clock }
+        Self { store, clock, account: Account::NOBODY }
+    }
+
+    /// Charges new entries to an account. An entry that is there already stays charged to the account that it was first written for,
+    /// so an approver need not say whose it is.
+    #[must_use]
+    pub fn charged_to(self, account: Account) -> Self {
+        Self { account, ..self }
     }
 
     /// What keeps an answer from being used twice.
@@ -258,7 +266,8 @@ impl<'l> Ledger<'l> {
         for _ in 0..TRIES {
             let key = RecordKey { space: space::GRANTS, key: name };
             let over = self.get(key).await?.map(|record| record.version);
-            if self.write(Write { key, value: &value, over, forget_at: Some(grant.until) }).await? {
+            let write = Write::new(key, &value, self.account);
+            if self.write(Write { over, forget_at: Some(grant.until), ..write }).await? {
                 return Ok(());
             }
         }
@@ -297,7 +306,7 @@ impl<'l> Ledger<'l> {
                 json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
             let forget_at = self.forget_at(&changed);
             let key = RecordKey { space: space::CALLS, key: &key };
-            if self.write(Write { key, value: &value, over, forget_at }).await? {
+            if self.write(Write { over, forget_at, ..Write::new(key, &value, self.account) }).await? {
                 return Ok(answer);
             }
         }
@@ -328,6 +337,10 @@ impl<'l> Ledger<'l> {
         self.clock.now()
     }
 
+    pub(super) fn account(&self) -> Account {
+        self.account
+    }
+
     pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
         in_time(self.clock, || self.store.record(key)).await
     }
@@ -353,6 +366,7 @@ impl<'l> Ledger<'l> {
 fn of_store(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable(why) => format!("the store does not answer: {why}"),
+        StoreError::QuotaExceeded(why) => format!("the store refuses it: {why}"),
         StoreError::Altered(what) => format!("the store can't be believed: {what}"),
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::path_words;
 use super::regex_words::{self, RegexProblem};
@@ -16,14 +16,11 @@ use crate::diagnostic::{
 };
 use crate::path::{ArgumentNames, Path};
 use crate::principal::Comparison;
+use crate::regexes;
 use crate::source::{self, Node};
 use crate::spans;
 use crate::template::Template;
 
-/// The largest compiled form of one regular expression, in bytes.
-const REGEX_SIZE_LIMIT: usize = 1 << 20;
-/// The sizes that compiled forms are counted by.
-const REGEX_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, REGEX_SIZE_LIMIT];
 /// The longest regular expression.
 const MAX_REGEX_BYTES: usize = 32 << 10;
 /// The longest template.
@@ -65,6 +62,8 @@ pub struct Reader<'a> {
     pub principals: Comparison,
     /// The arguments that were read so far.
     pub arguments: ArgumentNames,
+    /// The arguments that were named in templates so far.
+    pub named_arguments: ArgumentNames,
 }
 
 impl<'a> Reader<'a> {
@@ -83,6 +82,7 @@ impl<'a> Reader<'a> {
             context_reads: ContextReads::default(),
             principals: Comparison::default(),
             arguments: ArgumentNames::default(),
+            named_arguments: ArgumentNames::default(),
         }
     }
 
@@ -164,20 +164,10 @@ impl<'a> Reader<'a> {
         if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
             return None;
         }
-        // What it really takes is not told; a regex is charged with the smallest of these sizes that is enough for it.
-        let left = self.sources.regex_bytes_left();
-        let sizes = REGEX_SIZES.into_iter().filter(|size| *size <= left);
-        let mut built = Err(regex::Error::CompiledTooBig(left));
-        for size in sizes {
-            built = RegexBuilder::new(pattern).size_limit(size).build();
-            if !matches!(built, Err(regex::Error::CompiledTooBig(_))) {
-                self.sources.charge_regex(size);
-                break;
-            }
-        }
-        match built {
+        let is_exhausted = regexes::is_exhausted();
+        match regexes::compile(pattern) {
             Ok(regex) => Some(regex),
-            Err(regex::Error::CompiledTooBig(_)) if left < REGEX_SIZE_LIMIT => {
+            Err(regex::Error::CompiledTooBig(_)) if is_exhausted => {
                 let message = "the regular expressions of this bundle take too much memory together";
                 self.report(
                     Diagnostic::new(&INVALID_REGEX, node.span, message)
@@ -213,6 +203,7 @@ impl<'a> Reader<'a> {
         }
         match Template::parse_with(text, extra) {
             Ok(template) => {
+                self.named_arguments.merge(&template.argument_names());
                 self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
             }
             Err(error) => {

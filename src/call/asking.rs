@@ -29,6 +29,10 @@ pub struct ApprovalRequest {
     /// The MCP server that has the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The arguments that matter most, and their parts, as JSON pointers: those that policies read or name in a question, then those
+    /// that the tool requires.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relevant: Vec<String>,
     /// How often the same was asked before in the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u64>,

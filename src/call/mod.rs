@@ -16,6 +16,7 @@ pub use context_reads::ContextReads;
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use record::{CallRecord, RecordError, Recorded};
+pub(crate) use session::Changes;
 pub use session::SessionState;
 pub use shadow::RunShadow;
 pub use view::{CallView, Node, Root};

@@ -165,6 +165,8 @@ pub mod reason_code {
     pub const BUDGET_EXCEEDED: &str = "budget_exceeded";
     /// The store that counts for a limit did not answer.
     pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+    /// The caller, or its tenant, uses all of its share of the store.
+    pub const QUOTA_EXCEEDED: &str = "quota_exceeded";
     /// What the store holds was changed, removed, or replaced by an older version of it.
     pub const STATE_ALTERED: &str = "state_altered";
     /// A cache answered.

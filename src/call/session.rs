@@ -1,14 +1,17 @@
 //! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
 
-mod absorbed;
+mod changes;
 mod kept;
 mod questions;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+pub(crate) use changes::Changes;
+
 use super::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
+use changes::Change;
 
 /// The state of one session: the `$.session` of the call document.
 ///
@@ -35,6 +38,8 @@ pub struct SessionState {
     run: u64,
     /// Redacted texts that facts hold.
     masks: Masks,
+    /// What has changed, where that is recorded.
+    changes: Option<Changes>,
 }
 
 impl Default for SessionState {
@@ -51,6 +56,7 @@ impl Default for SessionState {
             suspended: false,
             run: 0,
             masks: Masks::new(),
+            changes: None,
         }
     }
 }
@@ -73,6 +79,7 @@ impl SessionState {
 
     /// Marks the session.
     pub fn add_label(&mut self, label: &str) {
+        self.changed(|| Change::Label(label.to_owned()));
         if let Some(Value::Array(labels)) = self.document.get_mut("labels")
             && !labels.iter().any(|known| known == label)
         {
@@ -82,6 +89,10 @@ impl SessionState {
 
     /// Keeps a value under a name, or under a name and a key; a later one replaces an earlier one.
     pub fn keep_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
+        self.changed(|| {
+            let (name, key) = (name.to_owned(), key.map(str::to_owned));
+            Change::Fact { name, key, value: value.clone() }
+        });
         let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
         match key {
             None => {
@@ -108,6 +119,10 @@ impl SessionState {
 
     /// Adds masks, for facts that were kept.
     pub fn mask(&mut self, masks: &Masks) {
+        if masks.is_empty() {
+            return;
+        }
+        self.changed(|| Change::Masked(masks.clone()));
         self.masks.unite(masks);
     }
 
@@ -125,6 +140,7 @@ impl SessionState {
 
     /// Counts a call that starts to run.
     pub fn count_call(&mut self, tool: &str) {
+        self.changed(|| Change::Called(tool.to_owned()));
         if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
             let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
             calls.insert(tool.to_owned(), (count + 1).into());
@@ -133,6 +149,7 @@ impl SessionState {
 
     /// Notes that a label or fact (`labels`, `facts.order`) could not be decided.
     pub fn unsettle(&mut self, what: &str) {
+        self.changed(|| Change::Unsettled(what.to_owned()));
         if !self.unsettled.iter().any(|known| known == what) {
             self.unsettled.push(what.to_owned());
         }
@@ -145,6 +162,7 @@ impl SessionState {
 
     /// Stops the session: every later call is halted, with this message.
     pub fn halt(&mut self, message: &str) {
+        self.changed(|| Change::Halted(message.to_owned()));
         self.halted.get_or_insert_with(|| message.to_owned());
     }
 
@@ -160,12 +178,14 @@ impl SessionState {
 
     /// Takes of a limit that counts by run.
     pub fn take(&mut self, limit: &str, cost: Amount) {
+        self.changed(|| Change::Taken(limit.to_owned(), cost));
         let taken = self.taken.entry(limit.to_owned()).or_default();
         *taken = taken.plus(cost);
     }
 
     /// Gives back what was taken of a limit that counts by run.
     pub fn give_back(&mut self, limit: &str, cost: Amount) {
+        self.changed(|| Change::GivenBack(limit.to_owned(), cost));
         if let Some(taken) = self.taken.get_mut(limit) {
             *taken = taken.minus(cost);
         }
@@ -175,7 +195,7 @@ impl SessionState {
     /// occurrence the id with a number.
     pub fn name_occurrence(&mut self, id: &str) -> String {
         let Some(known) = self.occurrences.get(id) else {
-            self.occurrences.insert(id.to_owned(), 1);
+            self.note_occurrences(id, 1);
             return id.to_owned();
         };
         // Another call may have for its id what this one would be named, so names count as occurrences, too.
@@ -187,8 +207,8 @@ impl SessionState {
                 break name;
             }
         };
-        self.occurrences.insert(id.to_owned(), count);
-        self.occurrences.insert(name.clone(), 1);
+        self.note_occurrences(id, count);
+        self.note_occurrences(&name, 1);
         name
     }
 
@@ -208,6 +228,7 @@ impl SessionState {
         {
             return;
         }
+        self.changed(|| Change::Worked(tool.to_owned(), input.clone()));
         let worked = self.worked.entry(tool.to_owned()).or_default();
         worked.retain(|known| *known != input);
         worked.push(input);
@@ -223,6 +244,7 @@ impl SessionState {
 
     /// Counts such an invitation.
     pub fn invite(&mut self, policy: &str, tool: &str) {
+        self.changed(|| Change::Invited(policy.to_owned(), tool.to_owned()));
         match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
             Some((_, count)) => *count += 1,
             None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
@@ -231,6 +253,7 @@ impl SessionState {
 
     /// A call with this id has come at least so often, as a history shows.
     pub fn note_occurrences(&mut self, id: &str, count: u64) {
+        self.changed(|| Change::Occurred(id.to_owned(), count));
         let known = self.occurrences.entry(id.to_owned()).or_default();
         *known = count.max(*known);
     }
@@ -272,6 +295,9 @@ impl SessionState {
 
     /// Says whether calls of the run wait for people.
     pub fn set_suspended(&mut self, suspended: bool) {
+        if suspended {
+            self.changed(|| Change::Suspended);
+        }
         self.suspended = suspended;
     }
 }

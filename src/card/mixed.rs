@@ -1,16 +1,21 @@
-//! Notes on names and addresses that mix scripts, and so may not be what they look like.
+//! Notes on names and addresses that mix scripts or imitate Latin letters, and so may not be what they look like.
 
 use std::collections::BTreeSet;
 
 use super::model::{Field, FieldKind};
-use super::shown::{MAX_NAME, MAX_NOTES};
+use super::shown::Limits;
 use crate::json::{MAX_DEPTH, Value};
-use crate::text::{mixed_scripts, spelled_out};
+use crate::text::{imitated_latin, mixed_scripts, spelled_out};
 
-/// A note for each tool name, server, key and address that mixes scripts, at most [`MAX_NOTES`] and one that says how many
-/// more there are.
-pub(super) fn notes<'a>(tool: Option<&'a str>, server: Option<&'a str>, inputs: &[&'a Value]) -> Vec<Field> {
-    let mut found = Found::default();
+/// A note for each tool name, server, key and address that mixes scripts or imitates Latin letters, at most as many as the limits say and one that says how
+/// many more there are.
+pub(super) fn notes<'a>(
+    tool: Option<&'a str>,
+    server: Option<&'a str>,
+    inputs: &[&'a Value],
+    limits: &Limits,
+) -> Vec<Field> {
+    let mut found = Found { limits, mixed: BTreeSet::new(), notes: Vec::new() };
     found.look_at("the tool name", tool.unwrap_or_default());
     found.look_at("the server", server.unwrap_or_default());
     for input in inputs {
@@ -18,19 +23,19 @@ pub(super) fn notes<'a>(tool: Option<&'a str>, server: Option<&'a str>, inputs: 
     }
     let mut notes = found.notes;
     if let Some(more) = found.mixed.len().checked_sub(notes.len()).filter(|more| *more > 0) {
-        notes.push(format!("{more} more names or addresses mix scripts"));
+        notes.push(format!("{more} more names or addresses may not be what they look like"));
     }
     notes.into_iter().map(|text| Field::told(FieldKind::Note, "Note", text)).collect()
 }
 
-#[derive(Default)]
-struct Found<'a> {
+struct Found<'a, 'l> {
+    limits: &'l Limits,
     mixed: BTreeSet<&'a str>,
     /// Of the first of them.
     notes: Vec<String>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Found<'a, '_> {
     fn search(&mut self, value: &'a Value, depth: usize) {
         match value {
             Value::String(text) => {
@@ -52,17 +57,17 @@ impl<'a> Found<'a> {
     }
 
     fn look_at(&mut self, what: &str, text: &'a str) {
-        let Some(scripts) = mixed_scripts(text) else { return };
-        if !self.mixed.insert(text) || self.notes.len() == MAX_NOTES {
+        let problem = mixed_scripts(text)
+            .map(|scripts| format!("mixes {} letters", scripts.join(" and ")))
+            .or_else(|| {
+                imitated_latin(text).map(|script| format!("has {script} letters that look like Latin ones"))
+            });
+        let Some(problem) = problem else { return };
+        if !self.mixed.insert(text) || self.notes.len() == self.limits.notes {
             return;
         }
-        let spelled = spelled_out(text, MAX_NAME);
-        let more = if spelled.left_out > 0 { "…" } else { "" };
-        self.notes.push(format!(
-            "{what} {}{more} mixes {} letters and may not be what it looks like",
-            spelled.text,
-            scripts.join(" and ")
-        ));
+        let spelled = spelled_out(text, self.limits.name);
+        self.notes.push(format!("{what} \"{spelled}\" {problem} and may not be what it looks like"));
     }
 }
 

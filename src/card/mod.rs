@@ -6,6 +6,7 @@
 
 mod action;
 mod arguments;
+mod digest;
 mod mixed;
 mod model;
 mod payload;
@@ -17,6 +18,7 @@ mod shown;
 mod timeline;
 
 pub use action::{ActionError, ActionId, Choice, MAX_ACTION_BYTES};
+pub use digest::call_digest;
 pub use model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind, Style};
 
 pub use crate::call::CardWords;
@@ -24,6 +26,7 @@ pub use payload::{MAX_PAYLOAD_BYTES, PAYLOAD_KEY, PAYLOAD_VERSION, Payload, Payl
 pub use resolved::{Resolution, Resolved};
 pub use route::{RouteError, Routed, route, route_payload};
 pub use shown::{
-    MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_LABEL, MAX_NAME, MAX_NOTES, MAX_TEXT, MAX_TITLE, MAX_VALUE,
+    Extent, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_LABEL, MAX_NAME, MAX_NAMES, MAX_NOTES, MAX_PARTS,
+    MAX_TEXT, MAX_TITLE, MAX_VALUE,
 };
 pub use timeline::{Entry, Status, Subject, timeline};

@@ -72,14 +72,15 @@ impl CardStatus {
 pub struct Field {
     /// What it is about.
     pub kind: FieldKind,
-    /// Its name; of an argument its key.
+    /// Its name; of an argument its key as a JSON string, so that no key can pass for another label.
     pub label: String,
     /// What it says; of an argument JSON text.
     pub value: String,
     /// What stood there before a person changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// How many characters of the label, the value and what was there before are not shown; the texts say so too.
+    /// How many characters of the label, the value and what was there before are not shown; the texts say so too, between their
+    /// beginning and their end.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
 }
@@ -106,8 +107,12 @@ pub enum FieldKind {
     Added,
     /// An argument that a person took out.
     Removed,
+    /// A part of an argument that is too long to be shown in full: one that policies read. Its label is its place, `"order"."items"[0]`.
+    Part,
     /// What is not shown.
     LeftOut,
+    /// The short digest of the whole call, or of the whole answer, also of all that is not shown or redacted.
+    Digest,
     /// The policies that ask.
     Policies,
     /// When the question lapses.
@@ -125,7 +130,7 @@ pub enum FieldKind {
 impl FieldKind {
     /// Whether its label is the key of an argument, which whoever calls the tool chose.
     pub fn is_argument(self) -> bool {
-        matches!(self, Self::Argument | Self::Changed | Self::Added | Self::Removed)
+        matches!(self, Self::Argument | Self::Changed | Self::Added | Self::Removed | Self::Part)
     }
 }
 

@@ -16,7 +16,7 @@ pub const PAYLOAD_KEY: &str = "toolApproval";
 const MAX_INPUT_DEPTH: usize = json::MAX_DEPTH - 2;
 
 /// The members of version 1, in the order in which they are written.
-const MEMBERS: [&str; 14] = [
+const MEMBERS: [&str; 15] = [
     "version",
     "approvalId",
     "toolCallId",
@@ -28,6 +28,7 @@ const MEMBERS: [&str; 14] = [
     "inputDigest",
     "approvalToken",
     "server",
+    "relevant",
     "repeats",
     "card",
     "conversation",
@@ -110,6 +111,7 @@ impl Payload {
             return Err(PayloadError::TooDeep);
         }
         let text = |text: &Option<String>| text.clone().map(Value::from);
+        let texts = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec().into());
         let words = &request.card;
         let own_words: Map = [("title", &words.title), ("approve", &words.approve), ("deny", &words.deny)]
             .into_iter()
@@ -122,11 +124,12 @@ impl Payload {
             text(&request.tool_name),
             request.input.clone(),
             text(&request.message),
-            (!request.policies.is_empty()).then(|| request.policies.clone().into()),
+            texts(&request.policies),
             text(&request.expires_at),
             text(&request.input_digest),
             text(&request.approval_token),
             text(&request.server),
+            texts(&request.relevant),
             request.repeats.map(Value::from),
             (!own_words.is_empty()).then(|| own_words.into()),
             text(&self.conversation),
@@ -194,6 +197,7 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
             input_digest: record.text("inputDigest")?,
             approval_token: record.text("approvalToken")?,
             server: record.text("server")?,
+            relevant: record.texts("relevant")?,
             repeats,
             card,
         },

@@ -1,10 +1,11 @@
 //! The card that asks.
 
 use super::action::Choice;
-use super::arguments::arguments;
+use super::arguments::Arguments;
+use super::digest::call_digest;
 use super::mixed::notes;
 use super::model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind};
-use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, Shown, exact, message};
+use super::shown::{Extent, Limits, Shown, message, name, names};
 use crate::json::Value;
 use crate::message::RequestPart;
 
@@ -28,18 +29,24 @@ impl Card {
     /// assert_eq!(card.actions[0].id, "tool-approval:approve:approval_c1");
     /// ```
     pub fn pending(request: &RequestPart) -> Self {
-        let words = &request.card;
-        let mut fields = what_is_called(request, &[]);
-        fields.extend(arguments(request.input.as_ref()));
-        fields.extend(who_asks(request));
+        Self::pending_to(request, Extent::Bounded)
+    }
+
+    /// The same with as much of the call as `extent` says.
+    pub fn pending_to(request: &RequestPart, extent: Extent) -> Self {
+        let (words, limits) = (&request.card, extent.limits());
+        let mut fields = what_is_called(request, &[], limits);
+        fields.extend(arguments_of(request, limits).fields(request.input.as_ref()));
+        fields.push(digest_of(request));
+        fields.extend(who_asks(request, limits));
         if let Some(expires) = &request.expires_at {
-            fields.push(Field::new(FieldKind::Expires, "Expires", exact(expires, MAX_NAME)));
+            fields.push(Field::new(FieldKind::Expires, "Expires", name(expires, limits.name)));
         }
-        let title = message(words.title.as_deref(), MAX_TITLE)
-            .unwrap_or_else(|| prefixed("Approval needed: ", tool_of(request)));
+        let title = message(words.title.as_deref(), limits.title)
+            .unwrap_or_else(|| prefixed("Approval needed: ", tool_of(request, limits)));
         let actions =
             [Choice::Approve, Choice::Deny].map(|choice| Action::new(choice, &request.approval_id, words));
-        Self::assemble(CardStatus::Pending, title, question(request), fields, actions.into())
+        Self::assemble(CardStatus::Pending, title, question(request, limits), fields, actions.into())
     }
 
     pub(super) fn assemble(
@@ -64,9 +71,9 @@ impl Card {
 }
 
 /// The name of the tool, exactly.
-pub(super) fn tool_of(request: &RequestPart) -> Shown {
+pub(super) fn tool_of(request: &RequestPart, limits: &Limits) -> Shown {
     match &request.tool_name {
-        Some(tool) => exact(tool, MAX_NAME),
+        Some(tool) => name(tool, limits.name),
         None => Shown { text: "a tool that is not named".to_owned(), left_out: 0 },
     }
 }
@@ -75,25 +82,32 @@ pub(super) fn prefixed(prefix: &str, shown: Shown) -> Shown {
     Shown { text: format!("{prefix}{}", shown.text), left_out: shown.left_out }
 }
 
-pub(super) fn question(request: &RequestPart) -> Shown {
-    message(request.message.as_deref(), MAX_TEXT).unwrap_or_else(|| {
-        let Shown { text, left_out } = tool_of(request);
+pub(super) fn question(request: &RequestPart, limits: &Limits) -> Shown {
+    message(request.message.as_deref(), limits.text).unwrap_or_else(|| {
+        let Shown { text, left_out } = tool_of(request, limits);
         Shown { text: format!("May the agent call {text}?"), left_out }
     })
 }
 
 /// The tool and its server, and what misleads in them, in the arguments and in `others`.
-pub(super) fn what_is_called(request: &RequestPart, others: &[&Value]) -> Vec<Field> {
-    let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request))];
+pub(super) fn what_is_called(request: &RequestPart, others: &[&Value], limits: &Limits) -> Vec<Field> {
+    let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request, limits))];
     if let Some(server) = &request.server {
-        fields.push(Field::new(FieldKind::Server, "Server", exact(server, MAX_NAME)));
+        fields.push(Field::new(FieldKind::Server, "Server", name(server, limits.name)));
     }
     let inputs: Vec<&Value> = request.input.iter().chain(others.iter().copied()).collect();
-    fields.extend(notes(request.tool_name.as_deref(), request.server.as_deref(), &inputs));
+    fields.extend(notes(request.tool_name.as_deref(), request.server.as_deref(), &inputs, limits));
     fields
 }
 
-pub(super) fn who_asks(request: &RequestPart) -> Option<Field> {
-    let policies = exact(&request.policies.join(", "), MAX_VALUE);
-    (!request.policies.is_empty()).then(|| Field::new(FieldKind::Policies, "Policies", policies))
+pub(super) fn arguments_of<'a>(request: &'a RequestPart, limits: &'a Limits) -> Arguments<'a> {
+    Arguments { limits, relevant: &request.relevant }
+}
+
+pub(super) fn digest_of(request: &RequestPart) -> Field {
+    Field::told(FieldKind::Digest, "Digest", call_digest(request))
+}
+
+pub(super) fn who_asks(request: &RequestPart, limits: &Limits) -> Option<Field> {
+    names(&request.policies, limits).map(|policies| Field::new(FieldKind::Policies, "Policies", policies))
 }

@@ -1,9 +1,9 @@
 //! The card that says what became of a question.
 
-use super::arguments::{arguments, changes};
+use super::digest::answer_digest;
 use super::model::{Card, CardStatus, Field, FieldKind};
-use super::pending::{prefixed, question, tool_of, what_is_called, who_asks};
-use super::shown::{MAX_NAME, MAX_TEXT, MAX_TITLE, MAX_VALUE, exact, message, value};
+use super::pending::{arguments_of, digest_of, prefixed, question, tool_of, what_is_called, who_asks};
+use super::shown::{Extent, message, name, names, quoted, value};
 use crate::json::Value;
 use crate::message::{RequestPart, ResponsePart};
 
@@ -12,8 +12,8 @@ use crate::message::{RequestPart, ResponsePart};
 pub struct Resolution {
     /// What.
     pub resolved: Resolved,
-    /// Who decided: a principal that the host verified.
-    pub by: Option<String>,
+    /// Who decided: principals that the host verified.
+    pub by: Vec<String>,
     /// When, in RFC 3339.
     pub at: Option<String>,
     /// Why.
@@ -60,39 +60,55 @@ impl From<&ResponsePart> for Resolution {
             (None, Some(edited)) => Resolved::Edited(edited.clone()),
             (None, None) => Resolved::Approved,
         };
-        Self { resolved, by: None, at: None, reason: response.reason.clone() }
+        Self { resolved, by: Vec::new(), at: None, reason: response.reason.clone() }
     }
 }
 
 impl Card {
     /// The card that takes the place of the one that asked.
     pub fn resolved(request: &RequestPart, resolution: &Resolution) -> Self {
+        Self::resolved_to(request, resolution, Extent::Bounded)
+    }
+
+    /// The same with as much of the call and the answer as `extent` says.
+    pub fn resolved_to(request: &RequestPart, resolution: &Resolution, extent: Extent) -> Self {
         let (status, word) = resolution.resolved.status();
-        let title = message(request.card.title.as_deref(), MAX_TITLE).unwrap_or_else(|| tool_of(request));
+        let limits = extent.limits();
+        let title = message(request.card.title.as_deref(), limits.title);
+        let title = title.unwrap_or_else(|| tool_of(request, limits));
+        let arguments = arguments_of(request, limits);
         let mut fields = Vec::new();
-        match &resolution.resolved {
+        let answer = match &resolution.resolved {
             Resolved::Edited(edited) => {
-                fields.extend(what_is_called(request, &[edited]));
-                fields.extend(changes(request.input.as_ref(), edited));
+                fields.extend(what_is_called(request, &[edited], limits));
+                fields.extend(arguments.changes(request.input.as_ref(), edited));
+                Some(edited)
             }
-            Resolved::Answered(output) => {
-                fields.extend(what_is_called(request, &[]));
-                fields.extend(arguments(request.input.as_ref()));
-                fields.push(Field::new(FieldKind::Answer, "Answer", value(output, MAX_VALUE)));
+            other => {
+                fields.extend(what_is_called(request, &[], limits));
+                fields.extend(arguments.fields(request.input.as_ref()));
+                match other {
+                    Resolved::Answered(output) => {
+                        fields.push(Field::new(FieldKind::Answer, "Answer", value(output, limits.value)));
+                        Some(output)
+                    }
+                    _ => None,
+                }
             }
-            _ => {
-                fields.extend(what_is_called(request, &[]));
-                fields.extend(arguments(request.input.as_ref()));
-            }
-        }
-        fields.extend(who_asks(request));
+        };
+        fields.push(digest_of(request));
+        fields.extend(answer.map(|answer| {
+            Field::told(FieldKind::Digest, "Digest of the answer", answer_digest(request, answer))
+        }));
+        fields.extend(who_asks(request, limits));
+        let reason = resolution.reason.as_ref().filter(|text| !text.trim().is_empty());
         for (kind, label, told) in [
-            (FieldKind::Reason, "Reason", message(resolution.reason.as_deref(), MAX_TEXT)),
-            (FieldKind::By, "By", resolution.by.as_ref().map(|text| exact(text, MAX_NAME))),
-            (FieldKind::At, "At", resolution.at.as_ref().map(|text| exact(text, MAX_NAME))),
+            (FieldKind::Reason, "Reason", reason.map(|text| quoted(text, limits.text))),
+            (FieldKind::By, "By", names(&resolution.by, limits)),
+            (FieldKind::At, "At", resolution.at.as_ref().map(|text| name(text, limits.name))),
         ] {
             fields.extend(told.map(|told| Field::new(kind, label, told)));
         }
-        Self::assemble(status, prefixed(word, title), question(request), fields, Vec::new())
+        Self::assemble(status, prefixed(word, title), question(request, limits), fields, Vec::new())
     }
 }

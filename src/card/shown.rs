@@ -1,7 +1,7 @@
 //! How much of each text a card shows, and how it says that there is more.
 
 use super::model::{Field, FieldKind};
-use crate::json::{self, Digest, Value};
+use crate::json::Value;
 use crate::text::{self, Unmarked};
 
 /// Characters of a title.
@@ -20,8 +20,69 @@ pub const MAX_VALUE: usize = 400;
 pub const MAX_ARGUMENTS: usize = 24;
 /// Notes that are shown.
 pub const MAX_NOTES: usize = 5;
+/// Policies that are named, and people who decided.
+pub const MAX_NAMES: usize = 8;
 /// The characters of all texts of a card together. Follows from the other limits.
-pub const MAX_CARD: usize = 32_000;
+pub const MAX_CARD: usize = 40_000;
+
+/// Parts of arguments that are shown beside the arguments themselves.
+pub const MAX_PARTS: usize = 12;
+
+/// How much of a call a card shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// As much as a message of a chat product or a form takes: at most [`MAX_CARD`] characters.
+    #[default]
+    Bounded,
+    /// Everything.
+    Complete,
+}
+
+/// How many characters and fields a card shows.
+pub(super) struct Limits {
+    pub(super) title: usize,
+    pub(super) text: usize,
+    pub(super) name: usize,
+    pub(super) label: usize,
+    pub(super) value: usize,
+    pub(super) arguments: usize,
+    pub(super) parts: usize,
+    pub(super) notes: usize,
+    pub(super) names: usize,
+}
+
+const BOUNDED: Limits = Limits {
+    title: MAX_TITLE,
+    text: MAX_TEXT,
+    name: MAX_NAME,
+    label: MAX_LABEL,
+    value: MAX_VALUE,
+    arguments: MAX_ARGUMENTS,
+    parts: MAX_PARTS,
+    notes: MAX_NOTES,
+    names: MAX_NAMES,
+};
+
+const COMPLETE: Limits = Limits {
+    title: usize::MAX,
+    text: usize::MAX,
+    name: usize::MAX,
+    label: usize::MAX,
+    value: usize::MAX,
+    arguments: usize::MAX,
+    parts: usize::MAX,
+    notes: usize::MAX,
+    names: usize::MAX,
+};
+
+impl Extent {
+    pub(super) fn limits(self) -> &'static Limits {
+        match self {
+            Self::Bounded => &BOUNDED,
+            Self::Complete => &COMPLETE,
+        }
+    }
+}
 
 /// Text as it is shown, and how much of it is not.
 pub(super) struct Shown {
@@ -29,34 +90,42 @@ pub(super) struct Shown {
     pub(super) left_out: usize,
 }
 
-impl Shown {
-    /// Says in the text itself what is left out. What is cut short has its digest beside it: two values that differ
-    /// only where they are not shown can still be told apart.
-    fn of(unmarked: Unmarked, digest: impl Fn() -> Digest) -> Self {
-        let Unmarked { mut text, left_out } = unmarked;
-        if left_out > 0 {
-            let short = digest().short();
-            text = format!("{text}… ({left_out} more characters not shown; SHA-256 begins with {short})");
-        }
-        Self { text, left_out }
+impl From<Unmarked> for Shown {
+    fn from(unmarked: Unmarked) -> Self {
+        Self { left_out: unmarked.left_out, text: unmarked.to_string() }
     }
 }
 
-/// A text by its exact characters; an empty one as `""`, so that something is to be seen.
-pub(super) fn exact(text: &str, limit: usize) -> Shown {
-    let text = if text.is_empty() { "\"\"" } else { text };
-    Shown::of(text::unmarked_up_to(text, limit), || Digest::of(text.as_bytes()))
+/// A name by its exact characters, between quotes unless it is plain.
+pub(super) fn name(text: &str, limit: usize) -> Shown {
+    text::unmarked_name(text, limit).into()
+}
+
+/// Names, and how many more there are; nothing where there are none.
+pub(super) fn names(of: &[String], limits: &Limits) -> Option<Shown> {
+    let named: Vec<Shown> = of.iter().take(limits.names).map(|of| name(of, limits.label)).collect();
+    let more = of.len().saturating_sub(named.len());
+    let left_out = named.iter().map(|name| name.left_out).sum::<usize>() + more;
+    let mut text = named.into_iter().map(|name| name.text).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    (!text.is_empty()).then_some(Shown { text, left_out })
+}
+
+/// A text by its exact characters, between quotes.
+pub(super) fn quoted(text: &str, limit: usize) -> Shown {
+    text::unmarked_quoted(text, limit).into()
 }
 
 /// A JSON value, exactly.
 pub(super) fn value(value: &Value, limit: usize) -> Shown {
-    Shown::of(text::unmarked_json(value, limit), || json::digest(value))
+    text::unmarked_json(value, limit).into()
 }
 
 /// A text in which unmarked values may stand; nothing where it says nothing.
 pub(super) fn message(text: Option<&str>, limit: usize) -> Option<Shown> {
-    let text = text?;
-    let shown = Shown::of(text::unmarked_message(text, limit), || Digest::of(text.as_bytes()));
+    let shown = Shown::from(text::unmarked_message(text?, limit));
     (!shown.text.is_empty()).then_some(shown)
 }
 
@@ -71,9 +140,8 @@ impl Field {
         Self::new(kind, label, Shown { text, left_out: 0 })
     }
 
-    /// An argument.
-    pub(super) fn argument(kind: FieldKind, key: &str, shown: Shown, was: Option<Shown>) -> Self {
-        let label = exact(key, MAX_LABEL);
+    /// An argument, or a part of one.
+    pub(super) fn argument(kind: FieldKind, label: Shown, shown: Shown, was: Option<Shown>) -> Self {
         let before = was.as_ref().map_or(0, |was| was.left_out);
         Self {
             kind,

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::ending::told_to_end;
 use super::exit::Stop;
 use super::output::{complain_of, note};
-use crate::mcp::{Gateway, HttpDoor, IdentityFile, MOST_CLIENTS, SessionFrom};
+use crate::mcp::{Gateway, HttpDoor, IdentityFile, MOST_CLIENTS, MOST_CONVERSATIONS, SessionFrom};
 
 /// How clients reach the gateway over HTTP, and who they are.
 #[derive(clap::Args)]
@@ -31,6 +31,13 @@ pub(super) struct Listening {
     /// How many clients may be connected at once; of more, the one that was idle longest is closed
     #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = MOST_CLIENTS)]
     most_clients: usize,
+    /// How many connections there may be at once: a third of them for each address, a half for each network. Without it, eight for each
+    /// client that may be connected. Raise it behind a reverse proxy, whose address all connections come from
+    #[arg(long, value_name = "NUMBER", requires = "listen")]
+    most_connections: Option<usize>,
+    /// How many conversations of each caller are remembered; of more, the one used least recently is evicted
+    #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = MOST_CONVERSATIONS)]
+    most_conversations: usize,
 }
 
 /// A door that is ready.
@@ -60,6 +67,10 @@ impl Listening {
         let Some(listen) = &self.listen else { return Ok(Said::Nothing) };
         let address = address(listen)?;
         let mut door = HttpDoor::new(Arc::clone(gateway)).with_most_clients(self.most_clients);
+        door = door.with_most_conversations(self.most_conversations);
+        if let Some(most) = self.most_connections {
+            door = door.with_most_connections(most);
+        }
         if let Some(file) = &self.auth {
             match IdentityFile::open(file) {
                 Ok(file) => door = door.with_identity_file(file),

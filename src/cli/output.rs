@@ -12,7 +12,7 @@ use super::exit::Stop;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::engine::Refusal;
 use crate::policy::Built;
-use crate::text::is_hidden;
+use crate::text::{is_hidden, unmarked_name};
 
 pub(super) const RED: Style = AnsiColor::Red.on_default();
 pub(super) const GREEN: Style = AnsiColor::Green.on_default();
@@ -118,6 +118,11 @@ pub(super) fn grouped(count: usize) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A name from outside, between quotes unless it is plain: where it ends can always be told.
+pub(super) fn name(text: &str) -> String {
+    unmarked_name(text, usize::MAX).text
 }
 
 /// Text from outside in one line that no terminal acts on: line breaks become spaces, controls and hidden characters

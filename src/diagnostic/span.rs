@@ -84,12 +84,7 @@ pub struct SourceMap {
     sources: Vec<Source>,
     /// Where the files are that these files may name.
     roots: Roots,
-    /// What their regular expressions take.
-    regex_bytes: usize,
 }
-
-/// What the compiled regular expressions of a bundle may take together.
-const MAX_REGEX_BYTES: usize = 64 << 20;
 
 impl SourceMap {
     /// Adds a file and names it.
@@ -105,16 +100,6 @@ impl SourceMap {
     /// Lets the files name others below these directories.
     pub(crate) fn with_roots(roots: Roots) -> Self {
         Self { roots, ..Self::default() }
-    }
-
-    /// How much more the regular expressions of these files may take.
-    pub(crate) fn regex_bytes_left(&self) -> usize {
-        MAX_REGEX_BYTES.saturating_sub(self.regex_bytes)
-    }
-
-    /// Counts what a regular expression takes.
-    pub(crate) fn charge_regex(&mut self, bytes: usize) {
-        self.regex_bytes = self.regex_bytes.saturating_add(bytes);
     }
 
     /// Where the files are that these files may name.

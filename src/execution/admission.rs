@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::services::Services;
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
-use crate::host::{Allowance, StateStore, StoreError, Take, before, guarded};
+use crate::host::{Account, Allowance, StateStore, StoreError, Take, before, guarded};
 use crate::kernel::{
     Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, effect_of, is_used_up, tell,
 };
@@ -61,8 +61,9 @@ pub(super) async fn admit(
         return;
     }
     let layers = decision.layers().clone();
+    let account = Account::from_context(&decision.call().context);
     let fresh = limits.into_iter().filter(|pending| !taken.pending.contains(pending));
-    let claims: Vec<Claim<'_>> = fresh.filter_map(|pending| Claim::of(pending, &layers)).collect();
+    let claims: Vec<Claim<'_>> = fresh.filter_map(|pending| Claim::of(pending, &layers, account)).collect();
     let heard = kernel.listener.map(|_| Arc::new(decision.call().clone()));
     let mut admission = Admission { heard, kernel, services, taken, state };
     if guarded(admission.run(&claims, decision)).await.is_err() {
@@ -78,19 +79,20 @@ struct Claim<'l> {
     pending: Pending,
     policy: &'l Policy,
     limit: &'l Limit,
+    account: Account,
 }
 
 impl<'l> Claim<'l> {
-    fn of(pending: Pending, layers: &'l Layers) -> Option<Self> {
+    fn of(pending: Pending, layers: &'l Layers, account: Account) -> Option<Self> {
         let policy = pending.policy.find(layers)?;
-        Some(Self { limit: policy.kind.as_limit()?, policy, pending })
+        Some(Self { limit: policy.kind.as_limit()?, policy, pending, account })
     }
 
     /// What is taken of the store, where the limit counts there.
     fn take(&self) -> Option<Take> {
         let (Rule::Store(allowance) | Rule::Conversation(allowance)) = self.limit.rule else { return None };
         let Measure { key, cost } = &self.pending.measure;
-        Some(Take { key: key.clone(), allowance, cost: *cost })
+        Some(Take { key: key.clone(), account: self.account, allowance, cost: *cost })
     }
 
     fn is_slot(&self) -> bool {
@@ -257,7 +259,9 @@ impl Admission<'_> {
 
     /// The store does not answer: refused, unless every limit that counts there says otherwise.
     fn without_store(&mut self, claims: &[Claim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
-        let strict = |claim: &&Claim<'_>| claim.take().is_some() && !claim.limit.passes_without_store;
+        let is_outage = matches!(error, StoreError::Unavailable(_));
+        let passes = |claim: &Claim<'_>| is_outage && claim.limit.passes_without_store;
+        let strict = |claim: &&Claim<'_>| claim.take().is_some() && !passes(claim);
         // There may be too little left, and that is what each says of it.
         let effect = |claim: &&Claim<'_>| effect_of(claim.limit.on_exceed);
         let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();

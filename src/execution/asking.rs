@@ -36,7 +36,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
         if turn.holds_claim {
             return Ok(());
         }
-        let ledger = self.services.ledger(self.kernel.clock);
+        let ledger = self.services.ledger(self.kernel.clock, self.account(hooked.requested()));
         let entry = turn.entry(hooked.requested());
         match guarded(ledger.claim(&turn.name, &entry, entry.answers().len())).await {
             Ok(Ok(Claim::Won)) => Ok(()),
@@ -73,7 +73,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
         let askers = self.kernel.asked(decision, state);
         // The context as the session has it, and not as hooks left it: so it is in the question that the approval answered.
         let bound = self.kernel.bound_context(requested, &askers);
-        let ledger = self.services.ledger(self.kernel.clock);
+        let ledger = self.services.ledger(self.kernel.clock, self.account(requested));
         let now = self.kernel.clock.now();
         let mut permits = held.permits.to_vec();
         let mut approved: Option<Approved> = None;
@@ -203,7 +203,7 @@ impl<E: ToolExecutor> Execute<'_, E> {
         };
         question.request.repeats = (repeats > 0).then_some(repeats);
         let keys = &self.services.keys;
-        let ledger = self.services.ledger(self.kernel.clock);
+        let ledger = self.services.ledger(self.kernel.clock, self.account(call));
         let mut name = turn.name.clone();
         for number in 2..NAMES {
             question.request.approval_id = format!("approval_{}", name.occurrence);

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::approval::{Entry, LedgerError};
-use crate::call::{Outcome, OutcomeKind, SessionState};
-use crate::host::{Observer, ToolExecutor, ToolStart};
+use crate::call::{Outcome, OutcomeKind, SessionState, ToolCall};
+use crate::host::{Account, Observer, ToolExecutor, ToolStart};
 use crate::json::{self, Digest, Value};
 use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, Records, tell};
 use crate::lifecycle::{Middleware, RunContext};
@@ -62,6 +62,12 @@ pub(crate) enum Stopped {
 }
 
 impl<'e, E: ToolExecutor> Execute<'e, E> {
+    /// Whose share of the store a call is charged to.
+    pub(crate) fn account(&self, call: &ToolCall) -> Account {
+        let context = if call.context.is_null() { &self.run.context } else { &call.context };
+        Account::from_context(context)
+    }
+
     /// The host's hooks around each call.
     pub(crate) fn hooks(&self) -> Hooks<'e> {
         Hooks { all: self.hooks, run: self.run, tools: self.kernel.tools, observers: self.observers }

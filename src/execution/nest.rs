@@ -231,7 +231,8 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
             return self.wrapped(call, inner).await;
         };
         let name = space_name(by, policy, cache.identity());
-        let space = CacheSpace { name: &name, max_entries: cache.max_entries };
+        let account = self.execute.account(call);
+        let space = CacheSpace { name: &name, max_entries: cache.max_entries, account };
         let look_up =
             || services.ask(kernel.clock, || services.store.cache_get(kernel.clock.now(), space, &key));
         let Ok(mut found) = look_up().await else { return self.wrapped(call, inner).await };

@@ -190,7 +190,8 @@ impl<E: ToolExecutor> Nest<'_, E> {
     async fn kept(&self, script: Script<'_>, key: &Value) -> Value {
         let super::Execute { kernel, services, .. } = self.execute;
         let Some((name, key)) = self.place(script, key) else { return Value::Null };
-        let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
+        let account = self.execute.account(script.call);
+        let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
         let found =
             services.ask(kernel.clock, || services.store.cache_get(kernel.clock.now(), space, &key)).await;
         found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
@@ -203,7 +204,8 @@ impl<E: ToolExecutor> Nest<'_, E> {
         else {
             return;
         };
-        let space = CacheSpace { name: &name, max_entries: MAX_KEPT };
+        let account = self.execute.account(script.call);
+        let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
         // What a script keeps is only a convenience: without the store nothing is kept.
         let found = services.ask(kernel.clock, || services.store.cache_get(stored_at, space, &key)).await;
         if let Ok(found) = found

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::flights::Flights;
 use crate::approval::Ledger;
-use crate::host::{Clock, StateStore, StoreError, StoreFuture, in_time};
+use crate::host::{Account, Clock, StateStore, StoreError, StoreFuture, in_time};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 use crate::state::sealed;
@@ -47,9 +47,9 @@ impl Services {
         }
     }
 
-    /// The ledger of the store.
-    pub(crate) fn ledger<'l>(&self, clock: &'l dyn Clock) -> Ledger<'l> {
-        Ledger::new(Arc::clone(&self.store), clock)
+    /// The ledger of the store. What is entered there is charged to the account.
+    pub(crate) fn ledger<'l>(&self, clock: &'l dyn Clock, account: Account) -> Ledger<'l> {
+        Ledger::new(Arc::clone(&self.store), clock).charged_to(account)
     }
 
     /// What a store answers, in time.

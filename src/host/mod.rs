@@ -1,14 +1,16 @@
 //! What the embedding program supplies: the tools, a clock, a store, and eyes.
 
+mod account;
 mod clock;
 mod guard;
 mod record;
 mod store;
 mod toolbox;
 
+pub use account::Account;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub(crate) use guard::{before, guarded};
-pub use record::{LARGEST_RECORD, Page, Record, RecordKey, Write, space};
+pub use record::{LARGEST_RECORD, Page, Record, RecordKey, WhenFull, Write, space};
 pub(crate) use store::in_time;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::Account;
 use crate::json::Value;
 
 /// How much the value of a record may measure, in bytes of JSON. A larger one is not written, nor is one nested so deeply
@@ -55,6 +56,28 @@ pub struct Write<'a> {
     pub over: Option<u64>,
     /// From when on the store may forget it; never, where nothing stands here.
     pub forget_at: Option<Timestamp>,
+    /// Whose share of the store it is charged to. A record that is there already stays charged to the account that it was first
+    /// written for.
+    pub account: Account,
+    /// What happens if the account's share is used up.
+    pub when_full: WhenFull,
+}
+
+impl<'a> Write<'a> {
+    /// The write of a record where none is, which is never forgotten, and refused if the account's share is used up.
+    pub fn new(key: RecordKey<'a>, value: &'a Value, account: Account) -> Self {
+        Self { key, value, over: None, forget_at: None, account, when_full: WhenFull::Refuse }
+    }
+}
+
+/// What happens to a write if the share of its account is used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// The caller's own records of the same space give way, those that were written longest ago first.
+    EvictOldest,
 }
 
 /// A page of the records of one space, in the order of their keys.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::guard::{before, guarded};
 use super::record::{Page, Record, RecordKey, Write};
-use super::{BoxFuture, Clock};
+use super::{Account, BoxFuture, Clock};
 use crate::call::{Amount, reason_code};
 use crate::json::Value;
 
@@ -23,6 +23,10 @@ pub enum StoreError {
     /// The store does not answer, or has no room.
     #[error("{0}")]
     Unavailable(String),
+    /// The account uses all of its share of the store. Others are not concerned. What would be let through while a store does not answer
+    /// is refused: a caller must not lift a limit by using up its share.
+    #[error("{0}")]
+    QuotaExceeded(String),
     /// The store holds something else than what was written there last by a holder of the server's keys: a record was
     /// changed, removed, or replaced by an older one.
     #[error("{0}")]
@@ -34,6 +38,7 @@ impl StoreError {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => reason_code::STORE_UNAVAILABLE,
+            Self::QuotaExceeded(_) => reason_code::QUOTA_EXCEEDED,
             Self::Altered(_) => reason_code::STATE_ALTERED,
         }
     }
@@ -86,6 +91,8 @@ pub enum Allowance {
 pub struct Take {
     /// Which limit, for whom.
     pub key: String,
+    /// Whose share of the store a limit is charged to that is not tracked yet.
+    pub account: Account,
     /// What the limit allows now. A reload may have changed its numbers: what was taken stays taken, and is measured by the
     /// new ones. With another kind of allowance than before, the limit starts anew.
     pub allowance: Allowance,
@@ -108,8 +115,10 @@ pub struct Refusal {
 pub struct CacheSpace<'a> {
     /// Its name.
     pub name: &'a str,
-    /// How many entries it holds; the one that was used longest ago gives way to a new one.
+    /// How many entries it holds. Of more, the one gives way that was used longest ago of those of the account with the most.
     pub max_entries: usize,
+    /// Who uses it: whose share of the store entries are charged to that are written.
+    pub account: Account,
 }
 
 /// A result in a cache.
@@ -143,7 +152,8 @@ pub trait StateStore: Send + Sync {
     /// that has not enough left. Of a key that appears twice, both are taken; they must be by the same allowance.
     ///
     /// # Errors
-    /// When it can't be known whether there is enough, or there is no room to remember what is taken. Nothing is taken then.
+    /// When it can't be known whether there is enough, or the share of an account is used up, so that there is no room to remember what is
+    /// taken. Nothing is taken then.
     ///
     /// Whoever asks may go away before the answer comes. A store that answers late must then free the slots that it took.
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
@@ -205,12 +215,18 @@ pub trait StateStore: Send + Sync {
     /// that share the store, also after a crash if the store outlives one.
     ///
     /// # Errors
-    /// When it is not known whether it was written, or there is no room: a record is only forgotten after its time. When its
-    /// value is larger than [`LARGEST_RECORD`](super::LARGEST_RECORD).
+    /// When it is not known whether it was written, or there is no room, or the account's share is used up: a record is only forgotten
+    /// after its time, or evicted for another one of the same account. When its value is larger than
+    /// [`LARGEST_RECORD`](super::LARGEST_RECORD).
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool>;
 
     /// Up to `limit` records of a space whose keys come after `after`, in the order of their keys.
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page>;
+
+    /// Whether records of this account were refused or evicted because its share was used up. Then a record that is absent may have
+    /// existed: what it would say is unknown, not empty. A store that neither refuses nor evicts for an account's sake returns `false`;
+    /// one that wraps another store asks that one.
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool>;
 
     /// Whether other processes see what this one writes, and it outlives this one.
     fn is_shared(&self) -> bool {

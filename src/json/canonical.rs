@@ -15,6 +15,11 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Its bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// A digest that was made elsewhere, as with a key.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -3,14 +3,18 @@
 use smallvec::SmallVec;
 
 use super::limits::Pending;
-use super::{Decision, Kernel};
+use super::{Decision, Kernel, Subject};
 use crate::approval::{Asker, BoundContext, Permit, Remembered, comparison_of};
 use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::middleware::{Approval, Kind};
+use crate::path::Places;
 use crate::policy::Policy;
 use crate::principal::Comparison;
 use crate::schema::{self, ArgumentSchema};
+
+/// Places of arguments that a request names as relevant.
+const MAX_RELEVANT: usize = 64;
 
 /// What a call holds already when it is decided.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,6 +134,28 @@ impl Kernel<'_> {
             .iter()
             .filter_map(|reference| reference.find(self.layers))
             .any(|policy| matches!(&policy.kind, Kind::Approval(approval) if approval.one_at_a_time))
+    }
+}
+
+impl Subject<'_> {
+    /// The arguments that matter most to whoever is asked about a call, and their parts, as JSON pointers: first those that the asking
+    /// policies read or name, then those of the other policies, then those that the tool requires. `input`: the arguments as they are
+    /// shown.
+    pub(super) fn relevant(&self, asking: &[&Policy], input: &Value) -> Vec<String> {
+        let of_askers = asking.iter().flat_map(|policy| [&policy.named_arguments, &policy.arguments]);
+        let of_all = self.chains.iter().flat_map(|chain| [&chain.arguments, &chain.named_arguments]);
+        let names: Vec<_> = of_askers.chain(of_all).collect();
+        let mut places = Places::new(MAX_RELEVANT);
+        names.iter().for_each(|names| places.add_named(names, input));
+        let schema = self.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
+        schema
+            .into_iter()
+            .flat_map(ArgumentSchema::required_names)
+            .for_each(|name| places.add_argument(input, name));
+        // An agent can add to these, but not to the ones before.
+        names.iter().for_each(|names| places.add_matched(names, input));
+        names.iter().for_each(|names| places.add_parts(names, input));
+        places.into_pointers()
     }
 }
 

@@ -147,6 +147,7 @@ impl Settling<'_> {
             let own = question.map(|own| &own.policy);
             approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
         };
+        let relevant = self.subject.relevant(&asking().collect::<Vec<_>>(), &shown.input);
         let lifetimes = asking().filter_map(|policy| match &policy.kind {
             Kind::Approval(approval) => approval.expires,
             _ => None,
@@ -177,6 +178,7 @@ impl Settling<'_> {
                 .map(|time| time.to_string()),
             input_digest: kernel.keys.digest(Purpose::Arguments, view.input).to_string(),
             server: call.server.clone(),
+            relevant,
             repeats: None,
             card: gate::card_words(&self.subject, approvals, shown.view(view), |text| shown.text(text)),
             approval_token: None,

@@ -7,6 +7,8 @@ use std::fmt::Write;
 use super::gateway::Gateway;
 use crate::approval::Asker;
 use crate::call::ApprovalRequest;
+use crate::card::call_digest;
+use crate::message::RequestPart;
 use crate::text::inert;
 
 /// Why nobody was asked through the client, or that it gave no answer.
@@ -64,6 +66,7 @@ impl Gateway {
         if let Some(server) = &request.server {
             let _ = write!(message, " on `{}`", inert(server));
         }
+        let _ = write!(message, ", digest {}", call_digest(&RequestPart::from(request)));
         let state = inert(state);
         let _ = write!(
             message,

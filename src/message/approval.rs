@@ -38,6 +38,8 @@ pub struct RequestPart {
     pub input_digest: Option<String>,
     /// The MCP server that has the tool.
     pub server: Option<String>,
+    /// The arguments that matter most, and their parts, as JSON pointers.
+    pub relevant: Vec<String>,
     /// How often the same was asked before in the session.
     pub repeats: Option<u64>,
     /// The policy author's words for the card.
@@ -58,6 +60,7 @@ impl From<&ApprovalRequest> for RequestPart {
             expires_at: request.expires_at.clone(),
             input_digest: Some(request.input_digest.clone()),
             server: request.server.clone(),
+            relevant: request.relevant.clone(),
             repeats: request.repeats,
             card: request.card.clone(),
             approval_token: request.approval_token.clone(),
@@ -212,23 +215,17 @@ pub(super) fn write(part: &Part) -> Option<Value> {
 }
 
 fn read_request(map: &Map) -> Option<RequestPart> {
-    let policies = match map.get("policies") {
-        None => Vec::new(),
-        Some(Value::Array(ids)) => {
-            ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<_>>()?
-        }
-        Some(_) => return None,
-    };
     Some(RequestPart {
         approval_id: text(map, "approvalId")??,
         tool_call_id: text(map, "toolCallId")??,
         tool_name: text(map, "toolName")?,
         input: map.get("input").cloned(),
         message: text(map, "message")?,
-        policies,
+        policies: texts(map, "policies")?,
         expires_at: text(map, "expiresAt")?,
         input_digest: text(map, "inputDigest")?,
         server: text(map, "server")?,
+        relevant: texts(map, "relevant")?,
         repeats: match map.get("repeats") {
             None | Some(Value::Null) => None,
             Some(repeats) => Some(repeats.as_u64()?),
@@ -279,11 +276,17 @@ fn text(map: &Map, key: &str) -> Option<Option<String>> {
     }
 }
 
+/// A member that is a list of texts and may be missing; of another type, the whole is not understood.
+fn texts(map: &Map, key: &str) -> Option<Vec<String>> {
+    match map.get(key) {
+        None => Some(Vec::new()),
+        Some(Value::Array(items)) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    }
+}
+
 fn write_request(request: &RequestPart) -> Value {
-    let policies = match request.policies.is_empty() {
-        true => None,
-        false => Some(Value::from(request.policies.clone())),
-    };
+    let texts = |texts: &[String]| (!texts.is_empty()).then(|| Value::from(texts.to_vec()));
     object([
         ("type", Some(REQUEST.into())),
         ("approvalId", Some(request.approval_id.clone().into())),
@@ -291,10 +294,11 @@ fn write_request(request: &RequestPart) -> Value {
         ("toolName", request.tool_name.clone().map(Value::from)),
         ("input", request.input.clone()),
         ("message", request.message.clone().map(Value::from)),
-        ("policies", policies),
+        ("policies", texts(&request.policies)),
         ("expiresAt", request.expires_at.clone().map(Value::from)),
         ("inputDigest", request.input_digest.clone().map(Value::from)),
         ("server", request.server.clone().map(Value::from)),
+        ("relevant", texts(&request.relevant)),
         ("repeats", request.repeats.map(Value::from)),
         ("card", (!request.card.is_empty()).then(|| json::to_value(&request.card).ok()).flatten()),
         ("approvalToken", request.approval_token.clone().map(Value::from)),

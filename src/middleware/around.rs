@@ -3,7 +3,7 @@
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
-use crate::call::CallView;
+use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
 use crate::json::{self, Value, json};
 use crate::script::{self, ScriptFailure};
@@ -79,6 +79,7 @@ impl Around {
                 };
                 match script::Around::compile(text) {
                     Ok(script) => {
+                        reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
                         reader.arguments.merge(&script.argument_names());
                         Some(Self { script, scope, place })
@@ -97,6 +98,7 @@ impl Around {
                 let place = ScriptPlace { file: reader.name_of(source), lines };
                 match script::Around::compile(&text) {
                     Ok(script) => {
+                        reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
                         reader.arguments.merge(&script.argument_names());
                         Some(Self { script, scope, place })

@@ -12,6 +12,7 @@ mod lower;
 mod mismatch;
 mod names;
 mod pattern;
+mod places;
 mod reads;
 mod scan;
 mod singular;
@@ -20,6 +21,7 @@ pub use ast::Step;
 pub use edit::{EditError, Location, get_mut, remove, remove_all, rename, set};
 pub use mismatch::{Expected, Mismatch};
 pub use names::{ArgumentNames, MisreadName};
+pub use places::Places;
 pub use singular::walk;
 
 use std::ops::Range;

@@ -73,6 +73,11 @@ impl ArgumentNames {
         names.iter().fold(self, |at, name| at.named.entry(name.clone()).or_default())
     }
 
+    /// Adds every element and member.
+    pub fn add_any(&mut self) -> &mut Self {
+        self.any.get_or_insert_default()
+    }
+
     /// Adds a name that is read somewhere below.
     pub fn add_below(&mut self, name: &str) {
         self.below.get_or_insert_default().named.entry(name.to_owned()).or_default();
@@ -88,6 +93,26 @@ impl ArgumentNames {
                 own.get_or_insert_default().merge(other);
             }
         }
+    }
+
+    /// The names of the members that are read by name.
+    pub(super) fn member_names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// What is read of the member of this name.
+    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+        self.named.get(name)
+    }
+
+    /// What is read of every element or member.
+    pub(super) fn any(&self) -> Option<&Self> {
+        self.any.as_deref()
+    }
+
+    /// What is read of the value itself and of everything below it.
+    pub(super) fn below(&self) -> Option<&Self> {
+        self.below.as_deref()
     }
 
     /// The first name in the arguments that could be taken for one of `all`. A name that is read itself, or that `declares` knows at its

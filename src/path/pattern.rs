@@ -1,12 +1,9 @@
 //! The patterns of `match()` and `search()`: I-Regexp (RFC 9485), run by the `regex` crate.
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::ast::Operand;
-
-/// Bytes that one compiled pattern may take.
-const SIZE_LIMIT: usize = 1 << 20;
-const NEST_LIMIT: u32 = 32;
+use crate::regexes;
 
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
@@ -36,7 +33,7 @@ pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
 }
 
 fn build(pattern: &str) -> Result<Regex, String> {
-    RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).nest_limit(NEST_LIMIT).build().map_err(|error| {
+    regexes::compile(pattern).map_err(|error| {
         // Its last line says what is wrong; those before draw the pattern.
         let text = error.to_string();
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

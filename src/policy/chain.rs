@@ -204,10 +204,11 @@ impl Chains {
             let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()
         };
-        let mut arguments = ArgumentNames::default();
+        let (mut arguments, mut named_arguments) = (ArgumentNames::default(), ArgumentNames::default());
         for policy in indices.iter().filter_map(|index| self.policy(*index)) {
             if policy.mode == Mode::Enforce {
                 arguments.merge(&policy.arguments);
+                named_arguments.merge(&policy.named_arguments);
             }
         }
         let mut execute = in_phase(Phase::Execute);
@@ -222,6 +223,7 @@ impl Chains {
             invalidates: self.invalidated_by(tool).into(),
             context_reads: self.context_reads(&indices),
             arguments,
+            named_arguments,
         }
     }
 
@@ -265,6 +267,8 @@ pub struct Chain {
     pub context_reads: ContextReads,
     /// The arguments that policies read which are not in shadow mode.
     pub arguments: ArgumentNames,
+    /// The arguments that their templates name.
+    pub named_arguments: ArgumentNames,
 }
 
 /// The policies of gate, those that demand a certain value in a certain place found by hash.

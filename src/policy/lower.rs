@@ -227,7 +227,9 @@ fn read_parts(
     let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind =
         entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
+    let action_reads_session = reader.roots_read.contains(&Root::Session);
     let arguments = std::mem::take(&mut reader.arguments);
+    let named_arguments = std::mem::take(&mut reader.named_arguments);
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
     let context_reads = std::mem::take(&mut reader.context_reads);
     drawn_files.append(&mut reader.drawn_paths);
@@ -269,8 +271,11 @@ fn read_parts(
         matcher,
         kind,
         arguments,
+        named_arguments,
         span: node.span,
         context_reads,
+        condition_reads_session: condition_reads.contains(&Root::Session),
+        action_reads_session,
     })
 }
 

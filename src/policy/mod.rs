@@ -25,6 +25,7 @@ use crate::json::{Digest, Value};
 use crate::matcher::Matcher;
 use crate::middleware::Kind;
 use crate::path::ArgumentNames;
+use crate::regexes;
 use crate::source::{self, Loaded, LoadedFile};
 
 /// Whether a policy acts.
@@ -57,8 +58,14 @@ pub struct Policy {
     pub concerns_run: bool,
     /// The members of the context that it reads.
     pub context_reads: ContextReads,
+    /// Whether its condition reads what the session has seen.
+    pub condition_reads_session: bool,
+    /// Whether what it does reads that: its templates, keys, values and scripts.
+    pub action_reads_session: bool,
     /// The arguments that it reads.
     pub arguments: ArgumentNames,
+    /// The arguments that its templates name.
+    pub named_arguments: ArgumentNames,
     /// Where it stands.
     pub span: Span,
     /// What is written in it, its description aside.
@@ -110,7 +117,7 @@ pub(crate) fn build_changed<N: Into<String>, T: Into<String>>(
 
 fn build_loaded(loaded: Loaded) -> Built {
     let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
-    let mut bundle = lower(&files, &mut sources, &mut diagnostics);
+    let mut bundle = regexes::within_budget(|| lower(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);
     let chains = (!diagnostics.has_errors()).then(|| Chains::compile(plan(bundle)));

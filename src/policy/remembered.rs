@@ -1,7 +1,12 @@
 //! The chains of tools that were called, found again by the tool's name. Reading takes no lock and allocates nothing.
+//!
+//! A chain that was evicted is linked again from the same rules, so eviction changes how long a decision takes and never the decision. Names
+//! that nobody calls again give way first: whoever invents names does not evict the tools that others use.
 
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 use foldhash::fast::RandomState;
@@ -11,7 +16,7 @@ use super::Chain;
 /// Names are spread over so many buckets, a power of two.
 const BUCKETS: usize = 256;
 
-/// Names that one bucket remembers; a further one takes the place of the oldest. Names come from models, so the memory is
+/// Names that one bucket remembers; a further one takes the place of the oldest that was not called again (the clock algorithm). Names come from models, so the memory is
 /// bounded; and as a bucket is copied whenever it learns a name, it is small.
 const NAMES_OF_A_BUCKET: usize = 16;
 
@@ -32,6 +37,8 @@ struct Known {
     server: Option<Arc<str>>,
     tool: Arc<str>,
     chain: Arc<Chain>,
+    /// It was called again since it was remembered, or since it was spared last.
+    called_again: Arc<AtomicBool>,
 }
 
 impl Known {
@@ -63,14 +70,19 @@ impl Remembered {
         let bucket = slot.load();
         let known = bucket.as_deref().map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|known| known.is(hash, server, tool)) {
+            // Mostly it was: then nothing is written that other threads read.
+            if !known.called_again.load(Ordering::Relaxed) {
+                known.called_again.store(true, Ordering::Relaxed);
+            }
             return Arc::clone(&known.chain);
         }
         let chain = Arc::new(link());
         let server = (!server.is_empty()).then(|| server.into());
-        let newest = Known { hash, server, tool: tool.into(), chain: Arc::clone(&chain) };
-        let kept = known.iter().skip((known.len() + 1).saturating_sub(NAMES_OF_A_BUCKET));
+        let called_again = Arc::new(AtomicBool::new(false));
+        let newest = Known { hash, server, tool: tool.into(), chain: Arc::clone(&chain), called_again };
+        let kept = spared(known);
         // Two threads may both add; the one that loses is found missing again at its next call.
-        slot.store(Some(Arc::new(kept.cloned().chain([newest]).collect())));
+        slot.store(Some(Arc::new(kept.into_iter().chain([newest]).collect())));
         chain
     }
 
@@ -82,6 +94,19 @@ impl Remembered {
             }
         }
     }
+}
+
+/// What of a bucket stays when one more name comes, in the order in which it gives way.
+fn spared(known: &[Known]) -> VecDeque<Known> {
+    let mut kept: VecDeque<Known> = known.iter().cloned().collect();
+    while kept.len() >= NAMES_OF_A_BUCKET {
+        let Some(oldest) = kept.pop_front() else { break };
+        // Each is spared once, so this ends.
+        if oldest.called_again.swap(false, Ordering::Relaxed) {
+            kept.push_back(oldest);
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -109,6 +134,25 @@ mod tests {
         for (server, tool) in [("", "a"), ("s", "a"), ("s", ""), ("", "s"), ("", "")] {
             assert!(links(&remembered, server, tool), "{server} {tool}");
             assert!(!links(&remembered, server, tool), "{server} {tool}");
+        }
+    }
+
+    #[test]
+    fn invented_names_do_not_evict_the_tools_that_others_call() {
+        let remembered = Remembered::default();
+        let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
+        let tools: Vec<String> = (0..64).map(|number| format!("tool{number}")).collect();
+        for tool in &tools {
+            assert!(links(&remembered, "", tool));
+        }
+        for number in 0..10 * BUCKETS * NAMES_OF_A_BUCKET {
+            if number % 1000 == 0 {
+                for tool in &tools {
+                    remembered.get_or_link("", tool, || panic!("{tool} was evicted after {number}"));
+                }
+            }
+            let invented = format!("invented{number}");
+            remembered.get_or_link("", &invented, || chains.link("", &invented));
         }
     }
 

@@ -53,6 +53,9 @@ impl Bounds {
         }
         let size = Size::of(schema)
             .map_err(|message| SchemaError::at("", message.replace("arguments", "schema")))?;
+        if size.has_long_number {
+            return Err(SchemaError::at("", "the schema holds a number with too many digits"));
+        }
         if size.values > MAX_VALUES {
             return Err(SchemaError::at("", format!("the schema holds more than {MAX_VALUES} values")));
         }
@@ -89,10 +92,11 @@ pub(super) struct Size {
     depth: usize,
     values: usize,
     bytes: usize,
+    has_long_number: bool,
 }
 
 impl Size {
-    /// Measures a value. Errors, in words for a model: nesting past [`MAX_DEPTH`], a number past [`MAX_DIGITS`].
+    /// Measures a value. Errors, in words for a model: nesting past [`MAX_DEPTH`].
     pub(super) fn of(value: &Value) -> Result<Self, &'static str> {
         let mut size = Self::default();
         size.add(value, 0)?;
@@ -115,11 +119,17 @@ impl Size {
                 self.bytes += text.len();
                 Ok(())
             }
-            Value::Number(number) if too_long(number) => {
-                Err("the arguments hold a number with too many digits")
+            Value::Number(number) => {
+                self.has_long_number |= too_long(number);
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether it holds a number past [`MAX_DIGITS`], which a check that writes numbers out must not be given.
+    pub(super) fn has_long_number(&self) -> bool {
+        self.has_long_number
     }
 
     fn weight(&self) -> f64 {

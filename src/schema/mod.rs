@@ -67,6 +67,8 @@ pub struct ArgumentSchema {
     validator: Validator<Exact>,
     bounds: Bounds,
     schema: Arc<Value>,
+    /// Whether it asks for types alone, which writes no number out.
+    types_only: bool,
 }
 
 impl ArgumentSchema {
@@ -98,7 +100,7 @@ impl ArgumentSchema {
         let validator = numeric::with_exact_numbers(options, &numbers)
             .build(&library)
             .map_err(|error| explain::schema_error(&error))?;
-        Ok(Self { validator, bounds, schema: own })
+        Ok(Self { validator, bounds, schema: own, types_only: false })
     }
 
     /// A schema that asks for the types which another one declares, and for nothing else.
@@ -106,7 +108,7 @@ impl ArgumentSchema {
     /// # Errors
     /// As [`ArgumentSchema::compile`].
     pub fn compile_types(schema: &Value) -> Result<Self, SchemaError> {
-        Self::compile(&types::types_only(schema))
+        Ok(Self { types_only: true, ..Self::compile(&types::types_only(schema))? })
     }
 
     /// Whether it declares a member of this name for the object at a place in the arguments.
@@ -121,6 +123,9 @@ impl ArgumentSchema {
             vec![Violation { pointer: String::new(), message, suggestion: None }]
         };
         let size = Size::of(instance).map_err(whole)?;
+        if size.has_long_number() && !self.types_only {
+            return Err(whole("the arguments hold a number with too many digits"));
+        }
         if !self.bounds.can_judge(&size) {
             return Err(whole("the arguments are too large or too deep to be checked against this schema"));
         }
@@ -161,6 +166,12 @@ impl ArgumentSchema {
         }
         suggestions.truncate(MAX_VIOLATIONS);
         (!suggestions.is_empty()).then(|| suggestions.join("; "))
+    }
+
+    /// The names of the arguments that the schema's root requires, in its order.
+    pub fn required_names(&self) -> impl Iterator<Item = &str> {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().filter_map(Value::as_str)
     }
 
     /// The names of the arguments that the schema's root declares.

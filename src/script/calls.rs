@@ -11,6 +11,7 @@ use super::operators::{BINARY, operator};
 use super::parse::{closure_name, offset};
 use super::program::{Closure, Code, Node};
 use crate::diagnostic::nearest;
+use crate::regexes;
 
 /// Names that other languages, and plain Rhai, have for functions of ours.
 const ALIASES: &[(&str, &str)] = &[
@@ -231,7 +232,7 @@ impl Lowering<'_> {
                 .error(position, "the regex of `matches` must be written out")
                 .help("put it into double quotes or backticks".to_owned()));
         };
-        Regex::new(pattern).map_err(|error| {
+        regexes::compile(pattern).map_err(|error| {
             let why = error.to_string();
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
             self.error(*position, format!("invalid regex `{pattern}`: {why}"))

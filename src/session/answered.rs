@@ -51,7 +51,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
 
     async fn look_at(&mut self, call: &ToolCall, name: &Name, said: Said<'_>, started: Instant) -> TakenUp {
         for _ in 0..TRIES {
-            let ledger = self.shared.services.ledger(&*self.shared.clock);
+            let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
             let entry = match ledger.find(name).await {
                 Ok(entry) => entry,
                 Err(error) => return self.still_waiting(call, name, said, &error, started).await,

@@ -132,7 +132,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         let outcome = match question {
             Some(put) => {
                 let (standing, _) = self.shared.standing(&put);
-                let ledger = self.shared.services.ledger(&*self.shared.clock);
+                let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
                 let case = Case { ledger: &ledger, call, name, said: Said::default(), started };
                 self.approved(case, turn, put.question, standing).await
             }

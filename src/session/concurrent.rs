@@ -1,10 +1,11 @@
 //! A session whose calls come at any time and run side by side, as those of a gateway's client do.
 //!
-//! A call that what the session has seen can make a difference to waits for the calls that came before it; every other runs at
-//! once. So no policy that reads the session is passed by calls that come together, and no slow call holds up those that have
-//! nothing to do with it.
+//! The order in which calls come is their position. A call sees what the calls before it left in the session, and nothing of the calls
+//! after it, whichever of them end first. So a call that what the session has seen can make a difference to waits for the calls before
+//! it; every other runs at once, after those that may stop the run. What a call leaves takes effect at its position: of two calls that
+//! set a fact, the later one counts.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,11 @@ use super::desk::Known;
 use super::judged::Said;
 use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
-use crate::call::{Outcome, SessionState, ToolCall};
+use crate::call::{Changes, Outcome, SessionState, ToolCall};
 use crate::execution::Hooked;
-use crate::host::ToolExecutor;
+use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
-use crate::kernel::{Decision, Kernel, Layers, is_never_called};
+use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
 use crate::policy::{Chains, Mode};
@@ -47,8 +48,10 @@ struct Inner {
     approval_scope: Option<String>,
     /// The rules for the calls of one server alone.
     rules_of: Box<RulesOf>,
-    /// Changes whenever a call leaves.
+    /// Changes whenever a call leaves, or is known not to stop the run.
     left: watch::Sender<u64>,
+    /// Held while the store is written to, so that an older state never replaces a later one.
+    keeping: tokio::sync::Mutex<()>,
 }
 
 /// Gives the rules for the calls of one server alone, where there are any.
@@ -56,9 +59,59 @@ type RulesOf = dyn Fn(&str) -> Option<Arc<Chains>> + Send + Sync;
 
 /// The session, and the calls that are on their way.
 struct Line {
+    /// The session, which has seen what the calls before the first that is under way left.
     session: Session,
+    /// The position of the next call.
     next: u64,
-    under_way: BTreeSet<u64>,
+    /// The calls that are under way, by position: whether they may stop the run.
+    under_way: BTreeMap<u64, bool>,
+    /// What calls left that ended while one before them is under way, by position.
+    ended: BTreeMap<u64, Changes>,
+}
+
+/// For which calls before it a call waits.
+#[derive(Clone, Copy)]
+enum WaitsFor {
+    None,
+    /// Those that may stop the run.
+    Halting,
+    All,
+}
+
+impl Line {
+    /// What a call at this position sees.
+    fn seen_from(&self, position: u64) -> SessionState {
+        let mut state = self.session.state.clone();
+        self.ended.range(..position).for_each(|(_, changes)| state.apply(changes));
+        state
+    }
+
+    /// The session for a call at this position.
+    fn session_for(&self, position: u64, layer: Option<Arc<Chains>>) -> Session {
+        let mut session = self.session.for_one_call(layer);
+        session.state = self.seen_from(position);
+        session
+    }
+
+    fn is_waiting_over(&self, position: u64, waits_for: WaitsFor) -> bool {
+        let mut before = self.under_way.range(..position);
+        match waits_for {
+            WaitsFor::None => true,
+            WaitsFor::Halting => !before.any(|(_, may_halt)| *may_halt),
+            WaitsFor::All => before.next().is_none(),
+        }
+    }
+
+    /// A call is over: what it left takes effect at its position.
+    fn leave(&mut self, position: u64, changes: Changes) {
+        self.under_way.remove(&position);
+        self.ended.insert(position, changes);
+        let first = self.under_way.first_key_value().map_or(u64::MAX, |(first, _)| *first);
+        let later = self.ended.split_off(&first);
+        for changes in std::mem::replace(&mut self.ended, later).values() {
+            self.session.state.apply(changes);
+        }
+    }
 }
 
 impl Session {
@@ -95,8 +148,10 @@ impl Session {
         rules_of: Box<RulesOf>,
     ) -> ConcurrentSession {
         self.recorded = false;
-        let line = Mutex::new(Line { session: self, next: 0, under_way: BTreeSet::new() });
-        let inner = Inner { line, approval_scope, rules_of, left: watch::Sender::new(0) };
+        let line =
+            Mutex::new(Line { session: self, next: 0, under_way: BTreeMap::new(), ended: BTreeMap::new() });
+        let left = watch::Sender::new(0);
+        let inner = Inner { line, approval_scope, rules_of, left, keeping: tokio::sync::Mutex::new(()) };
         ConcurrentSession { inner: Arc::new(inner) }
     }
 
@@ -135,22 +190,18 @@ impl Session {
     }
 }
 
-/// One call on its way. When it leaves, also because it was given up, what it changed is taken in.
+/// One call on its way. When it leaves, also because it was given up, what it changed takes effect.
 struct Turn<'s> {
     inner: &'s Inner,
-    number: u64,
-    /// What the session had seen when the call began.
-    before: SessionState,
+    position: u64,
     session: Session,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut line = self.inner.line();
-        line.session.state.absorb(&self.before, &self.session.state);
-        line.under_way.remove(&self.number);
-        drop(line);
-        self.inner.left.send_modify(|changes| *changes = changes.wrapping_add(1));
+        let changes = self.session.state.take_changes();
+        self.inner.line().leave(self.position, changes);
+        self.inner.tell();
     }
 }
 
@@ -160,15 +211,16 @@ impl Inner {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_first(&self, number: u64) -> bool {
-        self.line().under_way.first().is_none_or(|first| *first >= number)
+    /// Tells those that wait that something has changed.
+    fn tell(&self) {
+        self.left.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
-    /// Waits until every call that came before this one is over. Says whether they are.
-    async fn others(&self, number: u64) -> bool {
+    /// Waits for calls before this one. Says whether they are over.
+    async fn others(&self, position: u64, waits_for: WaitsFor) -> bool {
         let mut left = self.left.subscribe();
         let wait = async {
-            while !self.is_first(number) {
+            while !self.line().is_waiting_over(position, waits_for) {
                 if left.changed().await.is_err() {
                     return;
                 }
@@ -179,50 +231,65 @@ impl Inner {
 
     /// What hooks make of a new call, before it is known whether it waits: that depends on what they make of it.
     async fn hooked(&self, call: ToolCall) -> Hooked {
-        let (mut session, call) = {
-            let mut line = self.line();
-            let call = line.session.name_call(call);
+        let mut session = {
+            let line = self.line();
             if line.session.hooks.is_empty() {
                 return Hooked::untouched(call);
             }
-            (line.session.for_one_call(None), call)
+            line.session.for_one_call(None)
         };
         session.name_conversation(&session.conversation());
         session.hooks().before(call).await
     }
 
-    /// Begins a call: waits for its turn where it must. `unknown`: hooks have yet to see the call, so what it reads is not known.
-    async fn begin(&self, call: &ToolCall, unknown: bool) -> Turn<'_> {
-        let layer = (self.rules_of)(call.server.as_deref().unwrap_or_default());
-        let (number, waits) = {
+    /// Gives a call its position. From here on it leaves the line whatever happens to it.
+    fn enter(&self, call: &ToolCall) -> Turn<'_> {
+        let layer = self.layer_of(call);
+        let mut line = self.line();
+        line.session.halt_if_aborted();
+        let position = line.next;
+        line.next += 1;
+        let session = line.session_for(position, layer.clone());
+        // Before anything else can begin: calls after this one have to know.
+        let may_halt = session.session_use(call, layer.as_ref()).may_halt;
+        line.under_way.insert(position, may_halt);
+        Turn { inner: self, position, session }
+    }
+
+    /// Begins a call: waits for those before it where it must. `unknown`: hooks have yet to see the call, so what it reads is not known.
+    async fn begin(&self, turn: &mut Turn<'_>, call: &ToolCall, unknown: bool) {
+        let layer = self.layer_of(call);
+        let (waits_for, may_halt) = {
             let mut line = self.line();
-            line.session.halt_if_aborted();
-            let number = line.next;
-            line.next += 1;
-            let others = line.under_way.len();
-            let waits = others > 0
-                && (unknown
-                    || line.session.reads_session(call, layer.as_ref())
-                    || line.session.may_be_last(others, layer.as_ref()));
-            line.under_way.insert(number);
-            (number, waits)
+            turn.session = line.session_for(turn.position, layer.clone());
+            let before = || line.under_way.range(..turn.position);
+            let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
+            let SessionUse { reads, may_halt } = turn.session.session_use(call, layer.as_ref());
+            let reads = unknown || reads || turn.session.may_be_last(others, layer.as_ref());
+            line.under_way.insert(turn.position, may_halt);
+            let waits_for = match (reads, halting) {
+                _ if others == 0 => WaitsFor::None,
+                (true, _) => WaitsFor::All,
+                (false, true) => WaitsFor::Halting,
+                (false, false) => WaitsFor::None,
+            };
+            (waits_for, may_halt)
         };
-        // From here on the call leaves the line whatever happens to it.
-        let mut turn = {
-            let session = self.line().session.for_one_call(layer.clone());
-            Turn { inner: self, number, before: session.state.clone(), session }
-        };
-        if waits {
-            let is_known = self.others(number).await;
-            let session = self.line().session.for_one_call(layer);
-            turn.before = session.state.clone();
-            turn.session = session;
+        if !matches!(waits_for, WaitsFor::None) {
+            let is_known = self.others(turn.position, waits_for).await;
+            turn.session = self.line().session_for(turn.position, layer.clone());
             if !is_known {
                 turn.session.state.distrust();
-                turn.before = turn.session.state.clone();
             }
         }
-        turn
+        let halts = may_halt && (!turn.session.hooks.is_empty() || turn.session.halts(call, layer.as_ref()));
+        self.line().under_way.insert(turn.position, halts);
+        self.tell();
+        turn.session.state.record_changes();
+    }
+
+    fn layer_of(&self, call: &ToolCall) -> Option<Arc<Chains>> {
+        (self.rules_of)(call.server.as_deref().unwrap_or_default())
     }
 }
 
@@ -241,25 +308,17 @@ impl Session {
         !spending.leave_calls(&self.state, others)
     }
 
-    /// Whether what the session has seen can make a difference to a call: it is decided otherwise where that is unknown, or a script
-    /// around it reads it.
-    fn reads_session(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> bool {
+    /// What a call has to do with what the session has seen.
+    fn session_use(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> SessionUse {
+        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
+        self.kernel_over(&layers).session_use(call, &self.state, !self.hooks.is_empty())
+    }
+
+    /// Whether a call stops the run, now that it is known what the session has seen.
+    fn halts(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> bool {
         let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
         let kernel = self.kernel_over(&layers);
-        let mut unknown = self.state.clone();
-        unknown.distrust();
-        let (known, unknown) = (kernel.decide(call, &self.state), kernel.decide(call, &unknown));
-        let says = |decision: &Decision<'_>| (decision.effect(), decision.policies());
-        let scripted = layers.iter().any(|chains| {
-            let concerning = chains.concerning(call.server.as_deref().unwrap_or_default(), &call.tool);
-            concerning
-                .iter()
-                .filter_map(|index| chains.policy(*index))
-                .any(|policy| matches!(&policy.kind, Kind::Around(around) if around.script.reads_session()))
-        });
-        scripted
-            || says(&known) != says(&unknown)
-            || known.pending().any(|limit| !unknown.pending().any(|other| other == limit))
+        kernel.decide(call, &self.state).effect() == Effect::Halt
     }
 }
 
@@ -274,11 +333,13 @@ impl ConcurrentSession {
         let scope = self.inner.approval_scope.as_deref();
         // Hooks may ask, and change what is asked about: the question is looked for before they see the call.
         let recalls_first = scope.is_some() && !self.inner.line().session.hooks.is_empty();
+        let call = self.inner.line().session.name_call(call);
+        let mut turn = self.inner.enter(&call);
         let hooked = match recalls_first {
-            true => Hooked::untouched(self.inner.line().session.name_call(call)),
+            true => Hooked::untouched(call),
             false => self.inner.hooked(call).await,
         };
-        let mut turn = self.inner.begin(&hooked.call, recalls_first).await;
+        self.inner.begin(&mut turn, &hooked.call, recalls_first).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let name = session.name.clone();
@@ -324,7 +385,8 @@ impl ConcurrentSession {
             let session = &mut self.inner.line().session;
             (session.name_call(call), !session.hooks.is_empty())
         };
-        let mut turn = self.inner.begin(&call, has_hooks).await;
+        let mut turn = self.inner.enter(&call);
+        self.inner.begin(&mut turn, &call, has_hooks).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
         let label = session.name.clone();
@@ -348,7 +410,7 @@ impl ConcurrentSession {
         };
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
         let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
-        let ledger = shared.services.ledger(&*shared.clock);
+        let ledger = shared.services.ledger(&*shared.clock, Account::NOBODY);
         let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
@@ -386,7 +448,7 @@ impl ConcurrentSession {
     /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.
     pub fn hide(&self, call: &ToolCall, value: &mut Value) {
         let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
-        let session = self.inner.line().session.for_one_call(layer);
+        let session = self.inner.line().session_for(u64::MAX, layer);
         let layers = session.layers();
         let kernel = session.kernel_over(&layers);
         kernel.hide_in(call, value, &session.state);
@@ -407,7 +469,7 @@ impl ConcurrentSession {
 
     /// What the session has seen.
     pub fn state(&self) -> SessionState {
-        self.inner.line().session.state.clone()
+        self.inner.line().seen_from(u64::MAX)
     }
 
     /// Whether calls are on their way.
@@ -417,14 +479,14 @@ impl ConcurrentSession {
 
     /// Takes in, once, what the store has of the session. Where that can't be known, what the session has seen is not known either.
     async fn see(&self) {
-        let (shared, conversation) = {
-            let line = self.inner.line();
-            if line.session.has_seen {
+        let (shared, conversation, account) = {
+            let session = &self.inner.line().session;
+            if session.has_seen {
                 return;
             }
-            (Arc::clone(&line.session.shared), line.session.conversation())
+            (Arc::clone(&session.shared), session.conversation(), session.account())
         };
-        let seen = shared.seen_in_store(&conversation).await;
+        let seen = shared.seen_in_store(&conversation, account).await;
         let session = &mut self.inner.line().session;
         if !std::mem::replace(&mut session.has_seen, true) {
             match seen {
@@ -436,14 +498,16 @@ impl ConcurrentSession {
 
     /// Keeps what the session has seen in a store that others share. Where that does not answer, the next call keeps it.
     async fn keep(&self) {
-        let (shared, conversation, state) = {
+        if !self.inner.line().session.shared.services.store.is_shared() {
+            return;
+        }
+        let _keeping = self.inner.keeping.lock().await;
+        let (shared, conversation, account, state) = {
             let line = self.inner.line();
             let session = &line.session;
-            if !session.shared.services.store.is_shared() {
-                return;
-            }
-            (Arc::clone(&session.shared), session.conversation(), session.state.clone())
+            let (conversation, account) = (session.conversation(), session.account());
+            (Arc::clone(&session.shared), conversation, account, line.seen_from(u64::MAX))
         };
-        let _ = shared.keep_in_store(&conversation, &state).await;
+        let _ = shared.keep_in_store(&conversation, account, &state).await;
     }
 }

@@ -13,7 +13,7 @@ use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::execution::{Execute, Hooked, Hooks, Stopped, Turn};
-use crate::host::{StoreError, ToolExecutor, ToolSpan, guarded};
+use crate::host::{Account, StoreError, ToolExecutor, ToolSpan, guarded};
 use crate::kernel::{Decision, Effect, Ended, Event, Held, Kernel, tell};
 use crate::middleware::{AtBound, Used};
 
@@ -158,7 +158,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
         if let Err(error) = seen {
             return Known::Unknown(name, error.clone().into());
         }
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
         loop {
             match ledger.find(&name).await {
                 Ok(None) => return Known::New(name),
@@ -236,7 +236,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     }
 
     async fn note_end(&self, requested: &ToolCall, turn: &Turn, outcome: &Outcome) {
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(requested));
         // A call that the ledger has as over is one whose traces in the session are kept: the other way round, a process that
         // ends in between would lose them.
         let kept = match self.recorded {
@@ -260,7 +260,8 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// Without which calls came: every call has an entry of its own, and the list would grow with each.
     async fn keep_what_was_seen(&self) -> Result<(), StoreError> {
         let state = self.state.clone().without_occurrences();
-        self.shared.keep_in_store(self.conversation, &state).await
+        let account = Account::from_context(&self.execute.run.context);
+        self.shared.keep_in_store(self.conversation, account, &state).await
     }
 
     /// A call that does not run, for a reason that lies outside of the rules.
@@ -282,7 +283,7 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
     /// run twice is then claimed anew.
     pub(super) async fn elsewhere(&mut self, call: &ToolCall, turn: &Turn, mut entry: Entry) -> Elsewhere {
         let clock = &*self.shared.clock;
-        let ledger = self.shared.services.ledger(clock);
+        let ledger = self.shared.services.ledger(clock, self.execute.account(call));
         let mut waited = Duration::ZERO;
         loop {
             match entry.stage {

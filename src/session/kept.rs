@@ -6,7 +6,7 @@
 use super::{Session, Shared};
 use crate::approval::LedgerError;
 use crate::call::SessionState;
-use crate::host::{RecordKey, StoreError, Write, in_time, space};
+use crate::host::{Account, RecordKey, StoreError, WhenFull, Write, in_time, space};
 use crate::json::{self, Value, json};
 use crate::message::{Content, History, Occurrence, StatePart};
 use crate::seal::Purpose;
@@ -34,6 +34,29 @@ fn context(conversation: &str, calls: Vec<Value>) -> Value {
     json!([conversation, json::digest(&calls.into()).to_string()])
 }
 
+/// What a store has of a session.
+enum InStore {
+    /// This, in this version.
+    Known(Box<SessionState>, u64),
+    /// There is no such session.
+    Nothing,
+    /// Sessions of its caller were evicted or refused, and this may be one of them: what it has seen is unknown.
+    Unknown,
+}
+
+impl InStore {
+    /// What is to be believed of the session, and the version of what stands there.
+    fn into_state(self) -> (SessionState, Option<u64>) {
+        let mut state = SessionState::default();
+        match self {
+            Self::Known(state, version) => return (*state, Some(version)),
+            Self::Nothing => {}
+            Self::Unknown => state.distrust(),
+        }
+        (state, None)
+    }
+}
+
 impl Shared {
     /// What the session has seen by what its history says, and its store. Without keys a history is not believed; with keys,
     /// one that has calls and no unbroken seal leaves open what was seen, unless the store knows.
@@ -42,18 +65,21 @@ impl Shared {
         conversation: &str,
         history: &History,
         before_round: bool,
+        account: Account,
     ) -> Result<SessionState, StoreError> {
         let mut state = match self.services.keys_last {
             true => self.sealed_in(conversation, history, before_round),
             false => Some(SessionState::default()),
         };
-        if self.services.store.is_shared()
-            && let Some((kept, _)) = self.kept_in_store(conversation).await?
-        {
-            match &mut state {
-                Some(state) => state.unite(&kept),
-                None => state = Some(kept),
-            }
+        let kept = match self.services.store.is_shared() {
+            true => self.kept_in_store(conversation, account).await?,
+            false => InStore::Nothing,
+        };
+        match (kept, &mut state) {
+            (InStore::Known(kept, _), Some(state)) => state.unite(&kept),
+            (InStore::Known(kept, _), None) => state = Some(*kept),
+            (InStore::Unknown, Some(state)) => state.distrust(),
+            (InStore::Unknown, None) | (InStore::Nothing, _) => {}
         }
         let mut state = match state {
             // No call of the run before waits: this is another run.
@@ -112,61 +138,75 @@ impl Shared {
     }
 
     /// What the store has of the session, for one that has no history.
-    pub(super) async fn seen_in_store(&self, conversation: &str) -> Result<SessionState, StoreError> {
-        let kept = match self.services.store.is_shared() {
-            true => self.kept_in_store(conversation).await?,
-            false => None,
-        };
-        Ok(kept.map(|(state, _)| state.without_occurrences()).unwrap_or_default())
+    pub(super) async fn seen_in_store(
+        &self,
+        conversation: &str,
+        account: Account,
+    ) -> Result<SessionState, StoreError> {
+        if !self.services.store.is_shared() {
+            return Ok(SessionState::default());
+        }
+        Ok(self.kept_in_store(conversation, account).await?.into_state().0.without_occurrences())
     }
 
     /// Notes the session in the store, where that does not know it; says whether it was new.
-    async fn begin_in_store(&self, conversation: &str) -> Result<bool, LedgerError> {
+    async fn begin_in_store(&self, conversation: &str, account: Account) -> Result<bool, LedgerError> {
         if !self.services.store.is_shared() {
             return Ok(true);
         }
-        if self.services.ledger(&*self.clock).knows(conversation).await? {
+        if self.services.ledger(&*self.clock, account).knows(conversation).await? {
             return Ok(false);
         }
-        let value = SessionState::default().to_json();
-        let key = RecordKey { space: space::SESSIONS, key: conversation };
-        let write = Write { key, value: &value, over: None, forget_at: None };
-        Ok(in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await?)
+        let (state, None) = self.kept_in_store(conversation, account).await?.into_state() else {
+            return Ok(false);
+        };
+        Ok(self.write_session(conversation, account, &state, None).await?)
     }
 
-    async fn kept_in_store(&self, conversation: &str) -> Result<Option<(SessionState, u64)>, StoreError> {
+    async fn kept_in_store(&self, conversation: &str, account: Account) -> Result<InStore, StoreError> {
         let key = RecordKey { space: space::SESSIONS, key: conversation };
         let found = in_time(&*self.clock, || self.services.store.record(key)).await?;
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = found else {
+            let store = &self.services.store;
+            let lost = in_time(&*self.clock, || store.has_lost_records(&account)).await?;
+            return Ok(if lost { InStore::Unknown } else { InStore::Nothing });
+        };
         let state = SessionState::of_json(found.value).ok_or_else(|| {
             StoreError::Unavailable(format!("what it has of the session `{conversation}` can't be read"))
         })?;
-        Ok(Some((state, found.version)))
+        Ok(InStore::Known(Box::new(state), found.version))
+    }
+
+    /// Writes what a session has seen over what stands there; says whether that was still there. Where the caller's share is used up,
+    /// its session that was written longest ago is evicted.
+    async fn write_session(
+        &self,
+        conversation: &str,
+        account: Account,
+        state: &SessionState,
+        over: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let value = state.to_json();
+        let key = RecordKey { space: space::SESSIONS, key: conversation };
+        let write = Write { over, when_full: WhenFull::EvictOldest, ..Write::new(key, &value, account) };
+        in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await
     }
 
     /// Keeps what the session has seen in the store, united with what others have kept there meanwhile.
     pub(super) async fn keep_in_store(
         &self,
         conversation: &str,
+        account: Account,
         state: &SessionState,
     ) -> Result<(), StoreError> {
         if !self.services.store.is_shared() {
             return Ok(());
         }
         for _ in 0..TRIES {
-            let kept = self.kept_in_store(conversation).await?;
-            let version = kept.as_ref().map(|(_, version)| *version);
-            let mut united = state.clone();
-            if let Some((kept, _)) = kept {
-                let mut both = kept;
-                both.unite(state);
-                both.set_suspended(state.is_suspended());
-                united = both;
-            }
-            let value = united.to_json();
-            let key = RecordKey { space: space::SESSIONS, key: conversation };
-            let write = Write { key, value: &value, over: version, forget_at: None };
-            if in_time(&*self.clock, || self.services.store.write_record(self.clock.now(), write)).await? {
+            let (mut both, version) = self.kept_in_store(conversation, account).await?.into_state();
+            both.unite(state);
+            both.set_suspended(state.is_suspended());
+            if self.write_session(conversation, account, &both, version).await? {
                 return Ok(());
             }
         }
@@ -182,13 +222,14 @@ impl Session {
     /// # Errors
     /// When the store does not say.
     pub async fn begin_recorded(&self) -> Result<bool, LedgerError> {
-        self.shared.begin_in_store(&self.conversation()).await
+        self.shared.begin_in_store(&self.conversation(), self.account()).await
     }
 
     /// What a recorded session has seen by what its store says now, which others may have added to.
     pub(super) async fn see_recorded(&mut self) -> Result<(), StoreError> {
         if self.recorded {
-            let mut seen = self.shared.seen_in_store(&self.conversation()).await?;
+            let account = self.account();
+            let mut seen = self.shared.seen_in_store(&self.conversation(), account).await?;
             // Of two facts of one place the one that is known here stays.
             seen.unite(&self.state);
             self.state.unite(&seen);

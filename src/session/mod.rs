@@ -36,7 +36,7 @@ use crate::call::{Outcome, SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
 use crate::execution::{Execute, Hooks, Services};
 use crate::explain::{Explainer, Explanation};
-use crate::host::{Clock, Observer, ToolExecutor};
+use crate::host::{Account, Clock, Observer, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
@@ -251,7 +251,8 @@ impl Session {
         self.telling.result(outcome)
     }
 
-    /// What the host vouches for of calls that a history has: principal, roles, tenant, anything.
+    /// What the host vouches for of calls that a history has: principal, roles, tenant, anything. In a store, the session is charged to
+    /// the caller that is named here.
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
         self.run.context.clone_from(&context);
@@ -285,6 +286,11 @@ impl Session {
     pub fn conversation(&self) -> String {
         let id = self.state.document().get("conversationId").and_then(Value::as_str);
         id.or(self.name.as_deref()).unwrap_or(&self.unique_name).to_owned()
+    }
+
+    /// Whose share of the store the session is charged to.
+    fn account(&self) -> Account {
+        Account::from_context(&self.run.context)
     }
 
     /// Puts one call through its whole life.

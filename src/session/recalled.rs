@@ -28,7 +28,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
     pub(super) async fn recall(&mut self, mut call: ToolCall, requester: &str) -> (ToolCall, Known) {
         let keys = CallKeys::new(&self.shared.services.keys, requester, &call);
         keys.current.call_id().clone_into(&mut call.id);
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(&call));
         let known = match ledger.recall_any(keys).await {
             Ok((_, Recalled { name, entry: None, .. })) => Known::New(name),
             Ok((key, Recalled { name, entry: Some(entry), .. })) => {
@@ -49,7 +49,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
             return;
         }
         let keys = CallKeys::new(&self.shared.services.keys, requester, call);
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
         // What fails here is reported again by the next equal call.
         if let Ok((key, Recalled { number, .. })) = ledger.recall_any(keys).await {
             let _ = ledger.pass_over(&key, number).await;

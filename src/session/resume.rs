@@ -207,7 +207,7 @@ impl Session {
 
     async fn notify_of(&self, found: &Found) -> Option<ApprovalDecision> {
         let conversation = self.conversation();
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.account());
         let call = of_history(&self.calls, found);
         let name = found.name_in(&conversation);
         let said = Said { request: found.request.as_ref(), answers: &found.answers };
@@ -228,7 +228,7 @@ impl Session {
     /// Notes which calls were answered in the store in a way that ends the run. A store that does not answer now is asked again
     /// for each call.
     async fn add_noted_endings(&self, found: &mut [Found]) {
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.account());
         let conversation = self.conversation();
         for found in found.iter_mut().filter(|found| found.request.is_some()) {
             let name = found.name_in(&conversation);
@@ -254,7 +254,7 @@ impl Session {
         if self.has_seen {
             return Ok(());
         }
-        let seen = self.shared.seen(&self.conversation(), history, before_round).await?;
+        let seen = self.shared.seen(&self.conversation(), history, before_round, self.account()).await?;
         self.state.go_on_from(&seen);
         self.has_seen = true;
         Ok(())
@@ -265,7 +265,7 @@ impl Session {
         let conversation = self.conversation();
         self.state.set_suspended(history.calls_without_result().iter().any(|call| call.request.is_some()));
         self.shared.seal_into(&conversation, history, &self.state);
-        let _ = self.shared.keep_in_store(&conversation, &self.state).await;
+        let _ = self.shared.keep_in_store(&conversation, self.account(), &self.state).await;
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.
@@ -295,7 +295,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
     /// A call of a history that has neither result nor question. What the ledger knows of it is told; otherwise it began, and
     /// nobody knows how it ended.
     async fn never_asked(&mut self, call: &ToolCall, name: &Name, started: Instant) -> Outcome {
-        let ledger = self.shared.services.ledger(&*self.shared.clock);
+        let ledger = self.shared.services.ledger(&*self.shared.clock, self.execute.account(call));
         match ledger.find(name).await {
             Ok(Some(entry)) if entry.is_of(call) => {
                 self.take_up(call, name, Said::default(), started).await.outcome

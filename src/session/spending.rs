@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{RecordKey, StoreError, Write, in_time, space};
+use crate::host::{Account, Record, RecordKey, StoreError, Write, in_time, space};
 use crate::json::{self, Value, json};
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
@@ -188,10 +188,25 @@ impl<'s> Spending<'s> {
                 let record = in_time(self.kernel.clock, || {
                     self.shared.services.store.record(RecordKey { space: space::BUDGETS, key: &key })
                 });
-                let value = record.await?.map(|record| record.value).unwrap_or_default();
+                let record = record.await?;
+                self.check_lost(record.as_ref()).await?;
+                let value = record.map(|record| record.value).unwrap_or_default();
                 names.map(|what| (what, amount(&value, what))).to_vec()
             }
         })
+    }
+
+    fn account(&self) -> Account {
+        Account::from_context(&self.run.context)
+    }
+
+    /// Where the store refused records of the account, what is absent may have been used.
+    async fn check_lost(&self, found: Option<&Record>) -> Result<(), StoreError> {
+        let (store, account) = (&self.shared.services.store, self.account());
+        if found.is_some() || !in_time(self.kernel.clock, || store.has_lost_records(&account)).await? {
+            return Ok(());
+        }
+        Err(StoreError::QuotaExceeded("this caller's share of the store is used up".to_owned()))
     }
 
     /// Changes what a store has of a budget, unless it is used up: then what of it is.
@@ -206,6 +221,7 @@ impl<'s> Spending<'s> {
         let key = RecordKey { space: space::BUDGETS, key };
         for _ in 0..TRIES {
             let found = in_time(self.kernel.clock, || store.record(key)).await?;
+            self.check_lost(found.as_ref()).await?;
             let over = found.as_ref().map(|record| record.version);
             let mut value =
                 found.map(|record| record.value).filter(Value::is_object).unwrap_or_else(|| json!({}));
@@ -219,7 +235,7 @@ impl<'s> Spending<'s> {
                     members.insert((*what).to_owned(), sum.into());
                 }
             }
-            let write = Write { key, value: &value, over, forget_at: None };
+            let write = Write { over, ..Write::new(key, &value, self.account()) };
             if in_time(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write)).await? {
                 return Ok(None);
             }

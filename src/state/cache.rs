@@ -1,11 +1,14 @@
-//! Results kept for their time, in spaces that each let go what was used longest ago.
+//! Results kept for their time, in spaces. Where there are too many, the account with the most evicts what it used longest ago.
 
+use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use lru::LruCache;
 
-use crate::host::{CacheEntry, CacheSpace};
+use super::shares::{heaviest, units};
+use crate::host::{Account, CacheEntry, CacheSpace};
 use crate::json::{MAX_DEPTH, Value};
 
 /// How many spaces are kept; there is one for each policy that caches.
@@ -18,6 +21,11 @@ const LARGEST_ENTRY: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Caches {
     spaces: LruCache<String, Space>,
+    /// How many units there is room for.
+    capacity: usize,
+    /// How many units each account has in all spaces.
+    held: HashMap<Account, usize>,
+    used: usize,
     /// How often anything was cleared.
     cleared: u64,
     /// The generation of every space that is not kept. It is a new one when a space is let go, so that what was on its way
@@ -27,17 +35,26 @@ pub struct Caches {
 
 #[derive(Debug)]
 struct Space {
-    entries: LruCache<String, Arc<CacheEntry>>,
+    entries: LruCache<String, Kept>,
+    /// How many entries each account has here.
+    held: HashMap<Account, usize>,
     generation: u64,
 }
 
-impl Default for Caches {
-    fn default() -> Self {
-        Self { spaces: LruCache::unbounded(), cleared: 0, elsewhere: 0 }
-    }
+#[derive(Debug)]
+struct Kept {
+    entry: Arc<CacheEntry>,
+    account: Account,
+    units: usize,
 }
 
 impl Caches {
+    /// Room for so many units.
+    pub fn new(capacity: usize) -> Self {
+        let (spaces, held) = (LruCache::unbounded(), HashMap::new());
+        Self { spaces, capacity, held, used: 0, cleared: 0, elsewhere: 0 }
+    }
+
     /// The entry if it has not expired, and the generation of the space.
     pub fn get(
         &mut self,
@@ -45,65 +62,137 @@ impl Caches {
         space: CacheSpace<'_>,
         key: &str,
     ) -> (Option<Arc<CacheEntry>>, u64) {
+        self.shrink(space);
         let Some(kept) = self.spaces.get_mut(space.name) else { return (None, self.elsewhere) };
-        kept.shrink_to(space.max_entries);
         // An entry of the future was written before the clock stepped back: how old it is can't be known.
         let alive = |entry: &CacheEntry| entry.stored_at <= now && now < entry.expires_at;
-        let entry = kept.entries.get(key).filter(|entry| alive(entry)).map(Arc::clone);
+        let found = kept.entries.get(key).map(|kept| &kept.entry);
+        let entry = found.filter(|entry| alive(entry)).map(Arc::clone);
+        let generation = kept.generation;
         if entry.is_none() {
-            kept.entries.pop(key);
+            self.remove(space.name, key);
         }
-        (entry, kept.generation)
+        (entry, generation)
     }
 
-    /// Keeps an entry that [`fits`], in place of an earlier one, unless the space is of another generation.
-    pub fn put(&mut self, space: CacheSpace<'_>, key: &str, entry: Option<Arc<CacheEntry>>, generation: u64) {
+    /// Keeps an entry that [`fits`] with its size in bytes, in place of an earlier one, unless the space is of another generation.
+    pub fn put(
+        &mut self,
+        space: CacheSpace<'_>,
+        key: &str,
+        entry: Option<(Arc<CacheEntry>, usize)>,
+        generation: u64,
+    ) {
         if generation != self.spaces.peek(space.name).map_or(self.elsewhere, |kept| kept.generation) {
             return;
         }
         if !self.spaces.contains(space.name) && entry.is_some() && space.max_entries > 0 {
-            self.spaces.put(space.name.to_owned(), Space { entries: LruCache::unbounded(), generation });
+            self.spaces.put(space.name.to_owned(), Space::new(generation));
             self.let_spaces_go();
         }
-        let Some(kept) = self.spaces.get_mut(space.name) else { return };
-        match entry {
-            Some(entry) => kept.entries.put(key.to_owned(), entry),
-            None => kept.entries.pop(key),
-        };
-        kept.shrink_to(space.max_entries);
+        self.remove(space.name, key);
+        if let (Some((entry, size)), Some(kept)) = (entry, self.spaces.get_mut(space.name)) {
+            let (account, units) = (space.account, units(size));
+            kept.entries.put(key.to_owned(), Kept { entry, account, units });
+            *kept.held.entry(account).or_default() += 1;
+            *self.held.entry(account).or_default() += units;
+            self.used += units;
+        }
+        self.shrink(space);
+        self.make_room();
     }
 
     /// Drops the entries of a space, and what is on its way to it.
     pub fn clear(&mut self, space: &str) {
         self.cleared += 1;
-        match self.spaces.get_mut(space) {
-            Some(kept) => *kept = Space { entries: LruCache::unbounded(), generation: self.cleared },
+        let generation = self.cleared;
+        match self.spaces.get_mut(space).map(|kept| mem::replace(kept, Space::new(generation))) {
+            Some(cleared) => self.release_all(cleared),
             None => self.elsewhere = self.cleared,
         }
     }
 
     fn let_spaces_go(&mut self) {
         while self.spaces.len() > SPACES {
-            self.spaces.pop_lru();
+            if let Some((_, space)) = self.spaces.pop_lru() {
+                self.release_all(space);
+            }
             self.cleared += 1;
             self.elsewhere = self.cleared;
         }
     }
+
+    /// Evicts what is too much for one space.
+    fn shrink(&mut self, space: CacheSpace<'_>) {
+        while let Some(kept) = self.spaces.peek(space.name) {
+            if kept.entries.len() <= space.max_entries {
+                return;
+            }
+            let heaviest = heaviest(kept.held.iter().map(|(account, held)| (*account, *held)));
+            let Some(key) = kept.oldest_of(&heaviest) else { return };
+            self.remove(space.name, &key);
+        }
+    }
+
+    /// Evicts what is too much for all spaces together.
+    fn make_room(&mut self) {
+        while self.used > self.capacity {
+            let heaviest = heaviest(self.held.iter().map(|(account, held)| (*account, *held)));
+            // The space that was used longest ago is the last one.
+            let is_there = |space: &Space| heaviest.iter().any(|account| space.held.contains_key(account));
+            let found = self.spaces.iter().rev().find(|(_, space)| is_there(space));
+            let found = found.and_then(|(name, space)| Some((name.clone(), space.oldest_of(&heaviest)?)));
+            let Some((name, key)) = found else { return };
+            self.remove(&name, &key);
+        }
+    }
+
+    fn remove(&mut self, space: &str, key: &str) {
+        let Some(space) = self.spaces.peek_mut(space) else { return };
+        if let Some(kept) = space.entries.pop(key) {
+            release(&mut space.held, kept.account, 1);
+            self.release(&kept);
+        }
+    }
+
+    fn release_all(&mut self, space: Space) {
+        for (_, kept) in &space.entries {
+            self.release(kept);
+        }
+    }
+
+    fn release(&mut self, kept: &Kept) {
+        release(&mut self.held, kept.account, kept.units);
+        self.used = self.used.saturating_sub(kept.units);
+    }
 }
 
 impl Space {
-    fn shrink_to(&mut self, max_entries: usize) {
-        while self.entries.len() > max_entries {
-            self.entries.pop_lru();
+    fn new(generation: u64) -> Self {
+        Self { entries: LruCache::unbounded(), held: HashMap::new(), generation }
+    }
+
+    /// The key of the entry of these accounts that was used longest ago.
+    fn oldest_of(&self, accounts: &HashSet<Account>) -> Option<String> {
+        let oldest = self.entries.iter().rev().find(|(_, kept)| accounts.contains(&kept.account));
+        oldest.map(|(key, _)| key.clone())
+    }
+}
+
+fn release(held: &mut HashMap<Account, usize>, account: Account, less: usize) {
+    if let Some(own) = held.get_mut(&account) {
+        *own = own.saturating_sub(less);
+        if *own == 0 {
+            held.remove(&account);
         }
     }
 }
 
-/// Whether a result with its key is small enough to be kept: at most [`LARGEST_ENTRY`], by an estimate that does not
-/// write it out.
-pub fn fits(key: &str, output: &Value) -> bool {
-    let room = LARGEST_ENTRY.checked_sub(key.len());
-    room.and_then(|room| room_beside(output, room, MAX_DEPTH)).is_some()
+/// The size of a result with its key in bytes, by an estimate that does not write it out. Returns `None` if it is too large to be kept:
+/// larger than [`LARGEST_ENTRY`], or nested too deeply.
+pub fn fits(key: &str, output: &Value) -> Option<usize> {
+    let room = room_beside(output, LARGEST_ENTRY.checked_sub(key.len())?, MAX_DEPTH)?;
+    Some(LARGEST_ENTRY - room)
 }
 
 /// What is left of so much room beside a value as JSON. Nothing if it has no room, or is nested too deeply.
@@ -134,12 +223,12 @@ mod tests {
     use super::*;
 
     fn here(name: &str) -> CacheSpace<'_> {
-        CacheSpace { name, max_entries: 10 }
+        CacheSpace { name, max_entries: 10, account: Account::NOBODY }
     }
 
-    fn entry() -> Option<Arc<CacheEntry>> {
+    fn entry() -> Option<(Arc<CacheEntry>, usize)> {
         let (stored_at, expires_at) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
-        Some(Arc::new(CacheEntry { output: json!(1), stored_at, expires_at }))
+        Some((Arc::new(CacheEntry { output: json!(1), stored_at, expires_at }), 1))
     }
 
     fn put(caches: &mut Caches, name: &str) {
@@ -168,18 +257,18 @@ mod tests {
     #[test]
     fn what_is_too_large_or_too_deep_does_not_fit() {
         let half = "x".repeat(LARGEST_ENTRY / 2);
-        assert!(fits("k", &json!({"a": half})));
-        assert!(!fits("k", &json!({"a": half, "b": half})));
-        assert!(!fits(&half, &json!(half)));
-        assert!(!fits("k", &json!(vec![0; LARGEST_ENTRY])));
+        assert!(fits("k", &json!({"a": half})).is_some());
+        assert!(fits("k", &json!({"a": half, "b": half})).is_none());
+        assert!(fits(&half, &json!(half)).is_none());
+        assert!(fits("k", &json!(vec![0; LARGEST_ENTRY])).is_none());
         let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
-        assert!(fits("k", &nested(MAX_DEPTH)));
-        assert!(!fits("k", &nested(MAX_DEPTH + 1)));
+        assert!(fits("k", &nested(MAX_DEPTH)).is_some());
+        assert!(fits("k", &nested(MAX_DEPTH + 1)).is_none());
     }
 
     #[test]
     fn what_does_not_fit_leaves_nothing_in_its_place() {
-        let mut caches = Caches::default();
+        let mut caches = Caches::new(10_000);
         put(&mut caches, "s");
         assert!(holds(&mut caches, "s"));
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("s"), "k");
@@ -189,7 +278,7 @@ mod tests {
 
     #[test]
     fn too_many_spaces_let_go_the_one_used_longest_ago() {
-        let mut caches = Caches::default();
+        let mut caches = Caches::new(10_000);
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("late"), "k");
         put(&mut caches, "first");
         for number in 0..SPACES {
@@ -207,13 +296,36 @@ mod tests {
     }
 
     #[test]
+    fn books_are_kept_of_who_holds_what() {
+        let accounts = [1, 2].map(|name| Account::from_context(&json!({ "principal": name.to_string() })));
+        let mut caches = Caches::new(8);
+        for (number, account) in accounts.iter().cycle().take(40).enumerate() {
+            let name = ["a", "b", "c"][number % 3];
+            let space = CacheSpace { name, max_entries: 4, account: *account };
+            let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, space, "k");
+            let entry = entry().map(|(entry, _)| (entry, number * 100));
+            caches.put(space, &number.to_string(), entry, generation);
+            if number % 11 == 10 {
+                caches.clear("a");
+            }
+            let all = caches.spaces.iter().flat_map(|(_, space)| space.entries.iter());
+            assert_eq!(caches.used, all.map(|(_, kept)| kept.units).sum::<usize>());
+            assert_eq!(caches.used, caches.held.values().sum::<usize>());
+            assert!(caches.used <= 8);
+            for (_, space) in &caches.spaces {
+                assert_eq!(space.entries.len(), space.held.values().sum::<usize>());
+            }
+        }
+    }
+
+    #[test]
     fn a_space_without_entries_is_not_made() {
-        let mut caches = Caches::default();
+        let mut caches = Caches::new(10_000);
         assert!(!holds(&mut caches, "read"));
         caches.clear("cleared");
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("large"), "k");
         caches.put(here("large"), "k", None, generation);
-        caches.put(CacheSpace { name: "none", max_entries: 0 }, "k", entry(), generation);
+        caches.put(CacheSpace { max_entries: 0, ..here("none") }, "k", entry(), generation);
         assert_eq!(caches.spaces.len(), 0);
     }
 }

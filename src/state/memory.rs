@@ -9,9 +9,10 @@ use tokio::sync::Notify;
 use super::cache::{self, Caches};
 use super::limits::since_epoch;
 use super::records::Records;
+use super::shares::Capacity;
 use super::tracked::Limits;
 use crate::host::{
-    Amount, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    Account, Amount, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
     StoreFuture, Take, Write,
 };
 
@@ -20,10 +21,11 @@ use crate::host::{
 /// Limits are exact, however many threads take at once: a batch is checked and taken under one lock. Its futures are ready
 /// at once.
 ///
-/// Memory is bounded. A key leaves when it is as good as new; while [`LIMITS`](Self::LIMITS) of them are in use, taking of a
-/// further one is an error, for forgetting one would admit what its limit forbids. Caches keep 1,024 spaces, the ones used
-/// last, and no entry larger than 1 MiB of JSON. Of records there are at most 100,000; while all of them are in use, a further
-/// one is an error.
+/// Memory is bounded by [`CAPACITY`](Self::CAPACITY), and each account has a share of it: a caller alone a third, a tenant alone a half,
+/// so that nobody can use up what others need. A limit leaves when it is as good as new, a record after its time; while an account's
+/// share is in use, a further limit or record of it is an error, for forgetting one would admit what it forbids. Of cached results
+/// the account with the most evicts what it used longest ago. Caches keep 1,024 spaces, the ones used last, and no entry larger than
+/// 1 MiB of JSON.
 ///
 /// A clock that steps back leaves taken what was taken, as if it had been taken just then, so that nobody waits longer than
 /// the limit's own period. A step of up to a second can't be told from callers that come out of order, so it is waited out.
@@ -35,16 +37,15 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// How many limits are tracked at once, unless it is chosen.
-    pub const LIMITS: usize = 1_000_000;
+    /// How much it remembers, unless that is chosen: a million limits, 400 MiB of records and 256 MiB of cached results.
+    pub const CAPACITY: Capacity = Capacity { limits: 1_000_000, records: 102_400, cached: 65_536 };
 
-    /// A store that tracks at most so many limits at once, each for one value of its key. A sliding window counts once for
-    /// each time that it remembers.
-    pub fn tracking(limits: usize) -> Self {
+    /// A store that remembers so much.
+    pub fn with_capacity(capacity: Capacity) -> Self {
         Self {
-            limits: Mutex::new(Limits::new(limits)),
-            caches: Mutex::new(Caches::default()),
-            records: Mutex::new(Records::default()),
+            limits: Mutex::new(Limits::new(capacity.limits)),
+            caches: Mutex::new(Caches::new(capacity.cached)),
+            records: Mutex::new(Records::new(capacity.records)),
             freed: Notify::new(),
         }
     }
@@ -65,7 +66,7 @@ impl MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::tracking(Self::LIMITS)
+        Self::with_capacity(Self::CAPACITY)
     }
 }
 
@@ -116,7 +117,7 @@ impl StateStore for MemoryStore {
         generation: u64,
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            let entry = cache::fits(key, &entry.output).then(|| Arc::new(entry));
+            let entry = cache::fits(key, &entry.output).map(|size| (Arc::new(entry), size));
             self.caches().put(space, key, entry, generation);
             Ok(())
         })
@@ -135,6 +136,10 @@ impl StateStore for MemoryStore {
 
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move { self.kept_records().write(now, write) })
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.kept_records().has_lost(account)) })
     }
 
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {

@@ -9,6 +9,7 @@ mod memory;
 mod open;
 mod records;
 mod sealed;
+mod shares;
 mod tracked;
 
 #[cfg(feature = "file-store")]
@@ -16,3 +17,6 @@ pub use file::{FileStore, FileStoreError};
 pub use memory::MemoryStore;
 pub use open::{OpenError, file_of, open};
 pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};
+pub use shares::Capacity;
+#[cfg(feature = "mcp")]
+pub(crate) use shares::{Shares, heaviest};

@@ -1,24 +1,29 @@
-//! Records in memory: exchanged whole, and forgotten only after their time.
+//! Records in memory: exchanged whole, and forgotten only after their time, or evicted for a newer one of the same caller.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 
 use jiff::Timestamp;
 
 use super::cache::room_beside;
-use crate::host::{LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
+use super::shares::{Shares, UNITS_OF_MIB, units};
+use crate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, WhenFull, Write};
 use crate::json::{MAX_DEPTH, Value};
 
-/// How many there are at most.
-const CAPACITY: usize = 100_000;
+/// Callers that are known to have lost records. Of more, every caller may have.
+const LOST: usize = 100_000;
 
 /// All records, by space and key.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Records {
     spaces: HashMap<String, BTreeMap<String, Kept>>,
     /// What may be forgotten, in order.
     due: BTreeSet<(Timestamp, String, String)>,
-    count: usize,
+    /// What each caller has, in the order in which it was written.
+    written: BTreeSet<(Account, String, u64, String)>,
+    shares: Shares,
+    lost: HashSet<Account>,
+    anyone_lost: bool,
     /// The last version that was given.
     version: u64,
 }
@@ -27,40 +32,87 @@ pub struct Records {
 struct Kept {
     record: Record,
     forget_at: Option<Timestamp>,
+    account: Account,
+    units: usize,
 }
 
 impl Records {
+    /// Room for so many units.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            spaces: HashMap::new(),
+            due: BTreeSet::new(),
+            written: BTreeSet::new(),
+            shares: Shares::new(capacity),
+            lost: HashSet::new(),
+            anyone_lost: false,
+            version: 0,
+        }
+    }
+
     /// The record of this key.
     pub fn get(&self, key: RecordKey<'_>) -> Option<Record> {
         Some(self.spaces.get(key.space)?.get(key.key)?.record.clone())
     }
 
+    /// Whether records of an account were refused or evicted.
+    pub fn has_lost(&self, account: &Account) -> bool {
+        self.anyone_lost || self.lost.contains(account)
+    }
+
     /// Writes one, if what stands there is what it is to be written over.
     pub fn write(&mut self, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
-        check_size(write.value)?;
-        let Write { key: RecordKey { space, key }, value, over, forget_at } = write;
+        let units = units(check_size(write.value)?);
+        let Write { key, value, over, forget_at, account, when_full } = write;
         self.forget_until(now);
-        let standing = self.spaces.get(space).and_then(|records| records.get(key));
+        let standing = self.spaces.get(key.space).and_then(|records| records.get(key.key));
         if standing.map(|kept| kept.record.version) != over {
             return Ok(false);
         }
-        match standing.map(|kept| kept.forget_at) {
-            None if self.count >= CAPACITY => {
-                return Err(StoreError::Unavailable(format!(
-                    "all {CAPACITY} records that there is room for are in use"
-                )));
-            }
-            None => self.count += 1,
-            Some(None) => {}
-            Some(Some(due)) => {
-                self.due.remove(&(due, space.to_owned(), key.to_owned()));
-            }
+        let (account, held) = standing.map_or((account, 0), |kept| (kept.account, kept.units));
+        let more = units.saturating_sub(held);
+        while !self.shares.admits(&account, more) {
+            self.lose_of(account);
+            let oldest = (when_full == WhenFull::EvictOldest).then(|| self.oldest(&account, key)).flatten();
+            let Some((space, oldest)) = oldest else { return Err(used_up(self.shares.capacity())) };
+            self.remove(&space, &oldest);
         }
-        self.due.extend(forget_at.map(|due| (due, space.to_owned(), key.to_owned())));
+        self.remove(key.space, key.key);
         self.version += 1;
         let record = Record { value: value.clone(), version: self.version };
-        self.spaces.entry(space.to_owned()).or_default().insert(key.to_owned(), Kept { record, forget_at });
+        let (space, key) = (key.space.to_owned(), key.key.to_owned());
+        self.due.extend(forget_at.map(|due| (due, space.clone(), key.clone())));
+        self.written.insert((account, space.clone(), self.version, key.clone()));
+        self.shares.charge(&account, units);
+        self.spaces.entry(space).or_default().insert(key, Kept { record, forget_at, account, units });
         Ok(true)
+    }
+
+    /// The record of an account in a space that was written longest ago, other than one.
+    fn oldest(&self, account: &Account, but: RecordKey<'_>) -> Option<(String, String)> {
+        let from = (*account, but.space.to_owned(), 0, String::new());
+        let is_of =
+            |(other, space, ..): &&(Account, String, u64, String)| other == account && space == but.space;
+        let mut others = self.written.range(from..).take_while(is_of).filter(|(.., key)| key != but.key);
+        others.next().map(|(_, space, _, key)| (space.clone(), key.clone()))
+    }
+
+    fn lose_of(&mut self, account: Account) {
+        self.lost.insert(account);
+        if self.lost.len() > LOST {
+            self.lost.clear();
+            self.anyone_lost = true;
+        }
+    }
+
+    fn remove(&mut self, space: &str, key: &str) {
+        let Some(kept) = self.spaces.get_mut(space).and_then(|records| records.remove(key)) else { return };
+        self.shares.release(&kept.account, kept.units);
+        let (space, key) = (space.to_owned(), key.to_owned());
+        if let Some(due) = kept.forget_at {
+            self.due.remove(&(due, space.clone(), key.clone()));
+        }
+        self.written.remove(&(kept.account, space, kept.record.version, key));
     }
 
     /// Records whose keys come after this one.
@@ -74,22 +126,28 @@ impl Records {
     }
 
     fn forget_until(&mut self, now: Timestamp) {
-        while let Some((due, space, key)) = self.due.pop_first() {
+        while let Some((due, space, key)) = self.due.first().cloned() {
             if due > now {
-                self.due.insert((due, space, key));
                 return;
             }
-            if let Some(records) = self.spaces.get_mut(&space) {
-                self.count -= usize::from(records.remove(&key).is_some());
-            }
+            self.remove(&space, &key);
         }
     }
 }
 
-/// Whether a value is small enough to be kept, by an estimate that does not write it out, and can be read again.
-pub fn check_size(value: &Value) -> Result<(), StoreError> {
+/// The error of a write for which there is no room.
+pub fn used_up(capacity: usize) -> StoreError {
+    StoreError::QuotaExceeded(format!(
+        "this caller's share of the {} MiB that the store has for records is used up",
+        capacity / UNITS_OF_MIB
+    ))
+}
+
+/// The size of a value in bytes, by an estimate that does not write it out. Errors: it is too large to be kept, or could not be read
+/// again.
+pub fn check_size(value: &Value) -> Result<usize, StoreError> {
     match room_beside(value, LARGEST_RECORD, MAX_DEPTH - 1) {
-        Some(_) => Ok(()),
+        Some(room) => Ok(LARGEST_RECORD - room),
         None => Err(StoreError::Unavailable(format!(
             "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept",
             LARGEST_RECORD >> 20

@@ -13,6 +13,7 @@ pub use render::{RenderError, Rendered};
 use std::collections::BTreeSet;
 
 use crate::call::{ContextReads, Root};
+use crate::path::ArgumentNames;
 
 /// A parsed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,5 +92,20 @@ impl Template {
             }
         }
         reads
+    }
+
+    /// The arguments that the text names.
+    pub fn argument_names(&self) -> ArgumentNames {
+        let mut names = ArgumentNames::default();
+        for piece in &self.pieces {
+            if let Piece::Place(Place { subject: Subject::Root(Root::Input), steps, .. }) = piece {
+                // What is read of one element is read of all: an index says nothing of the arguments' names.
+                steps.iter().fold(&mut names, |at, step| match step {
+                    Step::Key(name) => at.add_member(std::slice::from_ref(name)),
+                    Step::Index(_) => at.add_any(),
+                });
+            }
+        }
+        names
     }
 }

@@ -8,8 +8,11 @@ mod scripts;
 mod unmarked;
 
 pub use names::folded_name;
-pub use scripts::mixed_scripts;
-pub use unmarked::{Unmarked, spelled_out, unmarked, unmarked_json, unmarked_message, unmarked_up_to};
+pub use scripts::{imitated_latin, mixed_scripts};
+pub use unmarked::{
+    Unmarked, spelled_out, unmarked, unmarked_json, unmarked_message, unmarked_name, unmarked_quoted,
+    unmarked_up_to,
+};
 
 use crate::unicode::is_invisible;
 

@@ -19,6 +19,24 @@ pub fn mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
     (scripts.len() > 1 && !usual).then_some(scripts)
 }
 
+/// The script of a text all of whose letters are of one other script and look like Latin ones.
+///
+/// ```
+/// use callgate::text::imitated_latin;
+/// assert_eq!(imitated_latin("\u{441}\u{441}"), Some("Cyrillic"));
+/// assert_eq!(imitated_latin("россия"), None);
+/// ```
+pub fn imitated_latin(text: &str) -> Option<&'static str> {
+    let mut letters = text.chars().filter(|c| c.is_alphabetic()).peekable();
+    let script = script(*letters.peek()?)?;
+    letters.all(looks_latin).then_some(script)
+}
+
+/// Cyrillic, Greek and Armenian letters that are drawn as Latin ones.
+fn looks_latin(c: char) -> bool {
+    "асеорхуіїјѕһԁԛԝԍѵкгАВСЕНІЈКМОРЅТУХԌԚԜΥΖΑΒΕΗΙΚΜΝΟΡΤΧανορυικχηϲϳսօոցհյքզոՕՏԼ".contains(c)
+}
+
 const LATIN: &str = "Latin";
 const EAST_ASIAN: &str = "East Asian";
 

@@ -6,8 +6,13 @@
 //! resolve (`\"`, `\/`, `\\`) are not used. An underscore, an at sign and a colon stay where they can't be markup, so that names,
 //! addresses and times stay readable. Bare domains and addresses stay as they are; a renderer that makes links of them links what
 //! can be read.
+//!
+//! Whoever shows such a text writes `"` around it, `: ` after a label and `…[3 characters not shown]…` into a gap. So the exact forms
+//! also escape what could be taken for one of these: a colon before a space, and the characters that look like quotes, colons and
+//! brackets.
 
-use std::fmt::Write;
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
 
 use super::is_hidden;
 use crate::json::{MAX_DEPTH, Value};
@@ -15,13 +20,27 @@ use crate::json::{MAX_DEPTH, Value};
 /// Combining marks on one character that are shown as such; more pile up over the lines above.
 const MAX_MARKS: usize = 2;
 
-/// Text that was made harmless, up to a length.
+/// Text that was made harmless, up to a length. What is too long keeps its beginning and its end. As a [`Display`](fmt::Display) it is
+/// one line that says how much is missing between the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmarked {
-    /// What is shown.
+    /// All of it, or its beginning.
     pub text: String,
-    /// How many characters of the original are not.
+    /// How many characters of the original are not shown.
     pub left_out: usize,
+    /// Its end, where characters are left out before it.
+    pub end: String,
+}
+
+impl fmt::Display for Unmarked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match self.left_out {
+            0 => Ok(()),
+            1 => write!(f, "…[1 character not shown]…{}", self.end),
+            count => write!(f, "…[{count} characters not shown]…{}", self.end),
+        }
+    }
 }
 
 /// The text without markup, exactly: different texts have different forms, and the form between quotes, with `"` escaped, is a
@@ -41,7 +60,31 @@ pub fn unmarked(text: &str) -> String {
 pub fn unmarked_up_to(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.text(text, Form::Exact);
-    writer.unmarked
+    writer.finish()
+}
+
+/// The text without markup between quotes, as a JSON string; at most `limit` characters of it.
+pub fn unmarked_quoted(text: &str, limit: usize) -> Unmarked {
+    let mut writer = Writer::new(limit);
+    writer.quoted(text);
+    writer.finish()
+}
+
+/// A name without markup: as it is, if it consists of ASCII letters, digits and the punctuation of identifiers, addresses and times, and
+/// otherwise between quotes. So where a name ends can always be told. At most `limit` characters of it.
+///
+/// ```
+/// use callgate::text::unmarked_name;
+/// assert_eq!(unmarked_name("send_email", 100).text, "send_email");
+/// assert_eq!(unmarked_name("send on mail", 100).text, "\"send on mail\"");
+/// ```
+pub fn unmarked_name(name: &str, limit: usize) -> Unmarked {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | ':');
+    match !name.is_empty() && name.chars().all(is_plain) && unmarked(name) == name {
+        true => unmarked_up_to(name, limit),
+        false => unmarked_quoted(name, limit),
+    }
 }
 
 /// A JSON value without markup, at most `limit` characters of it. In full it is JSON text of the same value.
@@ -55,7 +98,7 @@ pub fn unmarked_up_to(text: &str, limit: usize) -> Unmarked {
 pub fn unmarked_json(value: &Value, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.value(value, 0);
-    writer.unmarked
+    writer.finish()
 }
 
 /// A message without markup, at most `limit` characters of it. Escapes that stand in it stay, so that texts made of unmarked values
@@ -63,14 +106,14 @@ pub fn unmarked_json(value: &Value, limit: usize) -> Unmarked {
 pub fn unmarked_message(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.text(&text.split_whitespace().collect::<Vec<_>>().join(" "), Form::Message);
-    writer.unmarked
+    writer.finish()
 }
 
 /// The text without markup and with everything beyond ASCII as escapes: what it really says, where it looks like something else.
 pub fn spelled_out(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.text(text, Form::SpelledOut);
-    writer.unmarked
+    writer.finish()
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -82,37 +125,93 @@ enum Form {
     SpelledOut,
 }
 
+/// Writes up to a limit: the beginning, and of what does not fit after it the end, for which a third is reserved.
 struct Writer {
-    unmarked: Unmarked,
+    beginning: String,
+    /// The last of the beginning.
+    last: Option<Unit>,
+    /// Characters that the beginning can still take; none after the first that did not fit.
     room: usize,
+    end: VecDeque<Unit>,
+    end_length: usize,
+    end_limit: usize,
+    left_out: usize,
+}
+
+/// What is written for one character of the original.
+struct Unit {
+    text: String,
+    length: usize,
+    /// The character of the original that stands here as it is.
+    content: Option<char>,
+}
+
+impl Unit {
+    fn new(text: &str, content: Option<char>) -> Self {
+        Self { text: text.to_owned(), length: text.chars().count(), content }
+    }
+
+    /// Beside a gap a character has lost its neighbor, and could be markup: only letters and digits stay as they are.
+    fn escape_beside_gap(&mut self) {
+        if let Some(c) = self.content.filter(|c| !c.is_alphanumeric()) {
+            self.text = escape(c);
+        }
+    }
 }
 
 impl Writer {
     fn new(limit: usize) -> Self {
-        Self { unmarked: Unmarked::default(), room: limit }
+        let end_limit = limit / 3;
+        Self {
+            beginning: String::new(),
+            last: None,
+            room: limit - end_limit,
+            end: VecDeque::new(),
+            end_length: 0,
+            end_limit,
+            left_out: 0,
+        }
     }
 
-    /// Shows what stands for one character, where there is room and nothing before was left out.
-    fn unit(&mut self, unit: &str) {
-        let length = unit.chars().count();
-        if self.unmarked.left_out > 0 || length > self.room {
-            self.unmarked.left_out += 1;
+    fn finish(mut self) -> Unmarked {
+        if self.left_out > 0 {
+            self.last.iter_mut().chain(self.end.front_mut()).for_each(Unit::escape_beside_gap);
+        }
+        let (mut text, mut end) = (self.beginning, String::new());
+        text.extend(self.last.map(|unit| unit.text));
+        let rest = if self.left_out > 0 { &mut end } else { &mut text };
+        rest.extend(self.end.into_iter().map(|unit| unit.text));
+        Unmarked { text, left_out: self.left_out, end }
+    }
+
+    fn unit(&mut self, unit: Unit) {
+        if self.end.is_empty() && self.left_out == 0 && unit.length <= self.room {
+            self.room -= unit.length;
+            if let Some(before) = self.last.replace(unit) {
+                self.beginning.push_str(&before.text);
+            }
             return;
         }
-        self.room -= length;
-        self.unmarked.text.push_str(unit);
+        self.end_length += unit.length;
+        self.end.push_back(unit);
+        // What of the limit the beginning did not use is the end's, as long as nothing is left out.
+        while self.end_length > self.end_limit + self.room {
+            let Some(first) = self.end.pop_front() else { return };
+            self.end_length -= first.length;
+            self.left_out += 1;
+        }
     }
 
     fn literal(&mut self, text: &str) {
-        text.chars().for_each(|c| self.unit(c.encode_utf8(&mut [0; 4])));
+        text.chars().for_each(|c| self.unit(Unit::new(c.encode_utf8(&mut [0; 4]), None)));
     }
 
     fn value(&mut self, value: &Value, depth: usize) {
         match value {
             Value::String(text) => self.quoted(text),
             Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => {
-                self.room = 0;
-                self.unit("…");
+                self.literal("…");
+                self.left_out += 1;
             }
             Value::Array(items) => {
                 // Two brackets in a row begin a link to a page of a wiki.
@@ -151,11 +250,11 @@ impl Writer {
             around.marks = if is_mark(c) { around.marks + 1 } else { 0 };
             around.escaped = around.must_escape(c);
             match c {
-                _ if !around.escaped => self.unit(c.encode_utf8(&mut [0; 4])),
-                '\n' => self.unit(r"\n"),
-                '\r' => self.unit(r"\r"),
-                '\t' => self.unit(r"\t"),
-                _ => self.unit(&escape(c)),
+                _ if !around.escaped => self.unit(Unit::new(c.encode_utf8(&mut [0; 4]), Some(c))),
+                '\n' => self.unit(Unit::new(r"\n", None)),
+                '\r' => self.unit(Unit::new(r"\r", None)),
+                '\t' => self.unit(Unit::new(r"\t", None)),
+                _ => self.unit(Unit::new(&escape(c), None)),
             }
         }
     }
@@ -194,7 +293,8 @@ impl Around<'_> {
             // Discord underlines `__` also within a word, and takes letters beyond ASCII for the end of one.
             '_' => !within_word,
             '@' => !within_word || self.is_mass_mention(),
-            ':' => self.after.starts_with("//") || self.is_emoji() || self.at_start(),
+            ':' => self.after.starts_with("//") || self.is_emoji() || self.at_start() || self.is_label(next),
+            '\'' => self.is_exact() && (is_single_quote(previous) || is_single_quote(next)),
             // Mathematics; the dollar of an amount can begin some, but not end it.
             '$' => !next.is_some_and(|next| next.is_ascii_digit()) || !self.is_after_space(previous),
             '-' | '+' => self.is_list(next),
@@ -206,6 +306,7 @@ impl Around<'_> {
             _ if c.is_ascii() => c.is_ascii_control(),
             _ => {
                 self.form == Form::SpelledOut
+                    || self.is_exact() && self.imitates_punctuation(c, previous, next)
                     || c.is_control()
                     || c.is_whitespace()
                     || is_hidden(c)
@@ -218,6 +319,21 @@ impl Around<'_> {
     /// Whether a line could begin here.
     fn at_start(&self) -> bool {
         self.before.is_empty() && self.form != Form::Quoted
+    }
+
+    /// Whether all that could be taken for the punctuation around the text is escaped. A message is its author's, punctuation included.
+    fn is_exact(&self) -> bool {
+        self.form != Form::Message
+    }
+
+    /// Whether a colon here could end a label.
+    fn is_label(&self, next: Option<char>) -> bool {
+        self.is_exact() && next.is_none_or(char::is_whitespace)
+    }
+
+    fn imitates_punctuation(&self, c: char, previous: Option<char>, next: Option<char>) -> bool {
+        looks_like_punctuation(c)
+            || is_single_quote(Some(c)) && (is_single_quote(previous) || is_single_quote(next))
     }
 
     fn is_after_space(&self, previous: Option<char>) -> bool {
@@ -263,6 +379,29 @@ fn is_alphanumeric(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_alphanumeric())
 }
 
+/// Two of them in a row look like a double quote.
+fn is_single_quote(c: Option<char>) -> bool {
+    c.is_some_and(|c| {
+        matches!(c, '\'' | '`' | '´' | '\u{2b9}' | '\u{2bb}'..='\u{2bf}' | '\u{2c8}' | '\u{2ca}' | '\u{2cb}' | '\u{2018}'..='\u{201b}'
+            | '\u{2032}' | '\u{2035}' | '\u{a78c}' | '\u{ff07}' | '\u{ff40}')
+    })
+}
+
+/// Characters beyond ASCII that look like double quotes, colons or square brackets.
+fn looks_like_punctuation(c: char) -> bool {
+    matches!(c,
+        // Double quotes.
+        '\u{2ba}' | '\u{2dd}' | '\u{2ee}' | '\u{2f6}' | '\u{5f2}' | '\u{5f4}' | '\u{1cd3}' | '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2034}'
+        | '\u{2036}' | '\u{2037}' | '\u{2057}' | '\u{275d}' | '\u{275e}' | '\u{2760}' | '\u{3003}' | '\u{301d}'..='\u{301f}'
+        | '\u{ff02}' | '\u{1f676}'..='\u{1f678}'
+        // Colons.
+        | '\u{2d0}' | '\u{2f8}' | '\u{589}' | '\u{5c3}' | '\u{703}' | '\u{704}' | '\u{16ec}' | '\u{1803}' | '\u{1809}' | '\u{205a}'
+        | '\u{2236}' | '\u{a4fd}' | '\u{a789}' | '\u{fe13}' | '\u{fe30}' | '\u{fe55}' | '\u{ff1a}'
+        // Square brackets.
+        | '\u{2045}' | '\u{2046}' | '\u{23a1}'..='\u{23a6}' | '\u{27e6}' | '\u{27e7}' | '\u{301a}' | '\u{301b}' | '\u{fe47}' | '\u{fe48}'
+        | '\u{ff3b}' | '\u{ff3d}')
+}
+
 /// Marks that are drawn over or under what stands before; those that belong to a script are not among them.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
@@ -293,7 +432,7 @@ mod tests {
             "10:30:00",
             "2026-11-21T10:30:00Z",
             "costs $250, or $5.50",
-            "Is it so? Yes (mostly): 100%!",
+            "Is it so? Yes (mostly)! 100%, it's 10:30",
             "\"quoted\" and 'quoted'",
             "Größe, ação, Καλημέρα, Привет, שלום, مرحبا, नमस्ते, こんにちは, 你好, 안녕하세요",
             "path/to/file.txt",
@@ -310,8 +449,8 @@ mod tests {
             ("a__b", r"a\u005f\u005fb"),
             ("@here", r"\u0040here"),
             ("x@everyone", r"x\u0040everyone"),
-            (":tada:", r"\u003atada:"),
-            (":100:", r"\u003a100:"),
+            (":tada:", r"\u003atada\u003a"),
+            (":100:", r"\u003a100\u003a"),
             ("www.example.com", r"www\u002eexample.com"),
             ("- item", r"\u002d item"),
             ("1. item", r"1\u002e item"),
@@ -326,6 +465,12 @@ mod tests {
             ("\u{e0041}", r"\udb40\udc41"),
             ("e\u{301}\u{302}\u{303}", "e\u{301}\u{302}\\u0303"),
             ("<\u{338}", r"\u003c\u0338"),
+            ("Tool: x", r"Tool\u003a x"),
+            ("Tool:", r"Tool\u003a"),
+            ("Tool\u{ff1a}x", r"Tool\uff1ax"),
+            ("\u{201c}a\u{ff02}", r"\u201ca\uff02"),
+            ("''a'b\u{2019}\u{2019}", r"\u0027\u0027a'b\u2019\u2019"),
+            ("…［3", r"…\uff3b3"),
         ] {
             assert_eq!(unmarked(text), shown, "{text:?}");
         }
@@ -340,8 +485,20 @@ mod tests {
 
     #[test]
     fn what_is_too_long_ends_before_an_escape_and_is_counted() {
-        assert_eq!(unmarked_up_to("ab<c", 7), Unmarked { text: "ab".to_owned(), left_out: 2 });
-        assert_eq!(unmarked_up_to("ab<c", 9), Unmarked { text: unmarked("ab<c"), left_out: 0 });
-        assert_eq!(unmarked_json(&json!([1, "a"]), 4).left_out, 4);
+        let cut = |text, limit| unmarked_up_to(text, limit).to_string();
+        assert_eq!(cut("ab<c", 7), "ab…[1 character not shown]…c");
+        assert_eq!(cut("ab<c", 9), unmarked("ab<c"));
+        assert_eq!(cut("abcdefghijklmnop", 9), "abcdef…[7 characters not shown]…nop");
+        assert_eq!(unmarked_json(&json!([1, "a"]), 4).to_string(), "[1,…[4 characters not shown]…]");
+    }
+
+    #[test]
+    fn what_stands_beside_a_gap_is_no_markup_there() {
+        assert_eq!(unmarked_up_to("aa_bbbbb_c", 6).to_string(), r"aa_b…[4 characters not shown]…\u005fc");
+        assert_eq!(unmarked_up_to("aaa_bbb@cc", 9).to_string(), r"aaa_bb…[1 character not shown]…\u0040cc");
+        assert_eq!(
+            unmarked_up_to("aaaaa_bbbb@cc", 9).to_string(),
+            r"aaaaa\u005f…[4 characters not shown]…\u0040cc"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callgate::host::{RecordKey, StateStore, SystemClock, Write};
+use callgate::host::{Account, RecordKey, StateStore, SystemClock, Write};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
@@ -116,7 +116,9 @@ impl Attacked {
     }
 
     fn put(&self, row: &Row) {
-        let put = "INSERT OR REPLACE INTO records (space, key, value, version, forget_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let put =
+            "INSERT OR REPLACE INTO records (space, key, value, version, forget_at, tenant, caller, units)
+            VALUES (?1, ?2, ?3, ?4, ?5, zeroblob(16), zeroblob(16), 1)";
         self.database().execute(put, (&row.0, &row.1, &row.2, row.3, row.4)).unwrap();
     }
 
@@ -214,7 +216,7 @@ fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
     let store = &attacked.store;
     let key = RecordKey { space: "calls", key: "k" };
     let write = |value: &Value, over| {
-        let write = Write { key, value, over, forget_at: None };
+        let write = Write { over, ..Write::new(key, value, Account::NOBODY) };
         run(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
     };
     assert_eq!(write(&json!("pending"), None), Ok(true));

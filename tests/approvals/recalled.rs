@@ -384,12 +384,9 @@ fn numbers_that_are_lost_or_wrong_lead_to_no_execution_without_approval() {
         let page = world.clock.drive(world.store.records("latest", None, 10)).unwrap();
         let (key, record) = page.records.into_iter().next().expect("where the numbers begin is recorded");
         let value = json!({ "number": number });
-        let write = callgate::host::Write {
-            key: callgate::host::RecordKey { space: "latest", key: &key },
-            value: &value,
-            over: Some(record.version),
-            forget_at: None,
-        };
+        let latest = callgate::host::RecordKey { space: "latest", key: &key };
+        let write = callgate::host::Write::new(latest, &value, callgate::host::Account::NOBODY);
+        let write = callgate::host::Write { over: Some(record.version), ..write };
         assert!(
             world
                 .clock

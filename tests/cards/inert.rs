@@ -74,7 +74,7 @@ const PIECES: [&str; 60] = [
     "\"",
 ];
 
-fn hostile() -> impl Strategy<Value = String> {
+pub fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(PIECES.as_slice()).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
@@ -83,7 +83,7 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
-fn hostile_value() -> impl Strategy<Value = Value> {
+pub fn hostile_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![4 => hostile().prop_map(Value::from), 1 => any::<i64>().prop_map(Value::from), 1 => Just(Value::Null)];
     leaf.prop_recursive(3, 20, 4, |inner| {
         prop_oneof![
@@ -192,10 +192,12 @@ proptest! {
     #[test]
     fn what_is_cut_is_still_harmless_and_says_how_much_is_missing(text in hostile(), limit in 0..20usize) {
         let cut = callgate::text::unmarked_up_to(&text, limit);
-        prop_assert!(cut.text.chars().count() <= limit);
-        let whole = original(&cut.text);
-        prop_assert_eq!(whole.chars().count() + cut.left_out, text.chars().count());
-        prop_assert!(text.starts_with(&whole));
+        assert_without_markup(&cut.to_string());
+        // Beside the gap one character each may be written as an escape.
+        prop_assert!(cut.text.chars().count() + cut.end.chars().count() <= limit + 22);
+        let (beginning, end) = (original(&cut.text), original(&cut.end));
+        prop_assert_eq!(beginning.chars().count() + cut.left_out + end.chars().count(), text.chars().count());
+        prop_assert!(text.starts_with(&beginning) && text.ends_with(&end));
     }
 }
 
@@ -216,7 +218,7 @@ proptest! {
             card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) },
             ..RequestPart::default()
         };
-        let resolution = Resolution { resolved: Resolved::Edited(json!({ (by.clone()): reason })), by: Some(by), at: None, reason: Some(policy) };
+        let resolution = Resolution { resolved: Resolved::Edited(json!({ (by.clone()): reason })), by: vec![by], at: None, reason: Some(policy) };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let all = callgate::json::to_value(&card).unwrap();
             assert_texts(&all);

@@ -82,13 +82,13 @@ proptest! {
     fn a_payload_comes_back_as_it_was_sent(
         ids in ("\\PC{0,12}", "\\PC{0,12}"), input in input(), texts in prop::collection::vec(maybe(), 10),
         repeats in prop::option::of(0..9u64),
-        policies in prop::collection::vec("[a-z]{0,4}", 0..3),
+        policies in prop::collection::vec("[a-z]{0,4}", 0..3), relevant in prop::collection::vec("/[a-z]{0,4}", 0..3),
     ) {
         let [tool_name, message, expires_at, input_digest, approval_token, conversation, server, title, approve, deny] =
             texts.try_into().unwrap();
         let request = RequestPart {
             approval_id: ids.0, tool_call_id: ids.1, tool_name, input, message, policies, expires_at, input_digest, approval_token,
-            server, repeats, card: CardWords { title, approve, deny },
+            server, relevant, repeats, card: CardWords { title, approve, deny },
         };
         let payload = Payload { request, conversation };
         let written = payload.write().unwrap();

@@ -263,18 +263,21 @@ fn how_a_call_goes_on_is_said_of_runs_and_of_gateways() {
     let rules = "policies: [{ id: ask, match: '*', approval: { message: 'May it {{ tool }}?' } }]";
     let desk = Desk::new(&[("rules.yaml", RULES), ("gateway.yaml", rules)]);
     let ids = asked_by_gateway(&desk, &["safe", "write"]);
-    let decide = |word: &str, id: &str| desk.approvals(&[word, id, "--as", "ana"]).stdout;
+    let decide = |word: &str, id: &str| masked(&desk.approvals(&[word, id, "--as", "ana"]).stdout);
     let (first, second) = (&*ids[0], &*ids[1]);
     let again = "the same call with the same arguments goes on when the client makes it again";
-    assert_eq!(decide("approve", first), format!("approved by ana\n{again}\n"));
+    assert_eq!(decide("approve", first), format!("approved by ana (digest [digest])\n{again}\n"));
     let list = || desk.approvals(&["list"]).stdout;
     let of_one = "1 answered question goes on when the client makes the same call again\n";
     assert!(list().ends_with(of_one), "{}", list());
     let told = "the client is told when it makes the same call again";
-    assert_eq!(decide("deny", second), format!("denied by ana; the call will not run\n{told}\n"));
+    assert_eq!(
+        decide("deny", second),
+        format!("denied by ana (digest [digest]); the call will not run\n{told}\n")
+    );
     desk.resume(&CALLS.replace("\"s\"", "\"t\""));
     let further = "take the session `t` further: callgate run --resume --state file:s.db --policies … CALLS";
-    assert_eq!(decide("approve", "approval_c2"), format!("approved by ana\n{further}\n"));
+    assert_eq!(decide("approve", "approval_c2"), format!("approved by ana (digest [digest])\n{further}\n"));
     let both = "1 answered question goes on with callgate run --resume --state file:s.db …
 2 answered questions go on when the clients make the same calls again\n";
     assert!(list().ends_with(both), "{}", list());

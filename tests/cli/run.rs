@@ -332,3 +332,16 @@ fn no_key_of_a_call_hides_its_amount() {
         assert_eq!(outcome["input"], callgate::json::parse(call).unwrap()["input"]);
     }
 }
+
+/// An argument under another spelling of its name does not get past a policy that reads it.
+#[test]
+fn names_that_could_be_taken_for_others_are_invalid() {
+    let rules = "policies: [ { id: big, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, deny: {} } ]";
+    let calls = r#"{"id":"c1","tool":"pay","input":{"Amount":5000}}
+{"id":"c2","tool":"pay","input":{"amount":5,"AMOUNT":5000}}
+{"id":"c3","tool":"pay","input":{"amount":5}}
+"#;
+    let ended = Desk::new(&[("rules.yaml", rules)]).run_with_input(&JSON, calls);
+    assert_eq!(ended.ends(), ["c1 invalid", "c2 invalid", "c3 executed"]);
+    assert_eq!(ended.outcomes()[0]["reason"]["code"].as_str(), Some("ambiguous_argument"));
+}

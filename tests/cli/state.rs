@@ -66,7 +66,10 @@ fn told(stdout: &str) -> Vec<String> {
 pub fn masked(text: &str) -> String {
     let time = regex::Regex::new(r"\d{4}-\d\d-\d\dT[\d:.]+Z").unwrap();
     let minute = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC").unwrap();
+    // The key is another one in each state.
+    let digest = regex::Regex::new(r#"((?i:digest)(?:": "|",\s+"value": "|: | ))[0-9a-f]{16}"#).unwrap();
     let text = time.replace_all(text, "[time]");
+    let text = digest.replace_all(&text, "${1}[digest]");
     minute.replace_all(&text, "[minute]").into_owned()
 }
 

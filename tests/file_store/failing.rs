@@ -14,14 +14,11 @@ fn fails<T: std::fmt::Debug>(answer: Result<T, callgate::host::StoreError>, says
 /// Every kind of question is answered with an error.
 fn all_fail(store: &FileStore, says: &str) {
     let value = json!(2);
-    let space = callgate::host::CacheSpace { name: "c", max_entries: 9 };
+    let space = callgate::host::CacheSpace { name: "c", max_entries: 9, account: Account::NOBODY };
     fails(run(store.record(key("k"))), says);
     fails(run(store.records("s", None, 9)), says);
     fails(run(store.take(at(0), &[whole("k", total(1), 1)])), says);
-    fails(
-        run(store.write_record(at(0), Write { key: key("new"), value: &value, over: None, forget_at: None })),
-        says,
-    );
+    fails(run(store.write_record(at(0), Write::new(key("new"), &value, Account::NOBODY))), says);
     fails(run(store.cache_get(at(0), space, "k")), says);
     fails(run(store.cache_clear("c")), says);
 }

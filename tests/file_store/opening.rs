@@ -54,7 +54,7 @@ fn what_is_not_its_own_is_left_as_it_is() {
         (Box::new(foreign("CREATE TABLE t (a)")), "another program"),
         (Box::new(foreign("PRAGMA application_id = 7")), "another program"),
         (Box::new(foreign("PRAGMA journal_mode = WAL; CREATE TABLE t (a)")), "another program"),
-        (Box::new(foreign("PRAGMA application_id = 0x436c6774; PRAGMA user_version = 2")), "of format 2"),
+        (Box::new(foreign("PRAGMA application_id = 0x436c6774; PRAGMA user_version = 3")), "of format 3"),
     ];
     for (make, says) in cases {
         let place = Place::new();

@@ -341,9 +341,12 @@ fn transparent(client: Client) {
         let [direct, without_rules, permissive] = heard else { panic!("three of each") };
         assert!(direct.messages.len() > 5, "{server} says something");
         let plain = differences(direct, without_rules, str::to_owned);
-        // Where rules can change, the gateway itself notifies of other tools, and declares it.
-        let declared =
-            |text: &str| text.replace(r#""tools":{"listChanged":false}"#, r#""tools":{"listChanged":true}"#);
+        // Where rules can change, the gateway itself notifies of other tools, and declares it to clients that it can notify: these
+        // servers take no subscriptions, so the client must have initialized a session.
+        let declared = |text: &str| match text.contains(r#""protocolVersion":"#) {
+            true => text.replace(r#""tools":{"listChanged":false}"#, r#""tools":{"listChanged":true}"#),
+            false => text.to_owned(),
+        };
         let hidden = differences(direct, permissive, |text| {
             address.replace_all(&declared(text), "[email]").into_owned()
         });

@@ -1,12 +1,12 @@
 //! What caches keep, and for how long.
 
-use callgate::host::{CacheEntry, CacheSpace, Lookup};
+use callgate::host::{Account, CacheEntry, CacheSpace, Lookup};
 use callgate::json::{Value, json};
 
 use super::*;
 
 pub fn space(name: &str, max_entries: usize) -> CacheSpace<'_> {
-    CacheSpace { name, max_entries }
+    CacheSpace { name, max_entries, account: Account::NOBODY }
 }
 
 pub fn get(store: &dyn StateStore, now: u64, space: CacheSpace<'_>, key: &str) -> Option<Value> {

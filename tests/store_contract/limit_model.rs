@@ -88,7 +88,7 @@ impl Wait {
 }
 
 pub fn millionths(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), allowance, cost: Amount::of_millionths(cost) }
+    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::of_millionths(cost) }
 }
 
 pub fn admits_what_a_recount_admits(new: &New) {

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_full_store_denies_what_is_new_and_counts_on_what_is_not() {
-    let store = MemoryStore::tracking(1);
+    let store = MemoryStore::with_capacity(Capacity { limits: 3, ..MemoryStore::CAPACITY });
     assert_eq!(take_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
     assert!(run(store.take(at(seconds(0)), &[take("b", fixed(2, 60), 1)])).is_err());
     assert_eq!(take_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use callgate::host::{LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
+use callgate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -30,7 +30,8 @@ fn try_write(
     forget_at: Option<u64>,
 ) -> Result<bool, StoreError> {
     let forget_at = forget_at.map(|time| at(seconds(time)));
-    run(store.write_record(at(seconds(now)), Write { key, value, over, forget_at }))
+    run(store
+        .write_record(at(seconds(now)), Write { over, forget_at, ..Write::new(key, value, Account::NOBODY) }))
 }
 
 pub fn write(store: &dyn StateStore, key: &str, value: Value, over: Option<u64>) -> bool {

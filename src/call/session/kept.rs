@@ -72,6 +72,7 @@ impl SessionState {
             suspended,
             run,
             masks: Masks::from_map(masks),
+            changes: None,
         })
     }
 

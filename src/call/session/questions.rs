@@ -1,6 +1,7 @@
 //! How often people were asked the same.
 
 use super::SessionState;
+use super::changes::Change;
 
 /// Different questions that may be open, or were not answered by a yes. Beyond it none is new.
 const OPEN: usize = 512;
@@ -11,6 +12,7 @@ impl SessionState {
     /// Counts a question to people. Says how often it was put before, since they last said yes to it; more than can be counted where
     /// there are too many.
     pub fn note_question(&mut self, question: &str) -> u64 {
+        self.changed(|| Change::Asked(question.to_owned()));
         let is_new = !self.questions.contains_key(question);
         if is_new && self.questions.keys().filter(|known| self.since_yes(known) > 0).count() >= OPEN {
             return u64::MAX;
@@ -24,6 +26,7 @@ impl SessionState {
 
     /// People said yes to a question: what they want done again and again is asked about again and again.
     pub fn note_yes(&mut self, question: &str) {
+        self.changed(|| Change::Approved(question.to_owned()));
         if let Some(asked) = self.questions.get(question).copied() {
             self.questions.insert(yes_to(question), asked);
         }

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use super::{Refusal, show};
 use crate::approval::{Grant, Ignored, Item, Progress, Standing};
+use crate::card::{Extent, call_digest};
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
 use crate::json::{Value, json};
-use crate::message::ResponsePart;
+use crate::message::{RequestPart, ResponsePart};
 
 /// The version of these forms.
 const VERSION: u64 = 1;
@@ -51,6 +52,7 @@ pub(super) fn item(item: &Item) -> Value {
         "server": request.server,
         "message": request.message,
         "input": request.input,
+        "digest": call_digest(&RequestPart::from(request)),
         "policies": request.policies,
         "asked_at": item.question.as_ref().map(|question| question.asked_at.to_string()),
         "expires_at": request.expires_at,
@@ -63,7 +65,7 @@ pub(super) fn item(item: &Item) -> Value {
         "editable": show::editable(item),
         "answers": answers.collect::<Vec<_>>(),
         "outcome": outcome,
-        "card": json!(show::card(item)),
+        "card": json!(show::card(item, Extent::Bounded)),
     })
 }
 

@@ -5,9 +5,11 @@ use std::io::Write;
 use super::json as forms;
 use super::{Desk, Refusal, show};
 use crate::approval::Item;
+use crate::card::{Card, Field, FieldKind, call_digest};
 use crate::cli::Format;
-use crate::cli::output::{BOLD, DIM, Output, YELLOW, grouped, one_line, to_the_minute};
+use crate::cli::output::{BOLD, DIM, Output, YELLOW, grouped, name, to_the_minute};
 use crate::json::{self, Value, json};
+use crate::message::RequestPart;
 
 /// Questions that ask the same of people.
 struct Group<'i> {
@@ -46,22 +48,26 @@ impl Desk<'_> {
 
     fn write_group(&self, group: &Group<'_>, output: &mut Output) -> Result<(), Refusal> {
         let Some(first) = group.first() else { return Ok(()) };
-        let request = &first.request;
-        let question = one_line(request.message.as_deref().unwrap_or(&request.tool_name)).into_owned();
-        let question = output.paint(BOLD, &question).into_owned();
+        let request = RequestPart::from(&first.request);
+        let card = Card::pending(&request);
+        let question = output.paint(BOLD, &card.text).into_owned();
         let count = match group.items.len() {
             1 => String::new(),
             count => format!("{} × ", grouped(count)),
         };
         writeln!(output, "{count}{question}")?;
-        let tool = match &request.server {
-            Some(server) => format!("{} on {}", one_line(&request.tool_name), one_line(server)),
-            None => one_line(&request.tool_name).into_owned(),
+        let tool = match &first.request.server {
+            Some(server) => format!("{} on {}", name(&first.request.tool_name), name(server)),
+            None => name(&first.request.tool_name),
         };
-        writeln!(output, "  {tool}  {}", one_line(&request.input.to_string()))?;
+        let digest = output.paint(DIM, &format!("digest {}", call_digest(&request))).into_owned();
+        writeln!(output, "  {tool}  {digest}")?;
+        for field in card.fields.iter().filter(|field| is_about_arguments(field)) {
+            writeln!(output, "    {}: {}", field.label, field.value)?;
+        }
         for item in &group.items {
-            let id = output.paint(YELLOW, &one_line(&item.request.approval_id)).into_owned();
-            let mut about = vec![format!("session {}", one_line(&item.name.conversation))];
+            let id = output.paint(YELLOW, &name(&item.request.approval_id)).into_owned();
+            let mut about = vec![format!("session {}", name(&item.name.conversation))];
             about.push(show::progress(item));
             if item.waits()
                 && let Some(expires) = &item.request.expires_at
@@ -75,18 +81,18 @@ impl Desk<'_> {
     }
 }
 
+fn is_about_arguments(field: &Field) -> bool {
+    field.kind.is_argument() || matches!(field.kind, FieldKind::LeftOut | FieldKind::Note)
+}
+
 fn groups<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<Group<'i>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for item in items {
         let request = &item.request;
-        let same = json::digest(&json!([
-            request.tool_name,
-            request.server,
-            request.message,
-            request.policies,
-            request.input,
-        ]));
+        // What is hidden of a call is in its digest: calls that only look the same are apart.
+        let call = call_digest(&RequestPart::from(request));
+        let same = json::digest(&json!([call, request.message, request.policies, request.card]));
         let place = *places.entry(same).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.items.push(item),
@@ -104,6 +110,7 @@ fn group(group: &Group<'_>) -> Option<Value> {
         "tool": request.tool_name,
         "server": request.server,
         "input": request.input,
+        "digest": call_digest(&RequestPart::from(request)),
         "policies": request.policies,
         "approvals": group.items.iter().map(|item| forms::item(item)).collect::<Vec<_>>(),
     }))

@@ -16,13 +16,14 @@ use tokio::runtime::Runtime;
 
 use super::Format;
 use super::exit::{Exit, Stop};
-use super::output::{Output, complain, one_line};
+use super::output::{Output, complain, name};
 use super::state::{State, runtime};
 use crate::approval::{Inbox, InboxError, Item, Progress};
+use crate::card::call_digest;
 use crate::host::SystemClock;
 use crate::json as values;
 use crate::json::Value;
-use crate::message::{Approver, ResponsePart};
+use crate::message::{Approver, RequestPart, ResponsePart};
 use crate::principal::{Comparison, Principal};
 
 /// List the questions that wait for people in the state of a run or a gateway, and answer them.
@@ -274,7 +275,8 @@ impl<'d> Desk<'d> {
         if self.format == Format::Json {
             return json::write(&json::item(&after), output);
         }
-        let by = who.principal.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
+        let by = who.principal.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
+        let by = format!("{by} (digest {})", call_digest(&RequestPart::from(&after.request)));
         match &after.progress {
             Progress::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
             Progress::Answered(standing) => {

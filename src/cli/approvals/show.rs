@@ -5,11 +5,12 @@ use std::io::Write;
 use super::json as forms;
 use super::{Desk, Refusal, word};
 use crate::approval::{Item, Progress, Question};
-use crate::card::{Card, Resolution, Resolved};
+use crate::card::{Card, Extent, Resolution, Resolved};
 use crate::cli::Format;
-use crate::cli::output::{BOLD, DIM, Output, amount, one_line, shell_word, to_the_minute};
+use crate::cli::output::{BOLD, DIM, Output, amount, name, one_line, shell_word, to_the_minute};
 use crate::message::{RequestPart, ResponsePart};
 use crate::path::Step;
+use crate::text::{unmarked_json, unmarked_quoted};
 
 impl Desk<'_> {
     pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
@@ -18,11 +19,11 @@ impl Desk<'_> {
             return forms::write(&forms::item(&item), output);
         }
         // The buttons of a card are the commands here.
-        let card = Card { actions: Vec::new(), ..card(&item) };
+        let card = Card { actions: Vec::new(), ..card(&item, Extent::Complete) };
         writeln!(output, "{}", card.to_text().trim_end())?;
-        writeln!(output, "\nSession: {}", one_line(&item.name.conversation))?;
+        writeln!(output, "\nSession: {}", name(&item.name.conversation))?;
         if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
-            writeln!(output, "For: {}", one_line(requester))?;
+            writeln!(output, "For: {}", name(requester))?;
         }
         if let Some(question) = &item.question {
             writeln!(output, "Asked: {}", to_the_minute(&question.asked_at.to_string()))?;
@@ -59,12 +60,13 @@ pub(super) fn editable(item: &Item) -> Vec<String> {
 }
 
 /// The card of a question: one that asks while it waits, and then one that says what became of it.
-pub(super) fn card(item: &Item) -> Card {
+pub(super) fn card(item: &Item, extent: Extent) -> Card {
     let request = RequestPart::from(&item.request);
     let resolution = match &item.progress {
         Progress::Waiting { .. } | Progress::Unproven(_) => None,
         Progress::Lapsed { at } => {
-            Some(Resolution { resolved: Resolved::Expired, by: None, at: Some(at.to_string()), reason: None })
+            let at = Some(at.to_string());
+            Some(Resolution { resolved: Resolved::Expired, by: Vec::new(), at, reason: None })
         }
         Progress::Answered(_) | Progress::Running { .. } | Progress::Settled { .. } => {
             deciding(item).map(|answer| Resolution {
@@ -75,8 +77,8 @@ pub(super) fn card(item: &Item) -> Card {
         }
     };
     match resolution {
-        Some(resolution) => Card::resolved(&request, &resolution),
-        None => Card::pending(&request),
+        Some(resolution) => Card::resolved_to(&request, &resolution, extent),
+        None => Card::pending_to(&request, extent),
     }
 }
 
@@ -86,12 +88,11 @@ fn counting(item: &Item) -> impl Iterator<Item = &ResponsePart> {
 }
 
 /// Who decided: of an approval all who gave it.
-fn deciders(item: &Item, deciding: &ResponsePart) -> Option<String> {
+fn deciders(item: &Item, deciding: &ResponsePart) -> Vec<String> {
     let approves = |said: &ResponsePart| said.approved && !said.cancel;
     let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
     let names = counting(item).filter(together).filter_map(|said| said.answered_by.as_ref());
-    let names: Vec<&str> = names.map(|by| by.principal.as_str()).collect();
-    (!names.is_empty()).then(|| names.join(", "))
+    names.map(|by| by.principal.clone()).collect()
 }
 
 /// The answer that decided: the strictest that counts, and of approvals the one that completed them.
@@ -105,18 +106,22 @@ fn deciding(item: &Item) -> Option<&ResponsePart> {
 fn told(answer: &ResponsePart) -> String {
     let mut text = word(answer).to_owned();
     if let Some(by) = &answer.answered_by {
-        text.push_str(&format!(" by {}", one_line(&by.principal)));
+        text.push_str(&format!(" by {}", name(&by.principal)));
     }
     if let Some(at) = &answer.answered_at {
         text.push_str(&format!(", {}", one_line(&to_the_minute(at))));
     }
     for value in [&answer.edited_input, &answer.output].into_iter().flatten() {
-        text.push_str(&format!(": {}", one_line(&value.to_string())));
+        text.push_str(&format!(": {}", unmarked_json(value, usize::MAX)));
     }
     if let Some(reason) = &answer.reason {
-        text.push_str(&format!(" – {}", one_line(reason)));
+        text.push_str(&format!(" – {}", unmarked_quoted(reason, usize::MAX)));
     }
     text
+}
+
+fn names(of: &[String]) -> String {
+    of.iter().map(|of| name(of)).collect::<Vec<_>>().join(", ")
 }
 
 /// How far a question is, in a few words.
@@ -124,7 +129,7 @@ pub(super) fn progress(item: &Item) -> String {
     match &item.progress {
         Progress::Waiting { by } if by.is_empty() => format!("waits: {}", missing(item)),
         Progress::Waiting { by } => {
-            format!("waits, approved by {}: {}", one_line(&by.join(", ")), missing(item))
+            format!("waits, approved by {}: {}", names(by), missing(item))
         }
         Progress::Answered(standing) => format!("{standing}, not taken up yet"),
         Progress::Lapsed { at } => format!("lapsed {}", to_the_minute(&at.to_string())),
@@ -150,10 +155,13 @@ pub(super) fn missing(item: &Item) -> String {
         };
         let from = match ask.approvers.as_slice() {
             [] => String::new(),
-            approvers => format!(" from {}", one_line(&approvers.join(" or "))),
+            approvers => {
+                let approvers: Vec<String> = approvers.iter().map(|approver| name(approver)).collect();
+                format!(" from {}", approvers.join(" or "))
+            }
         };
         let whose = match &ask.policy {
-            Some(policy) if several => format!(" for {}", one_line(policy)),
+            Some(policy) if several => format!(" for {}", name(policy)),
             _ => String::new(),
         };
         format!("{count} needed{from}{of}{whose}")

@@ -1,5 +1,6 @@
 //! The clients that are connected: those that shook hands, found by the name of their session, and those found by who calls.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::conversations::{Beginning, Conversation, Conversations};
 use super::headers::said;
+use crate::host::Account;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::frame::Frame;
 use crate::mcp::gateway::Gateway;
@@ -79,8 +81,8 @@ enum Key {
 /// A client that is connected.
 pub(super) struct Client {
     pub(super) link: Arc<Link>,
-    /// Whose it is, and everything that is vouched for of its calls, as a digest.
-    caller: String,
+    account: Account,
+    /// Everything that is vouched for of its calls, as a digest.
     vouched: String,
     /// Messages that belong to none of its requests.
     general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>>,
@@ -157,20 +159,28 @@ struct Table {
 }
 
 impl Table {
-    /// The idle client that makes room for another one of `caller`: of the caller with the most clients, the one that was idle longest. A
-    /// caller with fewer clients than `caller`, or as many, loses none.
-    fn victim(&self, caller: &str) -> Option<Key> {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
+    /// The idle client that makes room for another one of an account: of the heaviest tenant's heaviest caller, the one that was idle
+    /// longest. A tenant with fewer clients than the account's own, or as many, loses none, nor does such a caller of the same tenant.
+    fn victim(&self, account: &Account) -> Option<Key> {
+        let mut tenants: HashMap<&[u8], usize> = HashMap::new();
+        let mut callers: HashMap<&[u8], usize> = HashMap::new();
         for client in self.connected.values() {
-            *counts.entry(&client.caller).or_default() += 1;
+            *tenants.entry(client.account.tenant()).or_default() += 1;
+            *callers.entry(client.account.caller()).or_default() += 1;
         }
-        let count = |of: &str| counts.get(of).copied().unwrap_or_default();
-        let own = count(caller);
-        let idle = self.connected.iter().filter(|(_, client)| {
-            !client.is_busy() && (client.caller == caller || count(&client.caller) > own)
-        });
-        let victim =
-            idle.min_by_key(|(_, client)| (std::cmp::Reverse(count(&client.caller)), *locked(&client.last)));
+        let weight = |of: &Account| {
+            let held =
+                |clients: &HashMap<&[u8], usize>, holder| clients.get(holder).copied().unwrap_or_default();
+            (held(&tenants, of.tenant()), held(&callers, of.caller()))
+        };
+        let own = weight(account);
+        let gives_way = |of: &Account| match of.tenant() == account.tenant() {
+            true => of == account || weight(of).1 > own.1,
+            false => weight(of).0 > own.0,
+        };
+        let idle =
+            self.connected.iter().filter(|(_, client)| !client.is_busy() && gives_way(&client.account));
+        let victim = idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *locked(&client.last)));
         victim.map(|(key, _)| key.clone())
     }
 }
@@ -256,20 +266,21 @@ impl Clients {
         caller: &Caller,
         conversation: &Conversation,
     ) -> Result<Served, NoClient> {
+        let context = self.context(caller);
+        let account = Account::from_context(&context);
         if table.connected.len() >= self.most {
-            let victim = table.victim(&conversation.caller).ok_or(NoClient::Full)?;
+            let victim = table.victim(&account).ok_or(NoClient::Full)?;
             self.disconnect(table, &victim);
         }
         let (outlet, general) = Outlet::lossy();
         // Who has no session has no stream of it either.
         let has_stream = matches!(key, Key::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
-        let context = self.context(caller);
         let unnamed = Unnamed::Http { session: conversation.name.as_deref() };
         let requester = requester::name(&context, unnamed);
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
         let who = Who { context: context.clone(), session: Some(name), requester };
-        let session = table.conversations.session(conversation, |beginning| {
+        let session = table.conversations.session(conversation, account, |beginning| {
             self.gateway.session(&who, beginning == Beginning::MayBeEvicted)
         });
         session.set_context(context.clone());
@@ -277,7 +288,7 @@ impl Clients {
             .map_err(|Gone(why)| NoClient::Failed(why))?;
         let client = Arc::new(Client {
             link,
-            caller: conversation.caller.clone(),
+            account,
             vouched: caller.vouched(),
             general,
             requests: AtomicU64::new(1),

@@ -1,26 +1,33 @@
-//! Connections to the door: how many there may be, and how long a request may take to come.
+//! Connections to the listener: how many there may be of each address, and how long a request may take to arrive.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-/// How long the headers of a request may take to come, counted from the connection or the request before. Then the connection is
-/// closed, so that whoever opens connections and says nothing holds no place for long.
+use crate::host::Account;
+use crate::json::json;
+use crate::state::Shares;
+
+/// How long the headers of a request may take to arrive, counted from the connection or the request before. Then the connection is
+/// closed, so that whoever opens connections and sends nothing holds no place for long.
 const HEADERS: Duration = Duration::from_secs(30);
-/// Where connections can't be taken, because there are too many files open, it is tried again after this.
+/// Where connections can't be accepted, because there are too many files open, it is tried again after this.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Serves connections, so many at once and the others when there is room, until `end`. Returns when requests that were under way
-/// are answered.
+/// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the places; a connection
+/// beyond it is closed at once. Returns when requests that were under way are answered.
 pub(super) async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -30,23 +37,26 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
     let open = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(most));
+    let places = Arc::new(Mutex::new(Places::new(most)));
     let mut end = pin!(end);
     loop {
-        let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (accept(&listener).await, place)
-        };
-        let (stream, place) = tokio::select! {
-            next = next => next,
+        let (stream, address) = tokio::select! {
+            accepted = accept(&listener) => accepted,
             () = &mut end => break,
         };
+        let Some(place) = Place::acquire(&places, address) else { continue };
+        let place = Arc::new(place);
         // An answer goes out when it is there.
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(routes.clone());
+        let routed = TowerToHyperService::new(routes.clone());
+        let used = Arc::clone(&place);
+        let service = service_fn(move |request: Request<Incoming>| {
+            used.request_arrived();
+            routed.call(request)
+        });
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
-            // Whoever breaks off, or takes too long, is served no more.
+            // Whoever disconnects, or takes too long, is served no more.
             let _ = connection.await;
             drop(place);
         });
@@ -55,10 +65,10 @@ pub(super) async fn serve(
     open.shutdown().await;
 }
 
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok((stream, address)) => return (stream, address.ip()),
             // The peer is gone already.
             Err(error)
                 if matches!(
@@ -68,6 +78,129 @@ async fn accept(listener: &TcpListener) -> TcpStream {
                         | io::ErrorKind::ConnectionReset
                 ) => {}
             Err(_) => tokio::time::sleep(AGAIN).await,
+        }
+    }
+}
+
+/// The places for connections.
+struct Places {
+    open: Shares,
+    /// Connections on which no request has arrived yet. Half of the places, so that addresses that only connect leave room on which
+    /// requests arrive.
+    half_open: Shares,
+}
+
+impl Places {
+    fn new(most: usize) -> Self {
+        Self { open: Shares::new(most), half_open: Shares::new(most.div_ceil(2)) }
+    }
+}
+
+/// The place of one connection, until it is dropped.
+struct Place {
+    places: Arc<Mutex<Places>>,
+    account: Account,
+    is_half_open: Mutex<bool>,
+}
+
+impl Place {
+    /// Returns `None` if the share of the address, or of its network, is used up.
+    fn acquire(places: &Arc<Mutex<Places>>, address: IpAddr) -> Option<Self> {
+        let account = account(address);
+        let mut all = locked(places);
+        if !all.open.admits(&account, 1) || !all.half_open.admits(&account, 1) {
+            return None;
+        }
+        all.open.charge(&account, 1);
+        all.half_open.charge(&account, 1);
+        Some(Self { places: Arc::clone(places), account, is_half_open: Mutex::new(true) })
+    }
+
+    fn request_arrived(&self) {
+        if std::mem::take(&mut *locked(&self.is_half_open)) {
+            locked(&self.places).half_open.release(&self.account, 1);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.request_arrived();
+        locked(&self.places).open.release(&self.account, 1);
+    }
+}
+
+/// Each step leaves the sums whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whose share a connection is charged to. The network is the tenant: of IPv4 24 bits, of IPv6 48. As one subscriber commonly has 64 bits
+/// of IPv6 addresses, these are one caller.
+fn account(address: IpAddr) -> Account {
+    let (network, caller) = match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let network = Ipv4Addr::from_bits(address.to_bits() & !0xff);
+            (IpAddr::V4(network), IpAddr::V4(address))
+        }
+        IpAddr::V6(address) => {
+            let first =
+                |bits: u32| IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - bits))));
+            (first(48), first(64))
+        }
+    };
+    Account::from_context(&json!({ "tenant": network.to_string(), "principal": caller.to_string() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(most: usize) -> Arc<Mutex<Places>> {
+        Arc::new(Mutex::new(Places::new(most)))
+    }
+
+    /// Connects as often as that works.
+    fn flood(places: &Arc<Mutex<Places>>, address: &str, sends: bool) -> Vec<Place> {
+        let connect = || Place::acquire(places, address.parse().unwrap());
+        let sent = |place: Place| {
+            if sends {
+                place.request_arrived();
+            }
+            place
+        };
+        std::iter::from_fn(connect).map(sent).collect()
+    }
+
+    #[test]
+    fn an_address_that_floods_leaves_places_to_others() {
+        for (hostile, honest) in
+            [("192.0.2.1", "198.51.100.1"), ("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:1::1")]
+        {
+            for sends in [false, true] {
+                let places = places(120);
+                let held = flood(&places, hostile, sends);
+                assert_eq!(held.len(), if sends { 40 } else { 20 }, "{hostile}");
+                assert!(flood(&places, honest, sends).len() >= 6, "{honest}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_one_subscriber_are_one() {
+        for (one, other) in [("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"), ("::ffff:192.0.2.1", "192.0.2.1")] {
+            let (one, other): (IpAddr, IpAddr) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(account(one), account(other));
+        }
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let places = places(12);
+        for sends in [false, true, false] {
+            drop(flood(&places, "192.0.2.1", sends));
+            let all = locked(&places);
+            assert_eq!((all.open.used(), all.half_open.used()), (0, 0));
         }
     }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::host::Account;
 use crate::session::ConcurrentSession;
+use crate::state::heaviest;
 
 /// Conversations of one caller that are remembered, unless another quota is set.
 pub const MOST_CONVERSATIONS: usize = 4096;
@@ -38,8 +40,8 @@ struct Remembered {
     last_use: u64,
 }
 
-#[derive(Default)]
 struct OfCaller {
+    account: Account,
     conversations: usize,
     /// Conversations of the caller were evicted, so one that is not known may be one of them.
     has_evicted: bool,
@@ -69,6 +71,7 @@ impl Conversations {
     pub(super) fn session(
         &mut self,
         conversation: &Conversation,
+        account: Account,
         begin: impl FnOnce(Beginning) -> ConcurrentSession,
     ) -> ConcurrentSession {
         self.clock += 1;
@@ -84,19 +87,17 @@ impl Conversations {
         let session = begin(beginning);
         let remembered = Remembered { session: session.clone(), last_use: self.clock };
         self.known.insert(conversation.clone(), remembered);
-        let caller = self.callers.entry(conversation.caller.clone()).or_default();
+        let new = OfCaller { account, conversations: 0, has_evicted: false };
+        let caller = self.callers.entry(conversation.caller.clone()).or_insert(new);
         caller.conversations += 1;
         if caller.conversations > self.most_of_one {
             self.evict(|of| of == conversation.caller);
         } else if self.known.len() > self.most {
-            let most = self.callers.values().map(|caller| caller.conversations).max().unwrap_or_default();
-            let heaviest: HashSet<String> = self
-                .callers
-                .iter()
-                .filter(|(_, caller)| caller.conversations == most)
-                .map(|(name, _)| name.clone())
-                .collect();
-            self.evict(|of| heaviest.contains(of));
+            let held = self.callers.values().map(|caller| (caller.account, caller.conversations));
+            let heaviest = heaviest(held);
+            let names = self.callers.iter().filter(|(_, caller)| heaviest.contains(&caller.account));
+            let names: HashSet<String> = names.map(|(name, _)| name.clone()).collect();
+            self.evict(|of| names.contains(of));
         }
         self.bound_callers();
         session
@@ -127,15 +128,18 @@ impl Conversations {
 mod tests {
     use super::*;
     use crate::engine::Engine;
+    use crate::json::json;
 
     fn conversation(caller: &str, name: usize) -> Conversation {
         Conversation { caller: caller.to_owned(), name: Some(name.to_string()) }
     }
 
-    /// Opens a conversation; says how it began, unless it was remembered.
+    /// Opens a conversation of a tenant's caller (`tenant/caller`); says how it began, unless it was remembered.
     fn open(conversations: &mut Conversations, caller: &str, name: usize) -> Option<Beginning> {
         let mut begun = None;
-        conversations.session(&conversation(caller, name), |beginning| {
+        let tenant = caller.split('/').next();
+        let account = Account::from_context(&json!({ "tenant": tenant, "principal": caller }));
+        conversations.session(&conversation(caller, name), account, |beginning| {
             begun = Some(beginning);
             Engine::from_text("policies: []").unwrap().session().concurrent()
         });
@@ -168,6 +172,20 @@ mod tests {
             assert_eq!(open(&mut conversations, "honest", name), None, "{name}");
         }
         assert_eq!(conversations.known.len(), 20);
+    }
+
+    #[test]
+    fn a_tenant_with_many_callers_evicts_only_its_own() {
+        let mut conversations = Conversations::with_quotas(100, 20);
+        for name in 0..3 {
+            open(&mut conversations, "honest/ann", name);
+        }
+        for caller in 0..200 {
+            open(&mut conversations, &format!("hostile/{caller}"), 0);
+        }
+        for name in 0..3 {
+            assert_eq!(open(&mut conversations, "honest/ann", name), None, "{name}");
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub use conversations::MOST_CONVERSATIONS;
 pub const MOST_CLIENTS: usize = 100;
 /// Connections for each client that may be connected: streams, and messages that are posted side by side.
 const CONNECTIONS_OF_ONE: usize = 8;
+/// Connections where few clients may be connected, so that each address has a few.
+const FEWEST_CONNECTIONS: usize = 48;
 /// The one path.
 pub const PATH: &str = "/mcp";
 /// How long requests may take to end when the door closes.
@@ -53,6 +55,7 @@ pub struct HttpDoor {
     origins: Vec<String>,
     session_from: Option<SessionFrom>,
     most_clients: usize,
+    most_connections: Option<usize>,
     most_conversations: usize,
 }
 
@@ -84,6 +87,7 @@ impl HttpDoor {
             origins: Vec::new(),
             session_from: None,
             most_clients: MOST_CLIENTS,
+            most_connections: None,
             most_conversations: MOST_CONVERSATIONS,
         }
     }
@@ -135,6 +139,16 @@ impl HttpDoor {
         self
     }
 
+    /// How many connections there may be at once; without it, eight for each client that may be connected, and at least 48.
+    /// Each address may hold a third
+    /// of them and each network a half, at most half of these before their first request has arrived. One beyond that is closed at once.
+    /// Behind a reverse proxy all connections come from its address.
+    #[must_use]
+    pub fn with_most_connections(mut self, most: usize) -> Self {
+        self.most_connections = Some(most);
+        self
+    }
+
     /// Says why it must not listen at an address: where others than this machine can reach it, it must know who they are.
     pub fn check(&self, address: SocketAddr) -> Result<(), String> {
         if address.ip().is_loopback() || self.identity.is_some() {
@@ -179,7 +193,8 @@ impl HttpDoor {
             end.await;
             let _ = close.send(true);
         };
-        let most = self.most_clients.saturating_mul(CONNECTIONS_OF_ONE);
+        let most = self.most_clients.saturating_mul(CONNECTIONS_OF_ONE).max(FEWEST_CONNECTIONS);
+        let most = self.most_connections.unwrap_or(most);
         let serving = connections::serve(listener, routes, most, told);
         let given_up = async {
             let _ = closed.wait_for(|closing| *closing).await;

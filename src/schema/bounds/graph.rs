@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{Level, MAX_CHAIN, quoted};
 use crate::json::{MAX_DEPTH, Map, Value};
+use crate::regexes;
 use crate::schema::SchemaError;
 
 /// Keywords that apply one schema to the same value.
@@ -146,13 +147,33 @@ impl<'a> Graph<'a> {
                 self.mapping(value, &place);
             }
             if key == "pattern" {
-                self.patterns += 1;
+                self.add_patterns(value.as_str(), pointer)?;
             } else if key == "patternProperties" {
-                self.patterns += value.as_object().map_or(0, Map::len);
+                self.add_patterns(
+                    value.as_object().into_iter().flat_map(Map::keys).map(String::as_str),
+                    pointer,
+                )?;
             }
             part.asks_twice |= key.starts_with("unevaluated");
         }
         Ok(part)
+    }
+
+    /// Counts patterns, and charges them to what is read. What is wrong with their syntax the validator says.
+    fn add_patterns<'p>(
+        &mut self,
+        patterns: impl IntoIterator<Item = &'p str>,
+        place: &str,
+    ) -> Result<(), SchemaError> {
+        for pattern in patterns {
+            self.patterns += 1;
+            let is_many = self.patterns > MAX_PATTERNS;
+            if !is_many && matches!(regexes::compile(pattern), Err(regex::Error::CompiledTooBig(_))) {
+                let pattern = quoted(pattern);
+                return Err(SchemaError::at(place, format!("the pattern {pattern} takes too much memory")));
+            }
+        }
+        Ok(())
     }
 
     fn list(&mut self, value: &'a Value, place: &str) -> Vec<usize> {

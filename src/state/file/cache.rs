@@ -1,24 +1,33 @@
-//! Cached results in the file, in spaces that each let go what was used longest ago.
+//! Cached results in the file, in spaces. Where there are too many, the account with the most evicts what it used longest ago.
+
+use std::collections::HashMap;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::failure::Failure;
 use super::schema::Counter;
-use crate::host::{CacheEntry, CacheSpace, Lookup};
+use super::usage::{Pool, account};
+use crate::host::{Account, CacheEntry, CacheSpace, Lookup};
 use crate::json;
 use crate::state::cache::SPACES;
+use crate::state::shares::heaviest;
+
+/// How many entries of one account are evicted at once where the whole pool is full, so that its accounts are seldom compared.
+const TOGETHER: i64 = 64;
 
 /// A space and a key in it.
 pub struct Place {
     pub space: String,
     pub max_entries: usize,
+    pub account: Account,
     pub key: String,
 }
 
 impl Place {
     pub fn new(space: CacheSpace<'_>, key: &str) -> Self {
-        Self { space: space.name.to_owned(), max_entries: space.max_entries, key: key.to_owned() }
+        let CacheSpace { name, max_entries, account } = space;
+        Self { space: name.to_owned(), max_entries, account, key: key.to_owned() }
     }
 }
 
@@ -49,11 +58,13 @@ pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Looku
     Ok(Lookup { entry, generation })
 }
 
-/// Keeps an entry in place of an earlier one, or nothing there, unless the space is of another generation.
+/// Keeps an entry, which takes so many units, in place of an earlier one, or nothing there, unless the space is of another
+/// generation.
 pub fn put(
     database: &Connection,
+    capacity: usize,
     place: &Place,
-    entry: Option<&CacheEntry>,
+    (entry, units): (Option<&CacheEntry>, usize),
     generation: u64,
 ) -> Result<(), Failure> {
     let kept = kept(database, &place.space)?;
@@ -62,8 +73,9 @@ pub fn put(
     }
     let Some(entry) = entry.filter(|_| place.max_entries > 0) else {
         remove(database, place)?;
-        return Ok(shrink(database, &place.space, place.max_entries)?);
+        return shrink(database, &place.space, place.max_entries);
     };
+    remove(database, place)?;
     let used = Counter::Used.next(database)?;
     database
         .prepare_cached(
@@ -76,9 +88,8 @@ pub fn put(
     }
     database
         .prepare_cached(
-            "INSERT INTO entries (space, key, output, stored_at, expires_at, used) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET output = excluded.output, stored_at = excluded.stored_at,
-                 expires_at = excluded.expires_at, used = excluded.used",
+            "INSERT INTO entries (space, key, output, stored_at, expires_at, used, tenant, caller, units)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute((
             &place.space,
@@ -87,8 +98,13 @@ pub fn put(
             entry.stored_at.to_string(),
             entry.expires_at.to_string(),
             used,
+            place.account.tenant(),
+            place.account.caller(),
+            units as i64,
         ))?;
-    Ok(shrink(database, &place.space, place.max_entries)?)
+    Pool::Cached.recharge(database, &place.account, 0, units)?;
+    shrink(database, &place.space, place.max_entries)?;
+    make_room(database, capacity)
 }
 
 /// Drops the entries of a space, and what is on its way to it.
@@ -100,8 +116,7 @@ pub fn clear(database: &Connection, space: &str) -> Result<(), Failure> {
     if kept == 0 {
         Counter::Elsewhere.set(database, cleared)?;
     }
-    database.prepare_cached("DELETE FROM entries WHERE space = ?1")?.execute([space])?;
-    Ok(())
+    remove_where(database, "space = ?1", &[&space])
 }
 
 fn read((output, stored_at, expires_at): (String, String, String)) -> Option<CacheEntry> {
@@ -123,26 +138,91 @@ fn elsewhere(database: &Connection) -> rusqlite::Result<u64> {
     Ok(Counter::Elsewhere.get(database)?.map_or(0, i64::unsigned_abs))
 }
 
-fn remove(database: &Connection, place: &Place) -> rusqlite::Result<()> {
-    let mut delete = database.prepare_cached("DELETE FROM entries WHERE space = ?1 AND key = ?2")?;
-    delete.execute((&place.space, &place.key)).map(|_| ())
+fn remove(database: &Connection, place: &Place) -> Result<(), Failure> {
+    remove_where(database, "space = ?1 AND key = ?2", &[&place.space, &place.key])
 }
 
-fn shrink(database: &Connection, space: &str, max_entries: usize) -> rusqlite::Result<()> {
-    let mut delete = database.prepare_cached(
-        "DELETE FROM entries WHERE rowid IN
-             (SELECT rowid FROM entries WHERE space = ?1 ORDER BY used DESC LIMIT -1 OFFSET ?2)",
-    )?;
-    delete.execute((space, i64::try_from(max_entries).unwrap_or(i64::MAX))).map(|_| ())
+/// Removes entries, and releases what they are charged.
+fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<(), Failure> {
+    let delete = format!("DELETE FROM entries WHERE {which} RETURNING tenant, caller, units");
+    let mut delete = database.prepare_cached(&delete)?;
+    let mut removed: HashMap<Account, usize> = HashMap::new();
+    let mut rows = delete.query(values)?;
+    while let Some(row) = rows.next()? {
+        let units: i64 = row.get(2)?;
+        *removed.entry(account(row, 0)?).or_default() += usize::try_from(units).unwrap_or(0);
+    }
+    for (account, units) in removed {
+        Pool::Cached.recharge(database, &account, units, 0)?;
+    }
+    Ok(())
 }
 
-fn let_spaces_go(database: &Connection) -> rusqlite::Result<()> {
+/// Evicts what is too much for one space.
+fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), Failure> {
+    let most = i64::try_from(max_entries).unwrap_or(i64::MAX);
+    loop {
+        let mut count = database.prepare_cached("SELECT COUNT(*) FROM entries WHERE space = ?1")?;
+        if count.query_row([space], |row| row.get::<_, i64>(0))? <= most {
+            return Ok(());
+        }
+        let held = "SELECT tenant, caller, COUNT(*), COUNT(*), MIN(used) FROM entries WHERE space = ?1
+            GROUP BY tenant, caller";
+        let Some(Held { account, .. }) = gives_way(database, held, &[&space])? else { return Ok(()) };
+        remove_where(
+            database,
+            "rowid = (SELECT rowid FROM entries WHERE space = ?1 AND tenant = ?2 AND caller = ?3 ORDER BY used LIMIT 1)",
+            &[&space, &account.tenant(), &account.caller()],
+        )?;
+    }
+}
+
+/// Evicts what is too much for all spaces together.
+fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
+    while Pool::Cached.shares(database, capacity)?.used() > capacity {
+        let held =
+            "SELECT tenant, caller, SUM(units), COUNT(*), MIN(used) FROM entries GROUP BY tenant, caller";
+        let Some(Held { account, entries, .. }) = gives_way(database, held, &[])? else { return Ok(()) };
+        let some = (entries / 2 + 1).min(TOGETHER);
+        remove_where(
+            database,
+            "rowid IN (SELECT rowid FROM entries WHERE caller = ?1 ORDER BY used LIMIT ?2)",
+            &[&account.caller(), &some],
+        )?;
+    }
+    Ok(())
+}
+
+/// What an account has.
+struct Held {
+    account: Account,
+    units: usize,
+    entries: i64,
+    /// When one of them was used longest ago.
+    oldest: i64,
+}
+
+/// The account that gives way, of all that a query names with what they have.
+fn gives_way(database: &Connection, query: &str, values: &[&dyn ToSql]) -> Result<Option<Held>, Failure> {
+    let mut select = database.prepare_cached(query)?;
+    let held = |row: &Row<'_>| {
+        let units: i64 = row.get(2)?;
+        let (entries, oldest) = (row.get(3)?, row.get(4)?);
+        Ok(Held { account: account(row, 0)?, units: usize::try_from(units).unwrap_or(0), entries, oldest })
+    };
+    let all: Vec<Held> = select.query_map(values, held)?.collect::<Result<_, _>>()?;
+    let heaviest = heaviest(all.iter().map(|held| (held.account, held.units)));
+    let heaviest = all.into_iter().filter(|held| heaviest.contains(&held.account));
+    Ok(heaviest.min_by_key(|held| held.oldest))
+}
+
+fn let_spaces_go(database: &Connection) -> Result<(), Failure> {
     let mut select =
         database.prepare_cached("SELECT name FROM spaces ORDER BY used DESC LIMIT -1 OFFSET ?1")?;
     let names: Vec<String> =
         select.query_map([SPACES as i64], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for name in names {
-        database.prepare_cached("DELETE FROM entries WHERE space = ?1")?.execute([&name])?;
+        remove_where(database, "space = ?1", &[&name])?;
         database.prepare_cached("DELETE FROM spaces WHERE name = ?1")?.execute([&name])?;
         let cleared = Counter::Cleared.next(database)?;
         Counter::Elsewhere.set(database, cleared)?;

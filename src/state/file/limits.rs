@@ -1,8 +1,8 @@
 //! Limits in the file: the ones that a batch touches are brought to memory, taken of there, and written back, all in the
 //! one transaction in which this runs.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -11,10 +11,12 @@ use super::Home;
 use super::failure::Failure;
 use super::owners;
 use super::schema::Counter;
-use crate::host::{Allowance, Refusal, StoreError, Take};
+use super::usage::{Pool, read_charges, write_charges};
+use crate::host::{Account, Allowance, Refusal, StoreError, Take};
 use crate::state::limits::{Micros, Spent, bytes, cost};
+use crate::state::shares::Charges;
 use crate::state::tracked::Limits;
-use crate::state::tracked::part::Whole;
+use crate::state::tracked::part::{Brought, Whole};
 
 /// Takes all or nothing, and names what has not enough. An answer that is an error has found out something that is to stay.
 pub fn take(
@@ -24,7 +26,7 @@ pub fn take(
     takes: &[Take],
 ) -> Result<Result<Vec<Refusal>, StoreError>, Failure> {
     loop {
-        let mut part = Part::bring(database, home.limits, time, takes)?;
+        let mut part = Part::bring(database, home.capacity.limits, time, takes)?;
         let answer = part.limits.take(time, takes);
         match &answer {
             Ok(refusals) if refusals.is_empty() => {
@@ -50,7 +52,7 @@ pub fn take(
                 // Those of the ones brought that could leave did. There may be more.
                 part.write_back(database)?;
                 if part.due_by_now == 0 {
-                    return Ok(Err(Failure::Told(error.to_string()).in_use()));
+                    return Ok(Err(error.clone()));
                 }
             }
         }
@@ -74,76 +76,94 @@ struct Part {
 #[derive(PartialEq)]
 enum Stood {
     Nowhere,
-    Row { taken: Vec<u8>, due: Option<Micros> },
+    Row { taken: Vec<u8>, due: Option<Micros>, charges: Vec<u8> },
     Slots,
 }
 
 impl Part {
     fn bring(database: &Connection, capacity: usize, time: Micros, takes: &[Take]) -> Result<Self, Failure> {
-        let before = Whole {
-            size: Counter::Size.get(database)?.and_then(|size| usize::try_from(size).ok()).unwrap_or(0),
+        let mut before = Whole {
+            shares: Pool::Limits.shares(database, capacity)?,
             now: Counter::Now.get(database)?.unwrap_or(Micros::MIN),
         };
-        let mut whole = before;
+        for take in takes {
+            Pool::Limits.bring(database, &mut before.shares, &take.account)?;
+        }
+        let mut slots = before.shares.clone();
         let mut stood = HashMap::new();
         let mut brought = Vec::new();
         for take in takes.iter().filter(|take| cost(&take.allowance, take.cost) > 0) {
             if stood.contains_key(&take.key) {
                 continue;
             }
-            let (spent, stands) = find(database, &take.key)?;
-            whole.size += usize::from(stands == Stood::Slots);
-            brought.extend(spent.map(|(spent, allowance)| (take.key.clone(), spent, allowance)));
+            let (found, stands) = find(database, &take.key)?;
+            let found = found.map(|mut found| {
+                // Who holds a slot is written elsewhere; here it is charged to whoever asks, for as long as that takes.
+                if stands == Stood::Slots {
+                    found.charges.follow(&mut slots, 1, &take.account);
+                }
+                found
+            });
+            brought.extend(found.map(|found| (take.key.clone(), found)));
             stood.insert(take.key.clone(), stands);
         }
 
         let all = before.steps_back(time);
         let now = before.now.max(time);
         let mut due_by_now = 0;
-        let (until, most) = if all {
-            (Micros::MAX, -1)
-        } else {
-            (now, i64::try_from(before.looked_at(capacity, takes.len())).unwrap_or(-1))
-        };
+        let (until, most) =
+            if all { (Micros::MAX, -1) } else { (now, i64::try_from(before.looked_at(takes)).unwrap_or(-1)) };
         let query = if all {
-            "SELECT key, taken, due FROM limits WHERE ?1 = ?1 LIMIT ?2"
+            "SELECT key, taken, due, charges FROM limits WHERE ?1 = ?1 LIMIT ?2"
         } else {
-            "SELECT key, taken, due FROM limits WHERE due <= ?1 ORDER BY due, key LIMIT ?2"
+            "SELECT key, taken, due, charges FROM limits WHERE due <= ?1 ORDER BY due, key LIMIT ?2"
         };
         let mut select = database.prepare_cached(query)?;
         let mut rows = select.query((until, most))?;
         while let Some(row) = rows.next()? {
-            let (key, taken, due): (String, Vec<u8>, Option<Micros>) =
-                (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (key, taken, due, charges): (String, Vec<u8>, Option<Micros>, Vec<u8>) =
+                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
             due_by_now += usize::from(!all);
             if let Entry::Vacant(unseen) = stood.entry(key) {
-                let (spent, allowance) = read(unseen.key(), &taken)?;
-                brought.push((unseen.key().clone(), spent, allowance));
-                unseen.insert(Stood::Row { taken, due });
+                brought.push((unseen.key().clone(), read(unseen.key(), &taken, &charges)?));
+                unseen.insert(Stood::Row { taken, due, charges });
             }
         }
 
-        let mut limits = Limits::part(capacity, whole);
-        for (key, spent, allowance) in brought {
+        let charged: BTreeSet<Account> = brought
+            .iter()
+            .filter(|(key, _)| stood.get(key) != Some(&Stood::Slots))
+            .flat_map(|(_, limit)| limit.charges.iter().map(|(account, _)| *account))
+            .filter(|account| takes.iter().all(|take| take.account != *account))
+            .collect();
+        for account in &charged {
+            for shares in [&mut before.shares, &mut slots] {
+                Pool::Limits.bring(database, shares, account)?;
+            }
+        }
+        let mut limits = Limits::part(Whole { shares: slots, now: before.now });
+        for (key, limit) in brought {
             let due = if let Some(Stood::Row { due, .. }) = stood.get(&key) { *due } else { None };
-            limits.bring(&key, spent, allowance, due);
+            limits.bring(&key, limit, due);
         }
         Ok(Self { limits, before, stood, due_by_now })
     }
 
     fn write_back(&self, database: &Connection) -> Result<(), Failure> {
-        let mut size = self.limits.whole().size;
+        let mut after = self.limits.whole();
         for (key, stood) in &self.stood {
             let stands = match self.limits.brought(key) {
                 None => Stood::Nowhere,
                 Some(limit) if matches!(limit.spent, Spent::Slots(_)) => {
                     // How many are held is written where it says by whom.
-                    size = size.saturating_sub(1);
+                    limit.charges.clone().release(&mut after.shares);
                     Stood::Slots
                 }
-                Some(limit) => {
-                    Stood::Row { taken: bytes::write(limit.spent, limit.allowance), due: limit.due }
-                }
+                Some(limit) => Stood::Row {
+                    taken: bytes::write(limit.spent, limit.allowance),
+                    due: limit.due,
+                    charges: write_charges(limit.charges),
+                },
             };
             if stands == *stood {
                 continue;
@@ -157,18 +177,15 @@ impl Part {
                 }
                 _ => {}
             }
-            if let Stood::Row { taken, due } = stands {
+            if let Stood::Row { taken, due, charges } = stands {
                 let mut upsert = database.prepare_cached(
-                    "INSERT INTO limits (key, taken, due) VALUES (?1, ?2, ?3)
-                     ON CONFLICT DO UPDATE SET taken = excluded.taken, due = excluded.due",
+                    "INSERT INTO limits (key, taken, due, charges) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT DO UPDATE SET taken = excluded.taken, due = excluded.due, charges = excluded.charges",
                 )?;
-                upsert.execute((key, Cell::Blob(taken), due))?;
+                upsert.execute((key, Cell::Blob(taken), due, Cell::Blob(charges)))?;
             }
         }
-        let after = Whole { size, ..self.limits.whole() };
-        if after.size != self.before.size {
-            Counter::Size.set(database, i64::try_from(after.size).unwrap_or(i64::MAX))?;
-        }
+        Pool::Limits.write_back(database, &self.before.shares, &after.shares)?;
         if after.now != self.before.now {
             Counter::Now.set(database, after.now)?;
         }
@@ -177,23 +194,26 @@ impl Part {
 }
 
 /// What is taken of a limit, if anything, and by which allowance it was asked for.
-fn find(database: &Connection, key: &str) -> Result<(Option<(Spent, Allowance)>, Stood), Failure> {
-    let mut select = database.prepare_cached("SELECT taken, due FROM limits WHERE key = ?1")?;
-    let row: Option<(Vec<u8>, Option<Micros>)> =
-        select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    if let Some((taken, due)) = row {
-        return Ok((Some(read(key, &taken)?), Stood::Row { taken, due }));
+fn find(database: &Connection, key: &str) -> Result<(Option<Brought>, Stood), Failure> {
+    let mut select = database.prepare_cached("SELECT taken, due, charges FROM limits WHERE key = ?1")?;
+    let row: Option<(Vec<u8>, Option<Micros>, Vec<u8>)> =
+        select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+    if let Some((taken, due, charges)) = row {
+        return Ok((Some(read(key, &taken, &charges)?), Stood::Row { taken, due, charges }));
     }
     let mut select = database.prepare_cached("SELECT COALESCE(SUM(held), 0) FROM slots WHERE key = ?1")?;
     let held: i64 = select.query_row([key], |row| row.get(0))?;
     if held <= 0 {
         return Ok((None, Stood::Nowhere));
     }
-    Ok((Some((Spent::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 })), Stood::Slots))
+    let (spent, allowance) = (Spent::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
+    Ok((Some(Brought { spent, charges: Charges::default(), allowance }), Stood::Slots))
 }
 
-fn read(key: &str, taken: &[u8]) -> Result<(Spent, Allowance), Failure> {
-    bytes::read(taken).ok_or_else(|| {
+fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<Brought, Failure> {
+    let limit = bytes::read(taken).zip(read_charges(charges));
+    let limit = limit.map(|((spent, allowance), charges)| Brought { spent, charges, allowance });
+    limit.ok_or_else(|| {
         Failure::Told(format!(
             "what is taken of the limit `{key}` is damaged; bring back a copy, or move it away"
         ))

@@ -9,6 +9,7 @@ mod place;
 mod records;
 mod schema;
 mod thread;
+mod usage;
 mod work;
 
 use std::fmt;
@@ -33,9 +34,10 @@ use self::work::{Asked, Needs};
 use super::cache::fits;
 use super::limits::{cost, since_epoch};
 use super::records::check_size;
+use super::shares::{Capacity, units};
 use crate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreError,
-    StoreFuture, Take, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreError, StoreFuture, Take, Write,
 };
 
 /// The state of policies in a file, for every process of this machine that opens it. An SQLite database on a local disk: file
@@ -50,8 +52,8 @@ use crate::host::{
 /// write, is refused; on Windows that is not examined, so keep it in a directory whose access list names only the user of the
 /// service. It is to be copied and moved only while nobody has it open, or with tools of SQLite.
 ///
-/// The file is bounded to 4 GiB, limits and cached results as in a [`MemoryStore`](super::MemoryStore), except that at most
-/// [`LIMITS`](Self::LIMITS) are tracked. Where it can't be written, is held by another process for more than four seconds, was
+/// The file is bounded to 4 GiB, and what it remembers to [`CAPACITY`](Self::CAPACITY), of which each account has a share as in a
+/// [`MemoryStore`](super::MemoryStore). Where it can't be written, is held by another process for more than four seconds, was
 /// removed or is damaged, each answer is an error; the store goes on when that is over.
 ///
 /// All work is done by one thread, which ends when the store is dropped. Futures need no particular runtime.
@@ -68,8 +70,7 @@ pub struct FileStore {
 struct Bounds {
     /// Whether what is written is on the disk when that is answered.
     is_durable: bool,
-    /// How many limits are tracked.
-    limits: usize,
+    capacity: Capacity,
     /// Of 4 KiB.
     pages: u32,
 }
@@ -80,19 +81,27 @@ struct Home {
     path: PathBuf,
     place: Place,
     owner: Owner,
-    limits: usize,
+    capacity: Capacity,
 }
 
 impl FileStore {
-    /// How many limits are tracked at once. A sliding window counts once for each time that it remembers.
-    pub const LIMITS: usize = 200_000;
+    /// How much it remembers, unless that is chosen: 200,000 limits, 2 GiB of records and 1 GiB of cached results.
+    pub const CAPACITY: Capacity = Capacity { limits: 200_000, records: 524_288, cached: 262_144 };
 
     /// Opens a state store, or makes one where there is no file, or an empty one.
     ///
     /// # Errors
     /// When the file is another program's, of a newer version, damaged, no file, or can't be read, written or made.
     pub fn open(path: &Path) -> Result<Self, FileStoreError> {
-        Self::bounded(path, Bounds { is_durable: true, limits: Self::LIMITS, pages: 1 << 20 })
+        Self::open_with(path, Self::CAPACITY)
+    }
+
+    /// The same with another capacity. All processes that share the file are to name the same one.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_with(path: &Path, capacity: Capacity) -> Result<Self, FileStoreError> {
+        Self::bounded(path, Bounds { is_durable: true, capacity, pages: 1 << 20 })
     }
 
     /// Opens the anchor of a [`SealedStore`](super::SealedStore), or makes one where there is no file. What it holds outlives
@@ -101,7 +110,15 @@ impl FileStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_anchor(path: &Path) -> Result<Self, FileStoreError> {
-        Self::bounded(path, Bounds { is_durable: false, limits: Self::LIMITS, pages: 1 << 20 })
+        Self::open_anchor_with(path, Self::CAPACITY)
+    }
+
+    /// The same with another capacity: the one of the store that it is the anchor of.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, FileStoreError> {
+        Self::bounded(path, Bounds { is_durable: false, capacity, pages: 1 << 20 })
     }
 
     fn bounded(path: &Path, bounds: Bounds) -> Result<Self, FileStoreError> {
@@ -246,9 +263,10 @@ impl StateStore for FileStore {
     ) -> StoreFuture<'a, ()> {
         let place = CachePlace::new(space, key);
         Box::pin(async move {
-            let entry = fits(&place.key, &entry.output).then_some(entry);
-            let put = move |database: &Connection, _: &Home| {
-                cache::put(database, &place, entry.as_ref(), generation)
+            let size = fits(&place.key, &entry.output);
+            let put = move |database: &Connection, home: &Home| {
+                let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
+                cache::put(database, home.capacity.cached, &place, entry, generation)
             };
             self.ask(Needs::Writing, put, |()| ()).await
         })
@@ -277,9 +295,13 @@ impl StateStore for FileStore {
                 value: write.value.to_string(),
                 over: write.over,
                 forget_at: write.forget_at,
+                account: write.account,
+                when_full: write.when_full,
             };
-            let write = move |database: &Connection, _: &Home| records::write(database, now, &written);
-            self.ask(Needs::Keeping, write, |written| written).await
+            let write = move |database: &Connection, home: &Home| {
+                records::write(database, home.capacity.records, now, &written)
+            };
+            self.ask(Needs::Keeping, write, |written| written).await?
         })
     }
 
@@ -288,6 +310,12 @@ impl StateStore for FileStore {
         let page =
             move |database: &Connection, _: &Home| records::page(database, &space, after.as_deref(), limit);
         Box::pin(self.ask(Needs::Reading, page, |page| page))
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        let account = *account;
+        let has_lost = move |database: &Connection, _: &Home| records::has_lost(database, &account);
+        Box::pin(self.ask(Needs::Reading, has_lost, |lost| lost))
     }
 
     fn is_shared(&self) -> bool {

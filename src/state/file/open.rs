@@ -67,7 +67,7 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     let place = Place::of(&path).ok_or_else(|| {
         FileStoreError(format!("`{}` was removed while it was opened; open it again", path.display()))
     })?;
-    Ok((database, Home { path, place, owner, limits: bounds.limits }))
+    Ok((database, Home { path, place, owner, capacity: bounds.capacity }))
 }
 
 /// The file's whole path, once there is one.

@@ -1,13 +1,16 @@
-//! Records in the file: exchanged whole, and forgotten only after their time.
+//! Records in the file: exchanged whole, and forgotten only after their time, or evicted for a newer one of the same caller.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::failure::Failure;
 use super::schema::Counter;
-use crate::host::{Page, Record, RecordKey};
+use super::usage::{Pool, account};
+use crate::host::{Account, Page, Record, RecordKey, StoreError, WhenFull};
 use crate::json;
 use crate::state::limits::{Micros, since_epoch};
+use crate::state::records::used_up;
+use crate::state::shares::units;
 
 /// What is written, with its value as text.
 pub struct Written {
@@ -16,6 +19,8 @@ pub struct Written {
     pub value: String,
     pub over: Option<u64>,
     pub forget_at: Option<Timestamp>,
+    pub account: Account,
+    pub when_full: WhenFull,
 }
 
 /// The record of this key.
@@ -26,22 +31,87 @@ pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, 
     Ok(found.map(|raw| read(key.space, raw)).transpose()?.map(|(_, record)| record))
 }
 
-/// Writes one, if what stands there is what it is to be written over.
-pub fn write(database: &Connection, now: Timestamp, written: &Written) -> Result<bool, Failure> {
-    let Written { space, key, value, over, forget_at } = written;
-    database.prepare_cached("DELETE FROM records WHERE forget_at <= ?1")?.execute([since_epoch(now)])?;
-    let mut select = database.prepare_cached("SELECT version FROM records WHERE space = ?1 AND key = ?2")?;
-    let standing: Option<u64> = select.query_row((space, key), |row| row.get(0)).optional()?;
-    if standing != *over {
-        return Ok(false);
+/// Whether records of an account were refused or evicted.
+pub fn has_lost(database: &Connection, account: &Account) -> Result<bool, Failure> {
+    let mut select = database.prepare_cached("SELECT EXISTS (SELECT 1 FROM lost WHERE caller = ?1)")?;
+    Ok(select.query_row([account.caller()], |row| row.get(0))?)
+}
+
+/// Writes one, if what stands there is what it is to be written over. An answer that is an error has found out something that is to
+/// stay.
+pub fn write(
+    database: &Connection,
+    capacity: usize,
+    now: Timestamp,
+    written: &Written,
+) -> Result<Result<bool, StoreError>, Failure> {
+    let Written { space, key, value, over, forget_at, account: writer, when_full } = written;
+    remove_where(database, "forget_at <= ?1", &[&since_epoch(now)])?;
+    let mut select = database
+        .prepare_cached("SELECT version, tenant, caller, units FROM records WHERE space = ?1 AND key = ?2")?;
+    let standing = select.query_row((space, key), |row| {
+        Ok((row.get::<_, u64>(0)?, account(row, 1)?, row.get::<_, i64>(3)? as usize))
+    });
+    let standing = standing.optional()?;
+    if standing.map(|(version, ..)| version) != *over {
+        return Ok(Ok(false));
+    }
+    let units = units(value.len());
+    let (owner, held) = standing.map_or((*writer, 0), |(_, owner, held)| (owner, held));
+    loop {
+        let mut shares = Pool::Records.shares(database, capacity)?;
+        Pool::Records.bring(database, &mut shares, &owner)?;
+        if shares.admits(&owner, units.saturating_sub(held)) {
+            break;
+        }
+        database
+            .prepare_cached("INSERT OR IGNORE INTO lost (caller) VALUES (?1)")?
+            .execute([owner.caller()])?;
+        if *when_full == WhenFull::Refuse || !evict_oldest(database, &owner, space, key)? {
+            return Ok(Err(used_up(capacity)));
+        }
     }
     let version = Counter::Version.next(database)?;
     let mut upsert = database.prepare_cached(
-        "INSERT INTO records (space, key, value, version, forget_at) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET value = excluded.value, version = excluded.version, forget_at = excluded.forget_at",
+        "INSERT INTO records (space, key, value, version, forget_at, tenant, caller, units)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT DO UPDATE SET value = excluded.value, version = excluded.version, forget_at = excluded.forget_at,
+             units = excluded.units",
     )?;
-    upsert.execute((space, key, value, version, forget_at.map(rounded_up)))?;
-    Ok(true)
+    upsert.execute((
+        space,
+        key,
+        value,
+        version,
+        forget_at.map(rounded_up),
+        owner.tenant(),
+        owner.caller(),
+        units as i64,
+    ))?;
+    Pool::Records.recharge(database, &owner, held, units)?;
+    Ok(Ok(true))
+}
+
+/// Removes the record of an account in a space that was written longest ago, other than one; says whether there was any.
+fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> Result<bool, Failure> {
+    let removed = remove_where(
+        database,
+        "rowid = (SELECT rowid FROM records WHERE caller = ?1 AND space = ?2 AND key <> ?3 ORDER BY version LIMIT 1)",
+        &[&of.caller(), &space, &but],
+    )?;
+    Ok(removed > 0)
+}
+
+/// Removes records, and releases what they are charged; returns how many there were.
+fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<usize, Failure> {
+    let delete = format!("DELETE FROM records WHERE {which} RETURNING tenant, caller, units");
+    let mut delete = database.prepare_cached(&delete)?;
+    let removed = delete.query_map(values, |row| Ok((account(row, 0)?, row.get::<_, i64>(2)? as usize)))?;
+    let removed: Vec<(Account, usize)> = removed.collect::<Result<_, _>>()?;
+    for (account, units) in &removed {
+        Pool::Records.recharge(database, account, *units, 0)?;
+    }
+    Ok(removed.len())
 }
 
 /// Records whose keys come after this one.

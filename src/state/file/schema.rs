@@ -6,13 +6,13 @@ use rusqlite::{Connection, OptionalExtension as _};
 pub const APPLICATION: i32 = 0x436c_6774;
 
 /// Of what lies in the file. A file of a newer format is not touched.
-pub const FORMAT: i32 = 1;
+pub const FORMAT: i32 = 2;
 
 /// The tables. Keys compare byte by byte. Times are microseconds since the epoch, those of cached results text that keeps
 /// every digit.
 pub const TABLES: &str = "
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE TABLE limits (key TEXT PRIMARY KEY, taken BLOB NOT NULL, due INTEGER);
+    CREATE TABLE limits (key TEXT PRIMARY KEY, taken BLOB NOT NULL, due INTEGER, charges BLOB NOT NULL);
     CREATE INDEX limits_due ON limits (due) WHERE due IS NOT NULL;
     CREATE TABLE owners (id INTEGER PRIMARY KEY AUTOINCREMENT);
     CREATE TABLE slots (
@@ -21,27 +21,33 @@ pub const TABLES: &str = "
     CREATE INDEX slots_owner ON slots (owner);
     CREATE TABLE records (
         space TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, version INTEGER NOT NULL, forget_at INTEGER,
-        PRIMARY KEY (space, key)
+        tenant BLOB NOT NULL, caller BLOB NOT NULL, units INTEGER NOT NULL, PRIMARY KEY (space, key)
     );
     CREATE INDEX records_forget_at ON records (forget_at) WHERE forget_at IS NOT NULL;
+    CREATE INDEX records_caller ON records (caller, space, version);
+    CREATE TABLE usage (
+        pool INTEGER NOT NULL, holder BLOB NOT NULL, held INTEGER NOT NULL, PRIMARY KEY (pool, holder)
+    ) WITHOUT ROWID;
+    CREATE TABLE lost (caller BLOB PRIMARY KEY) WITHOUT ROWID;
     CREATE TABLE spaces (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE entries (
         space TEXT NOT NULL, key TEXT NOT NULL, output TEXT NOT NULL, stored_at TEXT NOT NULL, expires_at TEXT NOT NULL,
-        used INTEGER NOT NULL, PRIMARY KEY (space, key)
+        used INTEGER NOT NULL, tenant BLOB NOT NULL, caller BLOB NOT NULL, units INTEGER NOT NULL,
+        PRIMARY KEY (space, key)
     );
-    CREATE INDEX entries_used ON entries (space, used);
+    CREATE INDEX entries_space ON entries (space, tenant, caller, used);
+    CREATE INDEX entries_caller ON entries (tenant, caller, used, units);
+    CREATE INDEX entries_used ON entries (caller, used);
 ";
 
 /// The tables whose loss would admit what is forbidden: they are looked through when the file is opened.
-pub const LOOKED_THROUGH: [&str; 5] = ["counters", "limits", "owners", "slots", "records"];
+pub const LOOKED_THROUGH: [&str; 7] = ["counters", "limits", "owners", "slots", "records", "usage", "lost"];
 
 /// A number that all processes share. Nothing was counted where it is missing.
 #[derive(Clone, Copy, Debug)]
 pub enum Counter {
     /// The time that counts for limits.
     Now,
-    /// How much all limits take.
-    Size,
     /// The last version of a record that was given.
     Version,
     /// How often a cache was cleared.
@@ -56,7 +62,6 @@ impl Counter {
     fn name(self) -> &'static str {
         match self {
             Self::Now => "now",
-            Self::Size => "size",
             Self::Version => "version",
             Self::Cleared => "cleared",
             Self::Elsewhere => "elsewhere",

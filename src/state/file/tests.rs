@@ -8,7 +8,12 @@ use crate::host::{Allowance, Amount};
 use crate::json::{Value, json};
 use crate::state::MemoryStore;
 
-const SMALL: Bounds = Bounds { is_durable: true, limits: 6, pages: 64 };
+const SMALL: Bounds = Bounds { is_durable: true, capacity: limits(6), pages: 64 };
+
+/// Room for so many limits of one account, which gets a third.
+const fn limits(of_one: usize) -> Capacity {
+    Capacity { limits: 3 * of_one, ..FileStore::CAPACITY }
+}
 
 fn store(bounds: Bounds) -> (FileStore, TempDir) {
     let directory = tempfile::tempdir().unwrap();
@@ -34,7 +39,7 @@ fn write(
     value: &Value,
     forget_at: Option<i64>,
 ) -> Result<bool, StoreError> {
-    let write = Write { key: here(key), value, over: None, forget_at: forget_at.map(at) };
+    let write = Write { forget_at: forget_at.map(at), ..Write::new(here(key), value, Account::NOBODY) };
     run(store.write_record(at(now), write))
 }
 
@@ -54,9 +59,10 @@ fn a_full_disk_is_told_and_forgets_nothing() {
     assert_eq!(run(store.records("s", None, 99)).unwrap().records.len(), written);
     let limit = Amount::of_millionths(1);
     let allowance = Allowance::Total { limit, keep: std::time::Duration::from_secs(1) };
+    let account = Account::NOBODY;
     let takes = [
-        Take { key: "k".to_owned(), allowance, cost: limit },
-        Take { key: "k".repeat(30_000), allowance: Allowance::Slots { max: 1 }, cost: Amount::ZERO },
+        Take { key: "k".to_owned(), account, allowance, cost: limit },
+        Take { key: "k".repeat(30_000), account, allowance: Allowance::Slots { max: 1 }, cost: Amount::ZERO },
     ];
     assert!(run(store.take(at(0), &takes)).is_err());
     // What may be forgotten makes room.
@@ -70,7 +76,7 @@ fn work_that_shares_a_transaction_with_what_fills_the_disk_is_not_said_to_be_don
     let (small, large) = (json!(1), json!("x".repeat(400_000)));
     for round in 0..20 {
         let [a, b, c] = &["a", "b", "c"].map(|key| format!("{key}{round}"));
-        let write = |key, value| Write { key, value, over: None, forget_at: None };
+        let write = |key, value| Write::new(key, value, Account::NOBODY);
         let answers = run(async {
             tokio::join!(
                 store.write_record(at(0), write(here(a), &small)),
@@ -86,11 +92,12 @@ fn work_that_shares_a_transaction_with_what_fills_the_disk_is_not_said_to_be_don
 
 #[test]
 fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
-    let (store, _directory) = store(Bounds { is_durable: true, limits: 1, ..SMALL });
+    let (store, _directory) = store(Bounds { capacity: limits(1), ..SMALL });
     let limit = Amount::of_millionths(1);
     let take = |key: &str, now| {
         let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
-        run(store.take(at(now), &[Take { key: key.to_owned(), allowance, cost: limit }]))
+        run(store
+            .take(at(now), &[Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: limit }]))
     };
     assert_eq!(take("a", 100_000_000), Ok(Vec::new()));
     // By whom there is no room for, and by one who is refused.
@@ -103,9 +110,9 @@ fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
 
 #[test]
 fn too_many_cache_spaces_let_go_the_one_used_longest_ago() {
-    let (store, _directory) = store(Bounds { is_durable: true, limits: 6, pages: 1 << 20 });
+    let (store, _directory) = store(Bounds { pages: 1 << 20, ..SMALL });
     fn space(name: &str) -> CacheSpace<'_> {
-        CacheSpace { name, max_entries: 9 }
+        CacheSpace { name, max_entries: 9, account: Account::NOBODY }
     }
     let get = |name: &str| run(store.cache_get(at(1), space(name), "k")).unwrap();
     let put = |name: &str, generation| {
@@ -154,12 +161,13 @@ proptest! {
         ),
         allowances in prop::collection::vec(any_allowance(), 12),
     ) {
-        let ((small, _directory), large) = (store(Bounds { is_durable: true, limits: 6, ..SMALL }), MemoryStore::default());
+        let ((small, _directory), large) = (store(SMALL), MemoryStore::default());
         let mut now = 0;
         for (wait, batch, gives_back) in steps {
             now += wait;
             let one = |key: usize| Take {
                 key: key.to_string(),
+                account: Account::NOBODY,
                 allowance: allowances[key],
                 cost: Amount::of_millionths(1),
             };
@@ -184,7 +192,7 @@ proptest! {
         let limit = Amount::of_millionths(1);
         for number in 0..30 {
             let allowance = Allowance::FixedWindow { limit, per };
-            let take = Take { key: number.to_string(), allowance, cost: limit };
+            let take = Take { key: number.to_string(), account: Account::NOBODY, allowance, cost: limit };
             prop_assert_eq!(run(store.take(at(number * step), &[take])), Ok(Vec::new()));
         }
     }

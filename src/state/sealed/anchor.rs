@@ -8,15 +8,17 @@ use jiff::Timestamp;
 
 use super::altered;
 use super::envelope::Envelope;
-use crate::host::{Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write};
+use crate::host::{
+    Account, Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write,
+};
 use crate::json::{Value, canonical, json};
 
 /// The space of serial numbers.
 const RECORDS: &str = "records";
 /// Which store the anchor belongs to.
 const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
-/// How many versions of a record are known by their names. Of those who write one record at the same time, whoever is
-/// overtaken by more than so many others is refused.
+/// How many versions of a record are known by their names. Of the processes that write one record at the same time, one that more
+/// than so many writes overtake is refused: nobody can tell any more whether its version counted.
 const VERSIONS: usize = 16;
 /// How often a change is tried again when others were quicker.
 const TRIES: usize = 256;
@@ -56,6 +58,14 @@ impl Known {
     }
 }
 
+/// Whether a version that was found or written counts.
+pub enum Judgement {
+    /// It is the latest one, or was.
+    Counts,
+    /// So many others followed that nobody knows.
+    Overtaken,
+}
+
 /// Which store the anchor belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
@@ -88,7 +98,8 @@ impl Anchor {
         }
         // Never admitted.
         let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
-        let take = Take { key: String::new(), allowance: nothing, cost: Amount::whole(1) };
+        let (key, account) = (String::new(), Account::NOBODY);
+        let take = Take { key, account, allowance: nothing, cost: Amount::whole(1) };
         self.store.take(now, &[take]).await.map(|_| ())
     }
 
@@ -106,7 +117,7 @@ impl Anchor {
     /// Writes which store the anchor belongs to, unless somebody else did.
     pub async fn bind(&self, bound: &Bound, over: Option<u64>) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
-        let write = Write { key: BOUND, value: &value, over, forget_at: None };
+        let write = Write { over, ..Write::new(BOUND, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
@@ -126,20 +137,20 @@ impl Anchor {
         key: RecordKey<'_>,
         known: Option<Known>,
         found: Option<&Envelope>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Judgement, StoreError> {
         match (known, found) {
-            (None, None) => Ok(()),
+            (None, None) => Ok(Judgement::Counts),
             (Some(known), None) => {
                 // The store forgets a record at its time, and the anchor only when it writes next.
                 let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
-                if forgotten { Ok(()) } else { Err(altered(key, "was removed")) }
+                if forgotten { Ok(Judgement::Counts) } else { Err(altered(key, "was removed")) }
             }
             (Some(known), Some(found)) if found.serial < known.latest() => {
                 Err(altered(key, "was replaced by an older version of it"))
             }
             (Some(known), Some(found)) if found.serial == known.latest() => judge(key, &known, found),
             // Whoever wrote it has not come to say so yet, or never will.
-            (_, Some(found)) => self.advance(self.clock.now(), key, found).await,
+            (_, Some(found)) => self.advance(self.clock.now(), key, found, Account::NOBODY).await,
         }
     }
 
@@ -149,7 +160,8 @@ impl Anchor {
         now: Timestamp,
         key: RecordKey<'_>,
         written: &Envelope,
-    ) -> Result<(), StoreError> {
+        account: Account,
+    ) -> Result<Judgement, StoreError> {
         let at = place(key);
         for _ in 0..TRIES {
             let known = self.known(key).await?;
@@ -163,9 +175,9 @@ impl Anchor {
             let forget_at = written.forget_at.map(|at| at.to_string());
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
-            let write = Write { key, value: &value, over, forget_at: written.forget_at };
+            let write = Write { over, forget_at: written.forget_at, ..Write::new(key, &value, account) };
             if self.store.write_record(now, write).await? {
-                return Ok(());
+                return Ok(Judgement::Counts);
             }
         }
         Err(StoreError::Unavailable("the anchor of the store kept being changed by others".to_owned()))
@@ -173,10 +185,13 @@ impl Anchor {
 }
 
 /// Whether a version with a serial number that is known is the one that is known by it.
-fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<(), StoreError> {
+fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<Judgement, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
-        return Ok(());
+        return Ok(Judgement::Counts);
+    }
+    if known.versions.first().is_some_and(|(oldest, _)| found.serial < *oldest) {
+        return Ok(Judgement::Overtaken);
     }
     Err(altered(key, "was written by two at once, of whom the other one counts"))
 }

@@ -4,7 +4,7 @@
 use super::anchor::{Anchor, Bound};
 use super::envelope::{Envelope, is_current};
 use super::{SealedStore, not_sealed};
-use crate::host::{RecordKey, StateStore, StoreError, Write, space};
+use crate::host::{Account, RecordKey, StateStore, StoreError, Write, space};
 use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
 
@@ -157,7 +157,7 @@ impl SealedStore {
 
     async fn put(&self, owner: &Owner, over: Option<u64>) -> Result<bool, StoreError> {
         let value = owner.sealed(&self.keys);
-        let write = Write { key: OWNER, value: &value, over, forget_at: None };
+        let write = Write { over, ..Write::new(OWNER, &value, Account::NOBODY) };
         // Nothing is forgotten at this time.
         self.inner.write_record(jiff::Timestamp::MIN, write).await
     }
@@ -179,7 +179,9 @@ impl SealedStore {
                     let Ok((Some(standing), _)) = self.standing(&owner.store, key).await else { continue };
                     let Envelope { value, forget_at, .. } = &standing.envelope;
                     let over = Some(standing.envelope.version());
-                    let write = Write { key, value, over, forget_at: *forget_at };
+                    // It stays charged to whom it is charged.
+                    let write =
+                        Write { over, forget_at: *forget_at, ..Write::new(key, value, Account::NOBODY) };
                     // Whoever was quicker sealed it with the key that makes seals.
                     self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
                 }

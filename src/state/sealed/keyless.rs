@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::call::Amount;
 use crate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreError,
-    StoreFuture, Take, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
+    StoreError, StoreFuture, Take, Write,
 };
 
 /// Every operation fails: what it would write could be read by whoever reads the store.
@@ -52,6 +52,10 @@ impl StateStore for KeylessStore {
     }
 
     fn records<'a>(&'a self, _: &'a str, _: Option<&'a str>, _: usize) -> StoreFuture<'a, Page> {
+        fail()
+    }
+
+    fn has_lost_records<'a>(&'a self, _: &'a Account) -> StoreFuture<'a, bool> {
         fail()
     }
 

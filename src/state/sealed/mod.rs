@@ -10,22 +10,24 @@ mod identity;
 mod keyed;
 mod keyless;
 
+use std::array;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::json::Value;
 use jiff::Timestamp;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
-use self::anchor::Anchor;
+use self::anchor::{Anchor, Judgement};
 use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, was_sealed};
 use self::keyed::{KeyedTakes, cache_name, limit_names};
 use self::keyless::KeylessStore;
 use super::cache::room_beside;
 use crate::host::{
-    Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreError, StoreFuture, Take, Write,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey,
+    Refusal, StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
@@ -54,7 +56,16 @@ pub struct SealedStore {
     anchor: Option<Anchor>,
     /// Which store this is, once that is known.
     identity: OnceCell<String>,
+    /// Those who write one record in this process take turns, so that none is overtaken before the anchor knows its version. A
+    /// record has its turn by the hash of its key.
+    turns: [Mutex<()>; TURNS],
+    hasher: RandomState,
 }
+
+/// How many records can be written at the same time.
+const TURNS: usize = 64;
+/// How often a record is read again that others keep writing.
+const TRIES: usize = 64;
 
 /// A store as holders of the server's keys use it: sealed, where others than this process could read or write it. Without keys such a
 /// store is not used: every operation fails.
@@ -79,7 +90,8 @@ impl SealedStore {
 
     /// Seals the records of a store, without an anchor: an older record that is put back is not detected.
     pub fn new(inner: Arc<dyn StateStore>, keys: Keys) -> Self {
-        Self { inner, keys, anchor: None, identity: OnceCell::new() }
+        let turns = array::from_fn(|_| Mutex::default());
+        Self { inner, keys, anchor: None, identity: OnceCell::new(), turns, hasher: RandomState::new() }
     }
 
     /// Seals the records of a store, and keeps in `anchor` what shows that they are the latest ones. `clock` tells when a
@@ -126,6 +138,23 @@ impl SealedStore {
 
     /// The record of this key, and the serial number of the one that is written over it.
     async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<Standing>, u64), StoreError> {
+        for _ in 0..TRIES {
+            if let Some(found) = self.read_standing(store, key).await? {
+                return Ok(found);
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "the record `{}` of `{}` kept being written by others",
+            key.key, key.space
+        )))
+    }
+
+    /// The same, or `None` if others wrote so often since the record was read that nobody knows whether it counts.
+    async fn read_standing(
+        &self,
+        store: &str,
+        key: RecordKey<'_>,
+    ) -> Result<Option<(Option<Standing>, u64)>, StoreError> {
         // Before the record: one that is written in between is newer than the anchor says, and never older.
         let known = match &self.anchor {
             Some(anchor) => anchor.known(key).await?,
@@ -138,10 +167,13 @@ impl SealedStore {
         };
         let latest = known.as_ref().map_or(0, |known| known.latest());
         if let Some(anchor) = &self.anchor {
-            anchor.check(key, known, standing.as_ref().map(|standing| &standing.envelope)).await?;
+            let envelope = standing.as_ref().map(|standing| &standing.envelope);
+            if let Judgement::Overtaken = anchor.check(key, known, envelope).await? {
+                return Ok(None);
+            }
         }
         let serial = standing.as_ref().map_or(latest, |standing| standing.envelope.serial.max(latest));
-        Ok((standing, serial.saturating_add(1)))
+        Ok(Some((standing, serial.saturating_add(1))))
     }
 
     fn opened(&self, store: &str, key: RecordKey<'_>, record: Record) -> Result<Standing, StoreError> {
@@ -152,7 +184,11 @@ impl SealedStore {
     }
 
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
-        let Write { key, value, over, forget_at } = write;
+        let Write { key, value, over, forget_at, account, when_full } = write;
+        let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % TURNS) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
         let (standing, serial) = self.standing(store, key).await?;
         // The store below forgets what is due before it looks what is there.
         let is_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
@@ -165,13 +201,22 @@ impl SealedStore {
         check_size(value)?;
         let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
         let (envelope, value) = sealed.map_err(not_sealed)?;
-        if !self.inner.write_record(now, Write { key, value: &value, over, forget_at }).await? {
+        // What is evicted is indistinguishable from what somebody removed, so where an anchor would notice that nothing is.
+        let when_full = if self.anchor.is_some() { WhenFull::Refuse } else { when_full };
+        let sealed = Write { value: &value, over, when_full, ..write };
+        if !self.inner.write_record(now, sealed).await? {
             return Ok(false);
         }
-        if let Some(anchor) = &self.anchor {
-            anchor.advance(now, key, &envelope).await?;
+        match &self.anchor {
+            Some(anchor) => match anchor.advance(now, key, &envelope, account).await? {
+                Judgement::Counts => Ok(true),
+                Judgement::Overtaken => Err(StoreError::Unavailable(format!(
+                    "so many others wrote the record `{}` of `{}` that it is not known whether this write counted",
+                    key.key, key.space
+                ))),
+            },
+            None => Ok(true),
         }
-        Ok(true)
     }
 }
 
@@ -346,6 +391,16 @@ impl StateStore for SealedStore {
                 records.push((key, standing.envelope.into()));
             }
             Ok(Page { records, more: page.more })
+        })
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let lost = self.inner.has_lost_records(account).await?;
+            match &self.anchor {
+                Some(anchor) if !lost => anchor.store.has_lost_records(account).await,
+                _ => Ok(lost),
+            }
         })
     }
 

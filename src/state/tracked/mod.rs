@@ -8,8 +8,9 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::{Allowance, Amount, Refusal, StoreError, Take};
+use crate::host::{Account, Allowance, Amount, Refusal, StoreError, Take};
 use crate::state::limits::{Answer, Micros, Spent, cost};
+use crate::state::shares::{Charges, Shares};
 
 /// Callers read the clock before they stand in line, so a time that lies back no further than this is taken for a late
 /// caller's, who gets the latest time there was. Were it taken for a step of the clock, the time in between would flow
@@ -25,9 +26,8 @@ pub struct Limits {
     keys: HashMap<Arc<str>, Tracked>,
     /// When to look whether a key can leave: its [`Tracked::due`].
     due: BTreeSet<(Micros, Arc<str>)>,
-    /// The sum of [`Spent::size`].
-    size: usize,
-    capacity: usize,
+    /// Who holds how much of the room: the sums of [`Spent::size`].
+    shares: Shares,
     /// The time that counts.
     now: Micros,
 }
@@ -35,6 +35,8 @@ pub struct Limits {
 #[derive(Debug)]
 struct Tracked {
     spent: Spent,
+    /// To whom its size is charged.
+    charges: Charges,
     /// By which it was last asked for.
     allowance: Allowance,
     /// Its place in what is due. Nothing if time does not make it as good as new. It stays when that moves to later, so
@@ -45,13 +47,16 @@ struct Tracked {
 /// What a batch wants of a key so far.
 struct Asked<'a> {
     allowance: &'a Allowance,
+    account: Account,
     cost: u128,
 }
 
 impl Limits {
-    /// Room for so many keys; a sliding window takes one more for each further time that it remembers.
+    /// Room for so many keys, of which each account has a share; a sliding window takes one more for each further time that it
+    /// remembers.
     pub fn new(capacity: usize) -> Self {
-        Self { keys: HashMap::new(), due: BTreeSet::new(), size: 0, capacity, now: Micros::MIN }
+        let (keys, due) = (HashMap::new(), BTreeSet::new());
+        Self { keys, due, shares: Shares::new(capacity), now: Micros::MIN }
     }
 
     /// Takes all or nothing, and names what has not enough.
@@ -64,7 +69,8 @@ impl Limits {
         let mut refusals = Vec::new();
         for (index, take) in takes() {
             let key = take.key.as_str();
-            let wanted = asked.entry(key).or_insert(Asked { allowance: &take.allowance, cost: 0 });
+            let (allowance, account) = (&take.allowance, take.account);
+            let wanted = asked.entry(key).or_insert(Asked { allowance, account, cost: 0 });
             if *wanted.allowance != take.allowance {
                 return Err(StoreError::Unavailable(format!(
                     "take {index} of a batch is of an earlier one's limit by other numbers"
@@ -85,7 +91,7 @@ impl Limits {
 
         self.make_room(&asked)?;
         for (_, take) in takes() {
-            self.take_one(&take.key, &take.allowance, cost(&take.allowance, take.cost));
+            self.take_one(take);
         }
         Ok(Vec::new())
     }
@@ -125,12 +131,11 @@ impl Limits {
         }
         let before = mem::replace(&mut self.now, time);
         self.due.clear();
-        self.size = 0;
         for (key, tracked) in &mut self.keys {
             // What was free again before the step is not taken again by it.
             tracked.spent.peek(&tracked.allowance, before, 0);
             tracked.spent.not_after(time);
-            self.size += tracked.spent.size();
+            tracked.charges.follow(&mut self.shares, tracked.spent.size(), &Account::NOBODY);
             tracked.due = tracked.spent.fresh_at(&tracked.allowance);
             self.due.extend(tracked.due.map(|due| (due, Arc::clone(key))));
         }
@@ -138,29 +143,36 @@ impl Limits {
 
     fn peek(&mut self, key: &str, allowance: &Allowance, cost: u128) -> Answer {
         let now = self.now;
-        let tracked = self.change(key, |tracked| {
+        let tracked = self.change(key, &Account::NOBODY, |tracked| {
             tracked.allowance = *allowance;
             tracked.spent.peek(allowance, now, cost)
         });
         tracked.unwrap_or_else(|| Spent::new(allowance, now).peek(allowance, now, cost))
     }
 
-    fn take_one(&mut self, key: &str, allowance: &Allowance, cost: u64) {
+    fn take_one(&mut self, take: &Take) {
         let now = self.now;
-        if !self.keys.contains_key(key) {
+        let Take { key, account, allowance, .. } = take;
+        if !self.keys.contains_key(key.as_str()) {
             let spent = Spent::new(allowance, now);
-            self.size += spent.size();
-            self.keys.insert(Arc::from(key), Tracked { spent, allowance: *allowance, due: None });
+            let mut charges = Charges::default();
+            charges.follow(&mut self.shares, spent.size(), account);
+            let tracked = Tracked { spent, charges, allowance: *allowance, due: None };
+            self.keys.insert(Arc::from(key.as_str()), tracked);
         }
-        self.change(key, |tracked| tracked.spent.take(now, cost));
+        self.change(key, account, |tracked| tracked.spent.take(now, cost(allowance, take.cost)));
     }
 
-    /// Changes what is tracked, and keeps the size and what is due in step with it.
-    fn change<T>(&mut self, key: &str, change: impl FnOnce(&mut Tracked) -> T) -> Option<T> {
+    /// Changes what is tracked, and keeps the shares and what is due in step with it. What grows is charged to the account.
+    fn change<T>(
+        &mut self,
+        key: &str,
+        account: &Account,
+        change: impl FnOnce(&mut Tracked) -> T,
+    ) -> Option<T> {
         let tracked = self.keys.get_mut(key)?;
-        let size = tracked.spent.size();
         let answer = change(tracked);
-        self.size = self.size - size + tracked.spent.size();
+        tracked.charges.follow(&mut self.shares, tracked.spent.size(), account);
         let fresh_at = tracked.spent.fresh_at(&tracked.allowance);
         if fresh_at.is_some_and(|fresh_at| tracked.due.is_none_or(|due| fresh_at < due)) {
             self.schedule(key, fresh_at);
@@ -185,25 +197,30 @@ impl Limits {
         }
     }
 
-    /// Makes room for what these keys will need more, or says that there is none. What is tracked is never forgotten for it.
+    /// Makes room for what these keys will need more, or says for whom there is none. What is tracked is never forgotten for it.
     fn make_room(&mut self, asked: &HashMap<&str, Asked>) -> Result<(), StoreError> {
-        let grows = |keys: &HashMap<Arc<str>, Tracked>, key: &str| {
-            keys.get(key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)))
-        };
-        let mut needed = asked.keys().filter(|key| grows(&self.keys, key)).count();
-        while self.size + needed > self.capacity {
+        while !self.has_room(asked) {
             let Some(key) = self.next_due() else {
-                return Err(StoreError::Unavailable(format!(
-                    "the store is full: it tracks {} limits, and none of them can be forgotten yet",
-                    self.capacity
+                return Err(StoreError::QuotaExceeded(format!(
+                    "this caller's share of the {} limits that the store tracks is used up, and none of them can be forgotten yet",
+                    self.shares.capacity()
                 )));
             };
-            let grew = grows(&self.keys, &key);
-            if self.let_go(&key) && !grew && asked.contains_key(&*key) {
-                needed += 1;
-            }
+            self.let_go(&key);
         }
         Ok(())
+    }
+
+    fn has_room(&self, asked: &HashMap<&str, Asked>) -> bool {
+        let mut needed: HashMap<Account, usize> = HashMap::new();
+        for (key, asked) in asked {
+            // What others began to count is charged to them, and only its growth to whoever makes it grow.
+            let grows = self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)));
+            *needed.entry(asked.account).or_default() += usize::from(grows);
+        }
+        let all: usize = needed.values().sum();
+        self.shares.used().saturating_add(all) <= self.shares.capacity()
+            && needed.iter().all(|(account, more)| self.shares.admits(account, *more))
     }
 
     /// The first key that is due.
@@ -224,8 +241,8 @@ impl Limits {
     }
 
     fn remove(&mut self, key: &str) {
-        if let Some((key, tracked)) = self.keys.remove_entry(key) {
-            self.size -= tracked.spent.size();
+        if let Some((key, mut tracked)) = self.keys.remove_entry(key) {
+            tracked.charges.release(&mut self.shares);
             if let Some(due) = tracked.due {
                 self.due.remove(&(due, key));
             }

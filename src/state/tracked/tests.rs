@@ -3,6 +3,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::host::Amount;
 
+/// Room for so many keys of one account, which gets a third.
+fn room_for(keys: usize) -> Limits {
+    Limits::new(3 * keys)
+}
+
 const PER: Duration = Duration::from_micros(100);
 
 fn gcra(limit: u64) -> Allowance {
@@ -15,14 +20,17 @@ fn sliding(limit: u64) -> Allowance {
 }
 
 fn one(key: impl ToString, allowance: Allowance) -> Take {
-    Take { key: key.to_string(), allowance, cost: Amount::of_millionths(1) }
+    Take { key: key.to_string(), account: Account::NOBODY, allowance, cost: Amount::of_millionths(1) }
 }
 
 /// What is kept beside the keys says the same as they do.
 fn assert_in_step(limits: &Limits) {
     let size: usize = limits.keys.values().map(|tracked| tracked.spent.size()).sum();
-    assert_eq!(limits.size, size);
-    assert!(limits.size <= limits.capacity);
+    assert_eq!(limits.shares.used(), size);
+    assert!(limits.shares.used() <= limits.shares.capacity());
+    for tracked in limits.keys.values() {
+        assert_eq!(tracked.charges.iter().map(|(_, held)| held).sum::<usize>(), tracked.spent.size());
+    }
     let due: BTreeSet<_> =
         limits.keys.iter().filter_map(|(key, tracked)| Some((tracked.due?, Arc::clone(key)))).collect();
     assert_eq!(limits.due, due);
@@ -34,7 +42,7 @@ fn assert_in_step(limits: &Limits) {
 
 #[test]
 fn a_new_limit_waits_for_one_that_is_as_good_as_new() {
-    let mut limits = Limits::new(2);
+    let mut limits = room_for(2);
     assert_eq!(limits.take(0, &[one("a", gcra(1)), one("b", gcra(2))]), Ok(Vec::new()));
     assert!(limits.take(49, &[one("c", gcra(1))]).is_err(), "all are in use");
     assert_eq!(limits.take(49, &[one("b", gcra(2))]), Ok(Vec::new()), "a tracked one is counted on");
@@ -45,7 +53,7 @@ fn a_new_limit_waits_for_one_that_is_as_good_as_new() {
 
 #[test]
 fn a_batch_that_finds_no_room_takes_nothing() {
-    let mut limits = Limits::new(2);
+    let mut limits = room_for(2);
     let batch = [one("a", gcra(1)), one("b", gcra(1)), one("c", gcra(1))];
     assert!(limits.take(0, &batch).is_err());
     assert_eq!(limits.take(0, &batch[..2]), Ok(Vec::new()));
@@ -55,7 +63,7 @@ fn a_batch_that_finds_no_room_takes_nothing() {
 #[test]
 fn a_key_let_go_for_its_own_batch_needs_room_again() {
     let keys = |keys: std::ops::Range<usize>| keys.map(|key| one(key, gcra(1))).collect::<Vec<_>>();
-    let mut limits = Limits::new(LOOKED_AT + 2);
+    let mut limits = room_for(LOOKED_AT + 2);
     assert_eq!(limits.take(0, &keys(0..LOOKED_AT + 2)), Ok(Vec::new()));
     assert!(limits.take(100, &keys(LOOKED_AT..2 * LOOKED_AT + 3)).is_err());
     assert_in_step(&limits);
@@ -65,7 +73,7 @@ fn a_key_let_go_for_its_own_batch_needs_room_again() {
 
 #[test]
 fn each_time_that_a_sliding_window_remembers_takes_room() {
-    let mut limits = Limits::new(3);
+    let mut limits = room_for(3);
     for now in [0, 1, 1, 2] {
         assert_eq!(limits.take(now, &[one("a", sliding(9))]), Ok(Vec::new()));
     }
@@ -77,7 +85,7 @@ fn each_time_that_a_sliding_window_remembers_takes_room() {
 
 #[test]
 fn many_limits_that_were_taken_once_do_not_stay() {
-    let mut limits = Limits::new(1_000);
+    let mut limits = room_for(1_000);
     for key in 0..20_000 {
         assert_eq!(limits.take(key, &[one(key, gcra(1))]), Ok(Vec::new()));
         assert!(limits.keys.len() <= 101);
@@ -88,20 +96,57 @@ fn many_limits_that_were_taken_once_do_not_stay() {
 #[test]
 fn a_slot_given_back_leaves_nothing() {
     let slots = Allowance::Slots { max: 1 };
-    let mut limits = Limits::new(1);
+    let mut limits = room_for(1);
     for key in 0..10 {
         assert_eq!(limits.take(0, &[one(key, slots)]), Ok(Vec::new()));
         limits.give_back(&key.to_string());
     }
-    assert!(limits.keys.is_empty() && limits.due.is_empty() && limits.size == 0);
+    assert!(limits.keys.is_empty() && limits.due.is_empty() && limits.shares.used() == 0);
 }
 
 #[test]
 fn after_a_step_back_keys_leave_in_time() {
-    let mut limits = Limits::new(1);
+    let mut limits = room_for(1);
     assert_eq!(limits.take(1 << 40, &[one("a", gcra(1))]), Ok(Vec::new()));
     assert!(limits.take(0, &[one("b", gcra(1))]).is_err());
     assert_eq!(limits.take(100, &[one("b", gcra(1))]), Ok(Vec::new()));
+}
+
+fn account(name: &str) -> Account {
+    Account::from_context(&crate::json::json!({ "principal": name }))
+}
+
+#[test]
+fn a_caller_that_invents_keys_is_refused_and_others_are_not() {
+    let of = |name: &str, key: usize| Take { account: account(name), ..one(format!("{name}{key}"), gcra(9)) };
+    let mut limits = Limits::new(90);
+    let taken = (0..1_000).take_while(|key| limits.take(0, &[of("hostile", *key)]).is_ok()).count();
+    assert_eq!(taken, 30);
+    for key in 0..10 {
+        assert_eq!(limits.take(0, &[of("honest", key)]), Ok(Vec::new()), "{key}");
+    }
+    assert_eq!(limits.take(0, &[of("hostile", 0)]), Ok(Vec::new()), "what is tracked is counted on");
+    assert!(limits.take(0, &[of("hostile", 1_000)]).is_err());
+    assert_in_step(&limits);
+}
+
+#[test]
+fn a_window_that_all_share_is_charged_to_whoever_makes_it_grow() {
+    let of = |name: &str, key: &str| Take { account: account(name), ..one(key, sliding(1_000)) };
+    let mut limits = Limits::new(90);
+    // The hostile caller begins it, and fills its share by other keys.
+    assert_eq!(limits.take(0, &[of("hostile", "shared")]), Ok(Vec::new()));
+    let full = (0..).take_while(|key| limits.take(0, &[of("hostile", &key.to_string())]).is_ok()).count();
+    assert_eq!(full, 29);
+    assert!(limits.take(1, &[of("hostile", "shared")]).is_err());
+    for now in 1..10 {
+        assert_eq!(limits.take(now, &[of("honest", "shared")]), Ok(Vec::new()), "{now}");
+    }
+    assert_in_step(&limits);
+    // What flowed back is released to whoever was charged for it.
+    assert_eq!(limits.take(100, &[of("honest", "shared")]), Ok(Vec::new()));
+    assert_eq!(limits.take(101, &[of("hostile", "new")]), Ok(Vec::new()));
+    assert_in_step(&limits);
 }
 
 fn any_allowance() -> impl Strategy<Value = Allowance> {
@@ -130,7 +175,7 @@ proptest! {
         ),
         allowances in prop::collection::vec(any_allowance(), 12),
     ) {
-        let (mut small, mut large) = (Limits::new(6), Limits::new(10_000));
+        let (mut small, mut large) = (room_for(6), room_for(10_000));
         let mut now = 0;
         for (wait, batch) in steps {
             now += wait;
@@ -150,7 +195,7 @@ proptest! {
     fn reloads_keep_what_is_due_in_step(
         steps in prop::collection::vec((0..60_i64, 0..4_usize, any_allowance(), any::<bool>()), 1..80),
     ) {
-        let mut limits = Limits::new(8);
+        let mut limits = room_for(8);
         let mut now = 0;
         for (wait, key, allowance, give_back) in steps {
             now += wait;

@@ -1,0 +1,145 @@
+//! What one call changes in a session, in order, so that the changes of calls that run side by side can be put together by the order of the
+//! calls and not by the order in which they end.
+
+use super::SessionState;
+use crate::call::{Amount, Masks};
+use crate::json::Value;
+
+/// What a call changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes(Vec<Change>);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    Label(String),
+    Fact { name: String, key: Option<String>, value: Value },
+    Masked(Masks),
+    Called(String),
+    Unsettled(String),
+    Halted(String),
+    Taken(String, Amount),
+    GivenBack(String, Amount),
+    Worked(String, Value),
+    Invited(String, String),
+    Occurred(String, u64),
+    Asked(String),
+    Approved(String),
+    Suspended,
+}
+
+impl SessionState {
+    /// Records every change from now on.
+    pub(crate) fn record_changes(&mut self) {
+        self.changes = Some(Changes::default());
+    }
+
+    /// What has changed since [`record_changes`](Self::record_changes).
+    pub(crate) fn take_changes(&mut self) -> Changes {
+        self.changes.take().unwrap_or_default()
+    }
+
+    /// Makes the changes of a call here. Counts are added, and a fact is what the call left, whatever the call knew when it began.
+    pub(crate) fn apply(&mut self, changes: &Changes) {
+        for change in &changes.0 {
+            match change {
+                Change::Label(label) => self.add_label(label),
+                Change::Fact { name, key, value } => self.keep_fact(name, key.as_deref(), value.clone()),
+                Change::Masked(masks) => self.mask(masks),
+                Change::Called(tool) => self.count_call(tool),
+                Change::Unsettled(part) => self.unsettle(part),
+                Change::Halted(message) => self.halt(message),
+                Change::Taken(limit, cost) => self.take(limit, *cost),
+                Change::GivenBack(limit, cost) => self.give_back(limit, *cost),
+                Change::Worked(tool, input) => self.note_worked(tool, input.clone()),
+                Change::Invited(policy, tool) => self.invite(policy, tool),
+                Change::Occurred(id, count) => self.note_occurrences(id, *count),
+                Change::Asked(question) => drop(self.note_question(question)),
+                Change::Approved(question) => self.note_yes(question),
+                Change::Suspended => self.suspended = true,
+            }
+        }
+    }
+
+    pub(super) fn changed(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(Changes(changes)) = &mut self.changes {
+            changes.push(change());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::json;
+
+    use super::*;
+
+    fn changes(before: &SessionState, change: impl FnOnce(&mut SessionState)) -> Changes {
+        let mut state = before.clone();
+        state.record_changes();
+        change(&mut state);
+        state.take_changes()
+    }
+
+    #[test]
+    fn what_two_calls_changed_at_once_is_all_there() {
+        let mut shared = SessionState::default();
+        shared.count_call("pay");
+        shared.keep_fact("order", Some("o1"), json!("open"));
+        shared.take("limit", Amount::whole(2));
+        let one = changes(&shared, |one| {
+            one.count_call("pay");
+            one.add_label("read-mail");
+            one.keep_fact("order", Some("o1"), json!("paid"));
+            one.take("limit", Amount::whole(1));
+        });
+        let two = changes(&shared, |two| {
+            two.count_call("pay");
+            two.keep_fact("order", Some("o2"), json!("open"));
+            two.give_back("limit", Amount::whole(1));
+            two.halt("enough");
+        });
+        shared.apply(&one);
+        shared.apply(&two);
+        assert_eq!(
+            shared.document(),
+            &json!({ "labels": ["read-mail"], "facts": { "order": { "o1": "paid", "o2": "open" } }, "calls": { "pay": 3 } })
+        );
+        assert_eq!((shared.taken("limit"), shared.halted()), (Amount::whole(2), Some("enough")));
+    }
+
+    #[test]
+    fn what_is_redacted_in_a_fact_of_a_call_stays_redacted() {
+        let mut shared = SessionState::default();
+        let mut masks = Masks::new();
+        masks.add_changes(&json!("hunter22"), &json!("[password]"));
+        let one = changes(&shared, |one| {
+            one.keep_fact("login", None, json!("hunter22"));
+            one.mask(&masks);
+        });
+        shared.apply(&one);
+        assert_eq!(shared.shown().document()["facts"]["login"], "[password]");
+    }
+
+    #[test]
+    fn a_fact_that_a_call_left_as_it_found_it_is_left_by_it_all_the_same() {
+        let mut shared = SessionState::default();
+        shared.keep_fact("status", None, json!("bad"));
+        let [good, bad] = ["good", "bad"]
+            .map(|status| changes(&shared, |state| state.keep_fact("status", None, json!(status))));
+        shared.apply(&good);
+        shared.apply(&bad);
+        assert_eq!(shared.document()["facts"]["status"], "bad");
+    }
+
+    #[test]
+    fn an_undecided_fact_is_settled_only_by_a_later_call() {
+        let before = SessionState::default();
+        let undecided = changes(&before, |state| state.unsettle("facts.status"));
+        let set = changes(&before, |state| state.keep_fact("status", None, json!("good")));
+        for (order, unsettled) in [([&undecided, &set], 0), ([&set, &undecided], 1)] {
+            let mut state = before.clone();
+            order.into_iter().for_each(|changes| state.apply(changes));
+            assert_eq!(state.unsettled().len(), unsettled);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Whose account remembered state is charged to: the context of a call or session → [`Account`].
+//!
+//! Stores give each account a share of their room, so that a caller who invents keys, sessions or questions exhausts its own share and
+//! nobody else's.
+
+use crate::json::{self, Value, json};
+use crate::principal::{Comparison, Named};
+
+/// Bytes of a digest that name a holder.
+const LENGTH: usize = 16;
+
+/// The caller that remembered state is charged to, and the tenant that this caller belongs to.
+///
+/// The issuer, the tenant and the principal of the context together name a caller. A caller without a tenant is a tenant of its own.
+/// Calls whose context names neither a tenant nor a principal are charged to one account together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Account {
+    tenant: [u8; LENGTH],
+    caller: [u8; LENGTH],
+}
+
+impl Account {
+    /// The account of state that no caller caused, and of calls whose context names nobody.
+    pub const NOBODY: Self = Self { tenant: [0; LENGTH], caller: [1; LENGTH] };
+
+    /// Reads the account from a context: its `issuer`, `tenant` and `principal`.
+    ///
+    /// ```
+    /// use callgate::host::Account;
+    /// use callgate::json::json;
+    ///
+    /// let ann = Account::from_context(&json!({ "tenant": "red", "principal": "ann" }));
+    /// assert_eq!(ann, Account::from_context(&json!({ "tenant": "red", "principal": "Ann", "roles": ["admin"] })));
+    /// assert_ne!(ann, Account::from_context(&json!({ "tenant": "blue", "principal": "ann" })));
+    /// ```
+    pub fn from_context(context: &Value) -> Self {
+        let member = |name: &str| context.get(name).filter(|value| !value.is_null());
+        let (issuer, tenant) = (member("issuer"), member("tenant"));
+        let principal = match Named::from_context(context, Comparison::Canonical) {
+            Named::Principal(principal) => Some(Value::from(principal.key())),
+            Named::Nobody => None,
+            Named::Invalid(_) => member("principal").cloned(),
+        };
+        if tenant.is_none() && principal.is_none() {
+            return Self::NOBODY;
+        }
+        let caller = holder(&json!(["caller", issuer, tenant, principal]));
+        match tenant {
+            Some(tenant) => Self { tenant: holder(&json!(["tenant", issuer, tenant])), caller },
+            None => Self { tenant: holder(&json!(["tenant of", issuer, principal])), caller },
+        }
+    }
+
+    /// The bytes that name the tenant among all holders.
+    pub fn tenant(&self) -> &[u8] {
+        &self.tenant
+    }
+
+    /// The bytes that name the caller among all holders.
+    pub fn caller(&self) -> &[u8] {
+        &self.caller
+    }
+
+    /// Reads what [`tenant`](Self::tenant) and [`caller`](Self::caller) returned. Returns `None` if these are not such bytes.
+    pub fn from_bytes(tenant: &[u8], caller: &[u8]) -> Option<Self> {
+        Some(Self { tenant: tenant.try_into().ok()?, caller: caller.try_into().ok()? })
+    }
+}
+
+fn holder(identity: &Value) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    for (byte, digest) in bytes.iter_mut().zip(json::digest(identity).as_bytes()) {
+        *byte = *digest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issuer_tenant_and_principal_together_name_a_caller() {
+        let account = |context: Value| Account::from_context(&context);
+        let ann = account(json!({ "issuer": "i", "tenant": "t", "principal": "ann" }));
+        for (other, same_tenant) in [
+            (json!({ "issuer": "i", "tenant": "t", "principal": "bob" }), true),
+            (json!({ "issuer": "i", "tenant": "t" }), true),
+            (json!({ "issuer": "i", "tenant": "u", "principal": "ann" }), false),
+            (json!({ "issuer": "j", "tenant": "t", "principal": "ann" }), false),
+            (json!({ "tenant": "t", "principal": "ann" }), false),
+            (json!({ "issuer": "i", "principal": "ann" }), false),
+            (json!({ "principal": ["ann"] }), false),
+            (json!({ "issuer": "i" }), false),
+            (json!(null), false),
+        ] {
+            let other = account(other);
+            assert_ne!(ann.caller(), other.caller());
+            assert_eq!(ann.tenant() == other.tenant(), same_tenant);
+        }
+        assert_eq!(ann, account(json!({ "issuer": "i", "tenant": "t", "principal": "ANN", "roles": [] })));
+    }
+
+    #[test]
+    fn callers_without_a_tenant_are_tenants_of_their_own_and_no_holder_is_two() {
+        let alone = |name: &str| Account::from_context(&json!({ "principal": name }));
+        assert_ne!(alone("ann").tenant(), alone("bob").tenant());
+        let accounts = [alone("ann"), Account::from_context(&json!({ "tenant": "ann" })), Account::NOBODY];
+        let holders: std::collections::BTreeSet<&[u8]> =
+            accounts.iter().flat_map(|account| [account.tenant(), account.caller()]).collect();
+        assert_eq!(holders.len(), 6);
+        for account in accounts {
+            assert_eq!(Account::from_bytes(account.tenant(), account.caller()), Some(account));
+        }
+        assert_eq!(Account::from_bytes(&[1], &[2]), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether what the session has seen can make a difference to a call: only such a call has to wait for the calls before it.
+
+use super::{Effect, Kernel};
+use crate::call::{CallView, Phase, SessionState, ToolCall};
+use crate::matcher::Truth;
+use crate::meter::Meter;
+use crate::middleware::{Kind, Rule};
+use crate::policy::Policy;
+
+/// What a call has to do with its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionUse {
+    /// What the session has seen can make a difference to it.
+    pub(crate) reads: bool,
+    /// It can stop the run, as far as that is known before it is known what the session has seen.
+    pub(crate) may_halt: bool,
+}
+
+impl Kernel<'_> {
+    /// What a call has to do with its session. `is_rewritten`: code around the call can change its arguments later.
+    ///
+    /// The policies that act before the tool are evaluated without knowing what the session has seen: those that match or do not match all
+    /// the same do not depend on it. Of the others, which see the result, every one that reads the session counts.
+    pub(crate) fn session_use(
+        &self,
+        call: &ToolCall,
+        session: &SessionState,
+        is_rewritten: bool,
+    ) -> SessionUse {
+        let subject = self.subject(call);
+        let concerning: Vec<&Policy> = self
+            .layers
+            .iter()
+            .flat_map(|chains| {
+                let indices = chains.concerning(call.server.as_deref().unwrap_or_default(), &call.tool);
+                indices.into_iter().filter_map(|index| chains.policy(index))
+            })
+            .collect();
+        let reads_any = concerning.iter().any(|policy| reads_session(policy));
+        let can_halt = concerning.iter().any(|policy| matches!(policy.kind, Kind::Halt(_)));
+        if session.halted().is_some() || !reads_any && !can_halt {
+            return SessionUse { reads: false, may_halt: false };
+        }
+        let mut unknown = session.clone();
+        unknown.distrust();
+        let decision = self.decide(call, &unknown);
+        let view = CallView { input: decision.input(), ..subject.view(&unknown) };
+        let depends = |policy: &&Policy| match &policy.kind {
+            kind if kind.acts_in(Phase::Settle) => reads_session(policy),
+            Kind::Around(_) => policy.matcher.eval(&view) != Truth::No,
+            _ if is_rewritten => reads_session(policy),
+            _ if !reads_session(policy) => false,
+            _ => match policy.matcher.eval(&view) {
+                Truth::No => false,
+                Truth::Yes => policy.action_reads_session || counts_by_run(policy),
+                Truth::Absent | Truth::Undecided(_) => true,
+            },
+        };
+        // A condition for which too much work is needed is undecided.
+        let reads = reads_any && Meter::of_decision().run(|| concerning.iter().any(depends));
+        SessionUse { reads, may_halt: can_halt && (is_rewritten || decision.effect() == Effect::Halt) }
+    }
+}
+
+fn reads_session(policy: &Policy) -> bool {
+    policy.condition_reads_session || policy.action_reads_session || counts_by_run(policy)
+}
+
+fn counts_by_run(policy: &Policy) -> bool {
+    policy.kind.as_limit().is_some_and(|limit| matches!(limit.rule, Rule::Run(_)))
+}

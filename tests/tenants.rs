@@ -1,0 +1,146 @@
+//! A hostile caller invents keys, questions and sessions through the whole engine, and an honest one is served as before.
+
+use std::sync::Arc;
+
+use callgate::host::StateStore;
+use callgate::json::{Value, json};
+use callgate::seal::Keys;
+use callgate::state::{Capacity, FileStore, MemoryStore};
+use callgate::{Engine, Outcome, ToolCall};
+use tempfile::TempDir;
+
+use crate::workshop::{Tool, ended, noon, rules};
+
+const SMALL: Capacity = Capacity { limits: 60, records: 60, cached: 60 };
+
+/// Both stores, with little room.
+fn stores() -> (Vec<Arc<dyn StateStore>>, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = FileStore::open_with(&directory.path().join("state.db"), SMALL).unwrap();
+    (vec![Arc::new(MemoryStore::with_capacity(SMALL)), Arc::new(file)], directory)
+}
+
+struct World {
+    engine: Engine,
+    tool: Tool,
+}
+
+impl World {
+    /// A process over a store.
+    fn over(store: &Arc<dyn StateStore>, text: &str) -> Self {
+        let clock = noon();
+        let keys = Keys::parse(&"5a".repeat(32)).unwrap();
+        let engine = rules(text).clock(clock.clone()).store(Arc::clone(store)).keys(keys).build();
+        Self { tool: Tool::counting(&clock), engine }
+    }
+
+    /// A call of a caller in one of the caller's sessions, as the gateway makes it.
+    fn call(&self, who: &str, session: &str, tool: &str, input: Value) -> Outcome {
+        let context = json!({ "tenant": who, "principal": who });
+        let session = self.engine.session().named(format!("{who}/{session}")).with_context(context.clone());
+        let call = ToolCall::new("", tool, input).with_context(context);
+        let session = session.concurrent_for(who, |_| None);
+        // The time stands still: the store answers from a thread of its own.
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(session.execute(call, &self.tool))
+    }
+}
+
+fn is_denied(outcome: &Outcome) -> bool {
+    outcome.outcome.name() == "denied"
+}
+
+#[test]
+fn a_caller_that_invents_limit_keys_is_refused_and_nobody_else_is() {
+    let (stores, _directory) = stores();
+    for store in &stores {
+        let world = World::over(
+            store,
+            "policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1d, key: $.input.to } } ]",
+        );
+        let pays = |who: &str, to: &str| world.call(who, "s", "pay", json!({ "to": to }));
+        assert_eq!(ended(&pays("honest", "before")), ("executed", "unmatched"));
+        let refused = (0..200).map(|to| pays("hostile", &format!("invented {to}"))).find(is_denied);
+        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
+        assert_eq!(ended(&pays("honest", "before")), ("denied", "rate_limited"));
+        assert_eq!(ended(&pays("honest", "invented 0")), ("denied", "rate_limited"), "the count is shared");
+        assert_eq!(ended(&pays("honest", "after")), ("executed", "unmatched"));
+    }
+}
+
+#[test]
+fn a_limit_that_passes_without_its_store_is_not_lifted_by_using_up_a_share() {
+    let (stores, _directory) = stores();
+    for store in &stores {
+        let world = World::over(
+            store,
+            "policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1d, key: $.input.to, on_store_error: allow } } ]",
+        );
+        let refused =
+            (0..200).map(|to| world.call("hostile", "s", "pay", json!({ "to": to }))).find(is_denied);
+        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
+    }
+}
+
+#[test]
+fn a_caller_that_asks_people_too_much_is_refused_and_nobody_else_is() {
+    let (stores, _directory) = stores();
+    for store in &stores {
+        let world = World::over(store, "policies: [ { id: p, match: pay, approval: { message: 'Pay?' } } ]");
+        let asks = |who: &str, to: usize| world.call(who, "s", "pay", json!({ "to": to }));
+        let refused = (0..200).map(|to| asks("hostile", to)).find(is_denied);
+        assert_eq!(ended(&refused.expect("no end of room")), ("denied", "quota_exceeded"));
+        assert_eq!(ended(&asks("honest", 1)), ("suspended", "approval_required"));
+        assert_eq!(ended(&asks("honest", 1)), ("suspended", "approval_required"));
+    }
+}
+
+#[test]
+fn a_caller_that_invents_sessions_loses_its_own_oldest_ones_and_they_are_unknown() {
+    let (stores, _directory) = stores();
+    let store = stores.last().unwrap();
+    let text = "policies:
+  - { id: mark, match: read, label: { add: [tainted] } }
+  - id: leak
+    match: { tool: send, where: [ { path: '$.session.labels[*]', eq: tainted } ] }
+    deny: { message: It has read }
+";
+    let world = World::over(store, text);
+    for who in ["honest", "hostile"] {
+        assert_eq!(ended(&world.call(who, "tainted", "read", json!({}))), ("executed", "unmatched"));
+    }
+    for session in 0..100 {
+        world.call("hostile", &session.to_string(), "read", json!({}));
+    }
+    // Another process knows what the store knows.
+    let world = World::over(store, text);
+    let sends = |who: &str, session: &str| world.call(who, session, "send", json!({}));
+    assert_eq!(ended(&sends("hostile", "tainted")), ("denied", "undecided"));
+    assert_eq!(ended(&sends("hostile", "new")), ("denied", "undecided"));
+    assert_eq!(ended(&sends("hostile", "99")), ("denied", "denied"), "the newest are remembered");
+    assert_eq!(ended(&sends("honest", "tainted")), ("denied", "denied"));
+    assert_eq!(ended(&sends("honest", "new")), ("executed", "unmatched"));
+    // What was unknown once stays so.
+    let world = World::over(store, text);
+    assert_eq!(ended(&world.call("hostile", "tainted", "send", json!({}))), ("denied", "undecided"));
+}
+
+#[test]
+fn a_caller_that_uses_up_its_records_uses_up_its_budgets() {
+    let (stores, _directory) = stores();
+    for store in &stores {
+        let world = World::over(
+            store,
+            "policies:
+  - { id: calls, budget: { calls: 100, per: conversation, on_exceed: deny } }
+  - { id: ask, match: pay, approval: { message: 'Pay?' } }
+",
+        );
+        for to in 0..60 {
+            world.call("hostile", "s", "pay", json!({ "to": to }));
+        }
+        let searches = |who: &str, session: &str| world.call(who, session, "search", json!({}));
+        assert_eq!(searches("hostile", "new").outcome.name(), "denied");
+        assert_eq!(ended(&searches("honest", "new")), ("executed", "unmatched"));
+    }
+}
