@@ -240,6 +240,8 @@ proptest! {
             Covered::Input => json!(["input"]),
             Covered::Output => json!(["output"]),
         };
+        // Results are not covered there: a script that returns arguments shows them.
+        policies.retain(|policy| covered != Covered::Input || !policy.to_string().contains("[out, cache_get(1)]"));
         let redact = json!({ "in": places, "patterns": PATTERNS, "with": style });
         policies.push(json!({ "match": "give", "redact": redact }));
         for (place, policy) in policies.iter_mut().enumerate() {

@@ -216,7 +216,7 @@ proptest! {
     fn nothing_from_outside_panics(text in ".{0,200}", content in json_value()) {
         prop_assert!(keys(&["5a"]).verify(Purpose::Session, &content, &text).is_err());
         prop_assert!(keys(&["5a"]).decrypt(Purpose::Session, &content, &text).is_err());
-        let id = keys(&["5a"]).seal(Purpose::Session, &content)[..12].to_owned();
+        let id: String = keys(&["5a"]).seal(Purpose::Session, &content).chars().take(12).collect();
         let with_header = format!("{id}.{text}");
         prop_assert!(keys(&["5a"]).decrypt(Purpose::Session, &content, &with_header).is_err());
     }

@@ -42,8 +42,8 @@ impl Search {
                 exact.push(digest[..12].to_vec());
                 exact.push(BASE64_NOPAD.encode(&digest[..12]).into());
                 exact.push(BASE64URL_NOPAD.encode(&digest[..12]).into());
-                hex.push(HEXLOWER.encode(&digest)[..DIGITS_ANYWHERE].to_owned());
-                hex.push(format!(r"\b{}", &HEXLOWER.encode(&digest)[..DIGITS]));
+                hex.push(first(&HEXLOWER.encode(&digest), DIGITS_ANYWHERE));
+                hex.push(format!(r"\b{}", first(&HEXLOWER.encode(&digest), DIGITS)));
             }
         }
         let exact =
@@ -63,13 +63,17 @@ impl Search {
     }
 }
 
+fn first(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
+}
+
 /// The characters of base64 that do not depend on what stands around the bytes, which begin at this place of three.
 fn aligned(base64: &data_encoding::Encoding, bytes: &[u8], shift: usize) -> Vec<u8> {
     let mut text = vec![0; shift];
     text.extend(bytes);
     let whole = text.len() - text.len() % 3;
     let encoded = base64.encode(&text[..whole]);
-    encoded[(shift * 4).div_ceil(3)..].as_bytes().to_vec()
+    encoded.as_bytes()[(shift * 4).div_ceil(3)..].to_vec()
 }
 
 /// As in a URL: what is not unreserved is escaped.
@@ -92,8 +96,8 @@ fn each_way_to_leak_is_found() {
         percent(&secret),
         HEXLOWER.encode(secret.as_bytes()).to_uppercase(),
         json!({ "a": secret }).to_string(),
-        format!("sha256-{}", &sha[..8]),
-        format!("[email:{}]", &HEXLOWER.encode(&Md5::digest(&secret))[..12]),
+        format!("sha256-{}", first(&sha, 8)),
+        format!("[email:{}]", first(&HEXLOWER.encode(&Md5::digest(&secret)), 12)),
         HEXLOWER.encode(&Sha1::digest(json!(secret).to_string())),
         BASE64_NOPAD.encode(&Sha256::digest(&secret)),
     ];

@@ -108,6 +108,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_redacted_in_a_fact_of_a_call_stays_redacted() {
+        let mut shared = SessionState::default();
+        let mut masks = Masks::new();
+        masks.add_changes(&json!("hunter22"), &json!("[password]"));
+        let one = changes(&shared, |one| {
+            one.keep_fact("login", None, json!("hunter22"));
+            one.mask(&masks);
+        });
+        shared.apply(&one);
+        assert_eq!(shared.shown().document()["facts"]["login"], "[password]");
+    }
+
+    #[test]
     fn a_fact_that_a_call_left_as_it_found_it_is_left_by_it_all_the_same() {
         let mut shared = SessionState::default();
         shared.keep_fact("status", None, json!("bad"));
