@@ -64,17 +64,17 @@ mod tests {
 
     #[test]
     fn a_bundle_pays_for_what_compiles_and_for_what_does_not() {
-        for pattern in [r"\w{100}", r"\w{100000}", "(?:a{1000}){1000}"] {
+        for pattern in [r"\w{100}", "(?:[a-z]{100}){80}"] {
             within_budget(|| {
                 let mut tries = 0;
                 while !is_exhausted() {
                     let _ = compile(pattern);
                     tries += 1;
                 }
-                assert!((60..2000).contains(&tries), "{pattern}: {tries}");
-                assert!(compile(r"\w{400}").is_err());
+                assert!((60..300).contains(&tries), "{pattern}: {tries}");
+                assert!((0..5).any(|_| compile("(?:[a-z]{100}){80}").is_err()), "{pattern}");
             });
-            assert!(compile(r"\w{100}").is_ok());
+            assert!(compile("(?:[a-z]{100}){80}").is_ok());
         }
     }
 }

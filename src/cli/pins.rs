@@ -196,7 +196,7 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
     match LockFile::read_signed(&file.path, &signers) {
         Ok(lock) => Ok(lock),
         Err(why @ (LockError::Unsigned(_) | LockError::UnknownSigner { .. })) => {
-            warn(&format!("{why}; what it holds is left out, and only what is accepted now is in it"));
+            warn(format!("{why}; what it holds is left out, and only what is accepted now is in it"));
             Ok(LockFile::empty())
         }
         Err(why) => Err(Stop::trouble(why.to_string())),

@@ -135,7 +135,8 @@ impl Attacked {
 /// The reproductions: what a settled call came to does not change, and it does not run again.
 #[test]
 fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
-    let edits: [(&str, fn(&Attacked)); 8] = [
+    type Edit = fn(&Attacked);
+    let edits: [(&str, Edit); 8] = [
         ("its value is exchanged for the one it had while it was pending", |attacked| {
             for row in &attacked.copies[1] {
                 attacked.put(row);

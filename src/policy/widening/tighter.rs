@@ -127,17 +127,17 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
         Kind::RateLimit(_) | Kind::Concurrency(_) => {
             compare.all_but(&["limit", "burst", "max", "message"], |member| match member {
                 "message" => !around.messages_matter,
-                _ => at_most(compare.new(member), compare.old(member)),
+                _ => at_most(compare.after(member), compare.before(member)),
             })
         }
         Kind::Budget(_) => compare.all_but(&["tokens", "cost", "calls", "iterations", "message"], |member| {
             member == "message"
-                || compare.old(member).is_none()
-                || at_most(compare.new(member), compare.old(member))
+                || compare.before(member).is_none()
+                || at_most(compare.after(member), compare.before(member))
         }),
         Kind::Approval(_) => {
             compare.all_but(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
-                let (old, new) = (compare.old(member), compare.new(member));
+                let (old, new) = (compare.before(member), compare.after(member));
                 match member {
                     "expires" => span(new).is_some_and(|new| span(old).is_none_or(|old| new <= old)),
                     "approvers" => new.is_some_and(|new| old.is_none_or(|old| is_subset(new, old))),
@@ -148,26 +148,26 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
         }
         // Masks and digests leave no piece of what they stand for; other replacements can join pieces, or keep some.
         Kind::Redact(_) | Kind::Stream(_) => {
-            let masks = matches!(compare.new("with").and_then(Value::as_str), None | Some("mask" | "hash"));
+            let masks = matches!(compare.after("with").and_then(Value::as_str), None | Some("mask" | "hash"));
             compare.all_but(&["detect", "redact", "patterns", "in"], |member| match member {
                 // Without it: everywhere.
-                "in" => compare.new("in").is_none() || compare.old("in").is_some() && compare.grows("in"),
+                "in" => compare.after("in").is_none() || compare.before("in").is_some() && compare.grows("in"),
                 _ => masks && compare.grows(member),
             })
         }
         Kind::Model(_) => compare.all_but(&["temperature", "top_p", "max_tokens", "tools"], |member| {
             let inner = Compare {
-                was: compare.old(member).and_then(Value::as_object),
-                is: compare.new(member).and_then(Value::as_object),
+                was: compare.before(member).and_then(Value::as_object),
+                is: compare.after(member).and_then(Value::as_object),
             };
             let looser = match member {
                 "tools" => inner.all_but(&["show", "hide"], |list| match list {
                     "hide" => inner.grows("hide"),
-                    _ => inner.old("show").is_none() && inner.new("show").is_some() || inner.shrinks("show"),
+                    _ => inner.before("show").is_none() && inner.after("show").is_some() || inner.shrinks("show"),
                 }),
                 _ => inner.all_but(&["max"], |_| {
-                    inner.new("max").is_some()
-                        && (inner.old("max").is_none() || at_most(inner.new("max"), inner.old("max")))
+                    inner.after("max").is_some()
+                        && (inner.before("max").is_none() || at_most(inner.after("max"), inner.before("max")))
                 }),
             };
             looser.is_empty()
@@ -190,11 +190,11 @@ struct Compare<'v> {
 }
 
 impl<'v> Compare<'v> {
-    fn old(&self, member: &str) -> Option<&'v Value> {
+    fn before(&self, member: &str) -> Option<&'v Value> {
         self.was?.get(member)
     }
 
-    fn new(&self, member: &str) -> Option<&'v Value> {
+    fn after(&self, member: &str) -> Option<&'v Value> {
         self.is?.get(member)
     }
 
@@ -206,13 +206,13 @@ impl<'v> Compare<'v> {
     ) -> Vec<&'static str> {
         let mut looser: Vec<&'static str> = may_tighten
             .iter()
-            .filter(|member| !same(self.old(member), self.new(member)))
+            .filter(|member| !same(self.before(member), self.after(member)))
             .filter(|member| !tightens(member))
             .copied()
             .collect();
         let members = self.was.into_iter().chain(self.is).flat_map(|members| members.keys());
         let mut others = members.filter(|key| !may_tighten.contains(&key.as_str()));
-        if others.any(|key| !same(self.old(key), self.new(key))) {
+        if others.any(|key| !same(self.before(key), self.after(key))) {
             looser.push("other members");
         }
         looser
@@ -220,13 +220,13 @@ impl<'v> Compare<'v> {
 
     /// Whether the list has all that it had.
     fn grows(&self, member: &str) -> bool {
-        let (old, new) = (many(self.old(member)), many(self.new(member)));
+        let (old, new) = (many(self.before(member)), many(self.after(member)));
         old.iter().all(|item| new.iter().any(|other| item == other))
     }
 
     /// Whether the list has only what it had, and something.
     fn shrinks(&self, member: &str) -> bool {
-        let (old, new) = (many(self.old(member)), many(self.new(member)));
+        let (old, new) = (many(self.before(member)), many(self.after(member)));
         !new.is_empty() && new.iter().all(|item| old.iter().any(|other| item == other))
     }
 }
