@@ -117,7 +117,8 @@ fn a_caller_that_invents_sessions_loses_its_own_oldest_ones_and_they_are_unknown
     let sends = |who: &str, session: &str| world.call(who, session, "send", json!({}));
     assert_eq!(ended(&sends("hostile", "tainted")), ("denied", "undecided"));
     assert_eq!(ended(&sends("hostile", "new")), ("denied", "undecided"));
-    assert_eq!(ended(&sends("hostile", "99")), ("denied", "denied"), "the newest are remembered");
+    // One that began after the first was evicted might have been one of the evicted ones.
+    assert_eq!(ended(&sends("hostile", "99")), ("denied", "undecided"));
     assert_eq!(ended(&sends("honest", "tainted")), ("denied", "denied"));
     assert_eq!(ended(&sends("honest", "new")), ("executed", "unmatched"));
     // What was unknown once stays so.

@@ -36,10 +36,10 @@ pub struct SessionState {
     suspended: bool,
     /// The number of the run among those of the session.
     run: u64,
-    /// Redacted texts that facts hold.
-    masks: Masks,
     /// What has changed, where that is recorded.
     changes: Option<Changes>,
+    /// Redacted texts that facts hold.
+    masks: Masks,
 }
 
 impl Default for SessionState {
@@ -55,8 +55,8 @@ impl Default for SessionState {
             questions: HashMap::new(),
             suspended: false,
             run: 0,
-            masks: Masks::new(),
             changes: None,
+            masks: Masks::new(),
         }
     }
 }

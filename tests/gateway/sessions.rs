@@ -17,7 +17,7 @@ use super::script;
 use crate::packages;
 
 /// What may differ between two runs of the same session.
-const MASK: [(&str, &str); 12] = [
+const MASK: [(&str, &str); 13] = [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "<time>"),
     (r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d GMT[^\x22\\]*", "<time>"),
     (r"\d\d?:\d\d:\d\d [AP]M", "<time>"),
@@ -26,6 +26,8 @@ const MASK: [(&str, &str); 12] = [
     (r#""requestState":"[^"]*""#, r#""requestState":"<sealed>""#),
     (r#""callId":"[^"]*""#, r#""callId":"<id>""#),
     (r"(approval_|callgate-)[0-9a-f]{8}[\w-]*", "$1<id>"),
+    // It is about arguments with a drawn directory in them, and keyed.
+    (r"Digest: [0-9a-f]{16}", "Digest: <digest>"),
     // A text with the time in it.
     (r#""blob":"UmVzb3VyY2Ug[^"]*""#, r#""blob":"<time>""#),
     // A level that is drawn.

@@ -71,8 +71,8 @@ impl SessionState {
             questions,
             suspended,
             run,
-            masks: Masks::from_map(masks),
             changes: None,
+            masks: Masks::from_map(masks),
         })
     }
 
