@@ -200,7 +200,11 @@ fn more_files_than_a_bundle_has_are_not_read() {
         fs::write(place.path(&format!("bundle/{number}.yaml")), "").unwrap();
     }
     let told = place.told();
-    assert!(told.contains("CG007") && told.contains("10000 files"), "{}", told.chars().take(1000).collect::<String>());
+    assert!(
+        told.contains("CG007") && told.contains("10000 files"),
+        "{}",
+        told.chars().take(1000).collect::<String>()
+    );
     let place = Place::new();
     for number in 0..5 {
         place.write(&format!("bundle/{number}.yaml"), &"# comment\n".repeat(800_000));

@@ -70,6 +70,7 @@ impl Roots {
     }
 
     /// No bounds but those on size: for files that are named by whoever runs the program.
+    #[cfg(feature = "mcp")]
     pub fn anywhere() -> Self {
         Self::new(Vec::new(), true)
     }

@@ -1,6 +1,6 @@
 //! Paths or texts → the trees of a bundle, with everything that is wrong with its files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::content::{NotUtf8, decode};
 use super::document::Node;
@@ -44,7 +44,8 @@ pub fn load(paths: &[PathBuf]) -> Loaded {
 }
 
 /// Reads a file of whoever runs the program, such as a gateway's configuration: it may name files wherever they are.
-pub(crate) fn load_trusted(path: &Path) -> Loaded {
+#[cfg(feature = "mcp")]
+pub(crate) fn load_trusted(path: &std::path::Path) -> Loaded {
     load_wanted(Wanted::Rules, &[path.to_owned()], Roots::anywhere())
 }
 

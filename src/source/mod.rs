@@ -19,7 +19,9 @@ pub(crate) use content::read_named;
 pub use content::{FileProblem, NotUtf8};
 pub use document::{Entry, Node, NodeValue, Text, TextStyle};
 pub use files::{Survey, is_policy_test, is_rules_file, survey};
+pub(crate) use load::load_texts_below;
+#[cfg(feature = "mcp")]
+pub(crate) use load::load_trusted;
 pub use load::{Loaded, LoadedFile, load, load_policy_tests, load_texts};
-pub(crate) use load::{load_texts_below, load_trusted};
 pub use parse::{MAX_NESTING, MAX_NODES, parse};
 pub use place::{exact_place, place_in};

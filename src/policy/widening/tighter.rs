@@ -151,7 +151,9 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
             let masks = matches!(compare.after("with").and_then(Value::as_str), None | Some("mask" | "hash"));
             compare.all_but(&["detect", "redact", "patterns", "in"], |member| match member {
                 // Without it: everywhere.
-                "in" => compare.after("in").is_none() || compare.before("in").is_some() && compare.grows("in"),
+                "in" => {
+                    compare.after("in").is_none() || compare.before("in").is_some() && compare.grows("in")
+                }
                 _ => masks && compare.grows(member),
             })
         }
@@ -163,7 +165,10 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
             let looser = match member {
                 "tools" => inner.all_but(&["show", "hide"], |list| match list {
                     "hide" => inner.grows("hide"),
-                    _ => inner.before("show").is_none() && inner.after("show").is_some() || inner.shrinks("show"),
+                    _ => {
+                        inner.before("show").is_none() && inner.after("show").is_some()
+                            || inner.shrinks("show")
+                    }
                 }),
                 _ => inner.all_but(&["max"], |_| {
                     inner.after("max").is_some()
