@@ -113,7 +113,9 @@ impl<'e, E: ToolExecutor> Execute<'e, E> {
         }
         let mut outcome = match decision.effect() {
             Effect::Run => {
-                match Nest::new(self, hooked.requested(), turn, &mut taken, state).run(&mut decision).await {
+                let nest = Nest::new(self, hooked.requested(), turn, &mut taken, state);
+                // On the heap, as what is around a tool is large, and a tool may make calls itself.
+                match Box::pin(nest.run(&mut decision)).await {
                     Ok(execution) => self.kernel.settle(decision, execution, state, started),
                     Err((inner, records)) => {
                         let begins_with = Some(json::digest(decision.input()));

@@ -39,7 +39,7 @@ impl<E: ToolExecutor> Desk<'_, E> {
         said: Said<'_>,
         started: Instant,
     ) -> TakenUp {
-        match guarded(self.look_at(call, name, said, started)).await {
+        match guarded(Box::pin(self.look_at(call, name, said, started))).await {
             Ok(taken_up) => taken_up,
             Err(_) => {
                 let message = "Callgate failed while it took this call up".to_owned();

@@ -212,13 +212,13 @@ impl<'d, E: ToolExecutor> Desk<'d, E> {
             Err(Stopped::Elsewhere(entry)) => match self.elsewhere(hooked.requested(), &turn, *entry).await {
                 Elsewhere::Over(outcome) => *outcome,
                 Elsewhere::Abandoned(entry) => {
-                    self.run_again(hooked.requested(), &turn.name, *entry, started).await
+                    Box::pin(self.run_again(hooked.requested(), &turn.name, *entry, started)).await
                 }
                 Elsewhere::Unknown(message) => self.unfinished(hooked, message, started),
             },
             Err(Stopped::Ledger(error)) => {
                 let reason = unreachable_store(&error);
-                self.denied(hooked, &turn, Effect::Deny, reason, started).await
+                Box::pin(self.denied(hooked, &turn, Effect::Deny, reason, started)).await
             }
         }
     }
