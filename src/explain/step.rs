@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::condition::{Condition, Telling};
 use super::veil::{Veil, WITHHELD, bounded, counterpart};
-use crate::call::{Amount, Phase, Root, Verdict};
+use crate::call::{Amount, Masks, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json::{self, Number, Value};
 use crate::kernel::{Asking, Change, Layers, Said, Unasked, measure};
@@ -248,6 +248,11 @@ fn told_pattern(of: &'static str, pattern: &ExaminedPattern<'_>, telling: &Telli
 fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
     let Change { before, after } = change;
     let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
+    // A path is made of keys, which may be redacted as much as values.
+    let mut masks = Masks::new();
+    masks.add_changes(before, &hidden_before);
+    masks.add_changes(after, &hidden_after);
+    let is_withheld = [&hidden_before, &hidden_after].iter().any(|hidden| hidden.as_str() == Some(WITHHELD));
     let shown = |document: &Value, hidden: &Value, value: Option<&Value>| {
         let Some(value) = value else { return Value::Null };
         bounded(
@@ -263,7 +268,10 @@ fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
                 (_, None) => "removed",
                 _ => "changed",
             },
-            path: veil.text(&difference.path),
+            path: match is_withheld {
+                true => place.clone(),
+                false => masks.text(&veil.text(&difference.path)).into_owned(),
+            },
             before: shown(before, &hidden_before, difference.before),
             after: shown(after, &hidden_after, difference.after),
         })

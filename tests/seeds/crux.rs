@@ -139,7 +139,12 @@ fn a_suspended_round_leaves_the_request_and_the_results_of_its_siblings_which_no
     assert_eq!(left, ["call a", "call b", "call c", "request b", "result a look", "result c look"]);
     let stored = history.clone();
     clock.drive(session().resume(&mut history, &tool)).unwrap();
-    assert_eq!((&history, tool.count()), (&stored, 2));
+    // The state of the session is encrypted again each time.
+    let visible = |history: &History| -> Vec<Part> {
+        let parts = history.messages().iter().flat_map(Message::parts);
+        parts.filter(|part| !matches!(part.content(), Content::State(_))).cloned().collect()
+    };
+    assert_eq!((visible(&history), tool.count()), (visible(&stored), 2));
     history.append_approval_response(approval_response("approval_b", true)).unwrap();
     clock.drive(session().resume(&mut history, &tool)).unwrap();
     clock.drive(session().resume(&mut history, &tool)).unwrap();
