@@ -20,7 +20,7 @@ use callgate::{Session, ToolError};
 use jiff::Timestamp;
 
 use crate::playback::project;
-use crate::workshop::{Tool, call, ended, noon, rules};
+use crate::workshop::{Tool, call, ended, keys, noon, rules};
 
 #[path = "../examples/agent_loop.rs"]
 mod agent_loop;
@@ -120,7 +120,7 @@ fn novu_asks_about_a_refund_and_goes_on_by_the_history_alone() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies: [ { id: ask, match: refund, approval: { message: 'Refund {{ input.amount }} for {{ input.order }}?' } } ]";
-    let session = || rules(text).clock(clock.clone()).build().session().named("talk");
+    let session = || rules(text).keys(keys()).clock(clock.clone()).build().session().named("talk");
     let mut history = History::new(vec![
         Message::new(Role::User, vec![Part::text("refund $250 for A1")]),
         Message::new(

@@ -11,7 +11,7 @@ use callgate::message::{
 use callgate::{ToolCall, ToolError};
 
 use super::{Log, NONE, note};
-use crate::workshop::{Tool, call, ended, noon, rules};
+use crate::workshop::{Tool, call, ended, keys, noon, rules};
 
 #[test]
 fn hooks_get_the_id_the_tool_the_input_the_output_the_error_and_the_duration() {
@@ -128,7 +128,7 @@ fn a_suspended_round_leaves_the_request_and_the_results_of_its_siblings_which_no
     let tool = Tool::counting(&clock);
     let session = || {
         let text = "policies: [ { id: ask, match: pay, approval: {} } ]";
-        rules(text).clock(clock.clone()).build().session().named("talk")
+        rules(text).keys(keys()).clock(clock.clone()).build().session().named("talk")
     };
     let mut history = calling(&[("a", "look"), ("b", "pay"), ("c", "look")]);
     let round = clock.drive(session().round(&mut history, &tool)).unwrap();

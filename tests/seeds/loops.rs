@@ -12,7 +12,7 @@ use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 
 use super::{Log, NONE, note};
-use crate::workshop::{Tool, call, ended, noon, rules};
+use crate::workshop::{Tool, call, ended, keys, noon, rules};
 
 #[test]
 fn after_hooks_hear_of_calls_that_were_skipped_and_that_a_cache_answered() {
@@ -270,7 +270,7 @@ fn cycles_of_approvals_follow_one_another_and_settled_ones_stay_settled() {
     let tool = Tool::counting(&clock);
     let session = || {
         let text = "policies: [ { id: ask, match: refund, approval: { present: first } } ]";
-        rules(text).clock(clock.clone()).build().session().named("talk")
+        rules(text).keys(keys()).clock(clock.clone()).build().session().named("talk")
     };
     let mut history = History::new(vec![Message::new(Role::User, vec![Part::text("refund all of them")])]);
     let mut kinds = Vec::new();
