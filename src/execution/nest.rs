@@ -136,25 +136,24 @@ impl<'n, E: ToolExecutor> Nest<'n, E> {
         call: &'a ToolCall,
         wrappers: &'a [Wrapper],
     ) -> BoxFuture<'a, Nested> {
-        Box::pin(async move {
-            let Some((wrapper, inner)) = wrappers.split_first() else {
-                return match &self.turn.only_asks {
+        let Some((wrapper, inner)) = wrappers.split_first() else {
+            return Box::pin(async move {
+                match &self.turn.only_asks {
                     None => Ok(self.call_tool(call).await),
                     Some(why) => Err(self.unasked(call, why)),
-                };
-            };
-            let by = wrapper.policy;
-            let Some(policy) = by.find(self.execute.kernel.layers) else {
-                return self.wrapped(call, inner).await;
-            };
-            match &policy.kind {
-                Kind::Cache(cache) => self.cached(by, policy, cache, call, inner).await,
-                Kind::Around(around) => self.scripted(*wrapper, policy, around, call, inner).await,
-                Kind::Retry(retry) => self.retried((by, policy), retry, call, inner).await,
-                Kind::Timeout(timeout) => self.timed(by, timeout, call, inner).await,
-                _ => self.wrapped(call, inner).await,
-            }
-        })
+                }
+            });
+        };
+        let by = wrapper.policy;
+        let Some(policy) = by.find(self.execute.kernel.layers) else { return self.wrapped(call, inner) };
+        // One future for each policy, and none around it: many policies may wrap one call.
+        match &policy.kind {
+            Kind::Cache(cache) => Box::pin(self.cached(by, policy, cache, call, inner)),
+            Kind::Around(around) => Box::pin(self.scripted(*wrapper, policy, around, call, inner)),
+            Kind::Retry(retry) => Box::pin(self.retried((by, policy), retry, call, inner)),
+            Kind::Timeout(timeout) => Box::pin(self.timed(by, timeout, call, inner)),
+            _ => self.wrapped(call, inner),
+        }
     }
 
     /// The refusal of a call that may only be asked about again, and about which nothing asks.

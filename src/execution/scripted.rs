@@ -8,13 +8,16 @@ use super::again::{self, Again};
 use super::nest::{Nest, Nested, space_name};
 use crate::approval::KeptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
-use crate::host::{CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
+use crate::host::{BoxFuture, CacheEntry, CacheSpace, ToolAnswer, ToolError, ToolExecutor};
 use crate::json::{Value, json};
 use crate::kernel::{Decision, Effect as Decided, Ended, PolicyRef, Wrapper};
 use crate::meter;
 use crate::middleware::Around;
 use crate::policy::Policy;
 use crate::script::{Answer, Effect, Journal, Passed, Replay, ScriptFailure, Thrown};
+
+/// What a script is told of a call of what it wraps, or how that ended; the decision that stopped it.
+type Next = Result<Result<(Answer, Origin), Ended>, Box<Decision<'static>>>;
 
 /// Values that the scripts of one policy keep.
 const MAX_KEPT: usize = 1000;
@@ -129,32 +132,31 @@ impl<E: ToolExecutor> Nest<'_, E> {
     }
 
     /// Calls what is wrapped. The call's own arguments have passed gate; others, and a repetition, go through it again.
-    async fn next(
-        &mut self,
-        script: Script<'_>,
-        asked: Asked<'_>,
-    ) -> Result<Result<(Answer, Origin), Ended>, Box<Decision<'static>>> {
-        let call = asked.call(script.call);
-        // Each run of the tool counts for the session.
-        self.counted = false;
-        let own = asked.input.is(&script.call.input);
-        if asked.first && (own || **asked.input == script.call.input) {
-            return Ok(answered(self.wrapped(&call, script.inner).await?));
-        }
-        match self.again(&call, own).await {
-            Again::Run { formed, wrappers } => {
-                let inside = |wrapper: &Wrapper| wrapper.order > script.order;
-                let wrappers: Vec<Wrapper> = wrappers.into_iter().filter(inside).collect();
-                Ok(answered(self.wrapped(formed.as_deref().unwrap_or(&call), &wrappers).await?))
+    /// Its future is made here and not where it is waited for: scripts nest, and each would have room for it on the stack.
+    fn next<'a>(&'a mut self, script: Script<'a>, asked: Asked<'a>) -> BoxFuture<'a, Next> {
+        Box::pin(async move {
+            let call = asked.call(script.call);
+            // Each run of the tool counts for the session.
+            self.counted = false;
+            let own = asked.input.is(&script.call.input);
+            if asked.first && (own || **asked.input == script.call.input) {
+                return Ok(answered(self.wrapped(&call, script.inner).await?));
             }
-            Again::Ended(ended) => Ok(answered(ended)),
-            Again::TooLate => Ok(Ok(too_late())),
-            Again::Stopped(decision) => Err(decision),
-            Again::Refused(error, decision) => {
-                let answer = Answer::Error { message: error.message, kind: error.kind };
-                Ok(Ok((answer, Origin::Refused(decision))))
+            match self.again(&call, own).await {
+                Again::Run { formed, wrappers } => {
+                    let inside = |wrapper: &Wrapper| wrapper.order > script.order;
+                    let wrappers: Vec<Wrapper> = wrappers.into_iter().filter(inside).collect();
+                    Ok(answered(self.wrapped(formed.as_deref().unwrap_or(&call), &wrappers).await?))
+                }
+                Again::Ended(ended) => Ok(answered(ended)),
+                Again::TooLate => Ok(Ok(too_late())),
+                Again::Stopped(decision) => Err(decision),
+                Again::Refused(error, decision) => {
+                    let answer = Answer::Error { message: error.message, kind: error.kind };
+                    Ok(Ok((answer, Origin::Refused(decision))))
+                }
             }
-        }
+        })
     }
 
     /// The script asks a person. `position` tells its questions of one call apart.
@@ -187,35 +189,46 @@ impl<E: ToolExecutor> Nest<'_, E> {
         Err(decision)
     }
 
-    async fn kept(&self, script: Script<'_>, key: &Value) -> Value {
-        let super::Execute { kernel, services, .. } = self.execute;
-        let Some((name, key)) = self.place(script, key) else { return Value::Null };
-        let account = self.execute.account(script.call);
-        let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
-        let found =
-            services.ask(kernel.clock, || services.store.cache_get(kernel.clock.now(), space, &key)).await;
-        found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
+    fn kept<'a>(&'a self, script: Script<'a>, key: &'a Value) -> BoxFuture<'a, Value> {
+        Box::pin(async move {
+            let super::Execute { kernel, services, .. } = self.execute;
+            let Some((name, key)) = self.place(script, key) else { return Value::Null };
+            let account = self.execute.account(script.call);
+            let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
+            let found = services
+                .ask(kernel.clock, || services.store.cache_get(kernel.clock.now(), space, &key))
+                .await;
+            found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
+        })
     }
 
-    async fn keep(&self, script: Script<'_>, key: &Value, value: &Value, ttl: Duration) {
-        let super::Execute { kernel, services, .. } = self.execute;
-        let stored_at = kernel.clock.now();
-        let (Some((name, key)), Ok(expires_at)) = (self.place(script, key), stored_at.checked_add(ttl))
-        else {
-            return;
-        };
-        let account = self.execute.account(script.call);
-        let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
-        // What a script keeps is only a convenience: without the store nothing is kept.
-        let found = services.ask(kernel.clock, || services.store.cache_get(stored_at, space, &key)).await;
-        if let Ok(found) = found
-            && !self.interim
-        {
-            let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
-            let _ = services
-                .ask(kernel.clock, || services.store.cache_put(space, &key, entry, found.generation))
-                .await;
-        }
+    fn keep<'a>(
+        &'a self,
+        script: Script<'a>,
+        key: &'a Value,
+        value: &'a Value,
+        ttl: Duration,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let super::Execute { kernel, services, .. } = self.execute;
+            let stored_at = kernel.clock.now();
+            let (Some((name, key)), Ok(expires_at)) = (self.place(script, key), stored_at.checked_add(ttl))
+            else {
+                return;
+            };
+            let account = self.execute.account(script.call);
+            let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
+            // What a script keeps is only a convenience: without the store nothing is kept.
+            let found = services.ask(kernel.clock, || services.store.cache_get(stored_at, space, &key)).await;
+            if let Ok(found) = found
+                && !self.interim
+            {
+                let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
+                let _ = services
+                    .ask(kernel.clock, || services.store.cache_put(space, &key, entry, found.generation))
+                    .await;
+            }
+        })
     }
 
     fn place(&self, script: Script<'_>, key: &Value) -> Option<(String, String)> {
