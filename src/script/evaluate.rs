@@ -1,7 +1,9 @@
 //! Runs a compiled program. Values are pointed at, not copied; every step counts.
 
+use regex::Regex;
+
 use super::functions::{Change, EffectKind, Run};
-use super::operators::{is_in_member, negate, not};
+use super::operators::{Operator, is_in_member, negate, not};
 use super::place::{Target, assign, changed, element, inside, property};
 use super::program::{Body, Code, Member, Node, Place, Program, Spot, Step};
 use super::thrown::{SCRIPT_ERROR, error_object, thrown};
@@ -108,6 +110,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         result
     }
 
+    /// Nested code is evaluated by calls of this inside one another, so whatever needs room on the stack has a function of its own.
     fn code(&mut self, node: &'r Node) -> Given<'r> {
         let spot = node.spot;
         match &node.code {
@@ -118,87 +121,25 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Text(text) => Ok(Val::Borrowed(text)),
             Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
-            Code::List(items) => {
-                let items = self.nodes(items)?;
-                Val::list(&self.work, items).map_err(fault(spot))
-            }
+            Code::List(items) => self.list(items, spot),
             Code::Object(members) => self.object(members, spot),
             Code::And(operands) => self.all_boolean(operands, true),
             Code::Or(operands) => self.all_boolean(operands, false),
             Code::Coalesce(operands) => self.first_not_null(operands),
-            Code::Not(operand) => not(&self.node(operand)?).map_err(fault(spot)),
-            Code::Negate(operand) => negate(&self.node(operand)?).map_err(fault(spot)),
-            Code::Binary(operator, operands) => {
-                let [a, b] = operands.as_ref();
-                let (a, b) = (self.node(a)?, self.node(b)?);
-                self.look([&a, &b], spot)?;
-                operator(&self.work, &a, &b).map_err(fault(spot))
-            }
-            Code::InMember(operands) => {
-                let [a, b] = operands.as_ref();
-                let (a, b) = (self.node(a)?, self.node(b)?);
-                self.look([&a, &b], spot)?;
-                is_in_member(&self.work, &a, &b).map_err(fault(spot))
-            }
-            Code::Property(object, key) => {
-                let object = self.node(object)?;
-                property(&object, key).map_err(fault(spot))
-            }
-            Code::Index(operands) => {
-                let [container, index] = operands.as_ref();
-                let (container, index) = (self.node(container)?, self.node(index)?);
-                element(&container, &index).map_err(fault(spot))
-            }
+            Code::Not(operand) => self.changed(operand, not, spot),
+            Code::Negate(operand) => self.changed(operand, negate, spot),
+            Code::Binary(operator, operands) => self.compared(operands, *operator, spot),
+            Code::InMember(operands) => self.compared(operands, is_in_member, spot),
+            Code::Property(object, key) => self.property(object, key, spot),
+            Code::Index(operands) => self.element(operands, spot),
             Code::Function(run, arguments) => self.function(*run, arguments, spot),
-            Code::Matches(text, regex) => {
-                let text = self.node(text)?;
-                match text.kind() {
-                    Kind::Text(text) => {
-                        self.work.scan(text.len()).map_err(fault(spot))?;
-                        Ok(Val::Boolean(regex.is_match(text)))
-                    }
-                    _ => {
-                        let found = text.json_type();
-                        Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
-                    }
-                }
-            }
+            Code::Matches(text, regex) => self.matches(text, regex, spot),
             Code::Each(how, list, closure) => self.each(*how, list, closure, spot),
             Code::Change(how, place, arguments) => self.change(*how, place, arguments, spot),
-            Code::Effect(kind, arguments) => {
-                let given = self.nodes(arguments)?;
-                self.effect(*kind, given, spot)
-            }
-            Code::Call(function, arguments) => {
-                let given = self.nodes(arguments)?;
-                let program = self.program;
-                match program.functions.get(*function) {
-                    Some(body) => self.body(body, given),
-                    None => Err(Stop::Limit("the function is missing".to_owned(), spot)),
-                }
-            }
-            Code::Let(slot, value) => {
-                let value = self.node(value)?;
-                self.set(*slot, value);
-                Ok(Val::Null)
-            }
-            Code::Assign(place, operator, value) => {
-                let value = self.node(value)?;
-                let steps = self.steps(&place.steps)?;
-                let value = match operator {
-                    None => value,
-                    Some(operator) => {
-                        let mut old = self.slot(place.slot).clone();
-                        for step in &steps {
-                            old = step.read(&old).map_err(fault(spot))?;
-                        }
-                        operator(&self.work, &old, &value).map_err(fault(spot))?
-                    }
-                };
-                let (work, target) = self.target(place.slot);
-                assign(work, target, &steps, value).map_err(fault(spot))?;
-                Ok(Val::Null)
-            }
+            Code::Effect(kind, arguments) => self.effect_of(*kind, arguments, spot),
+            Code::Call(function, arguments) => self.call(*function, arguments, spot),
+            Code::Let(slot, value) => self.bind(*slot, value),
+            Code::Assign(place, operator, value) => self.assign(place, *operator, value, spot),
             Code::If(condition, then, otherwise) => {
                 if self.boolean(condition)? {
                     self.node(then)
@@ -209,22 +150,120 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::While(condition, body) => self.repeat(condition.as_deref(), body),
             Code::For(parts) => self.each_of(parts),
             Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
-            Code::Throw(value) => {
-                let value = self.node(value)?;
-                let thrown = thrown(value, &self.work).map_err(fault(spot))?;
-                Err(Stop::Threw(thrown, spot))
-            }
+            Code::Throw(value) => self.throw(value, spot),
             Code::Return(value) => Err(Stop::Return(self.node(value)?)),
             Code::Break(value) => Err(Stop::Break(self.node(value)?)),
             Code::Continue => Err(Stop::Continue),
-            Code::Block(nodes) => {
-                let mut last = Val::Null;
-                for node in nodes {
-                    last = self.node(node)?;
-                }
-                Ok(last)
+            Code::Block(nodes) => self.block(nodes),
+        }
+    }
+
+    fn list(&mut self, items: &'r [Node], spot: Spot) -> Given<'r> {
+        let items = self.nodes(items)?;
+        Val::list(&self.work, items).map_err(fault(spot))
+    }
+
+    fn changed(
+        &mut self,
+        operand: &'r Node,
+        change: fn(&Val<'r>) -> Result<Val<'r>, Fault>,
+        spot: Spot,
+    ) -> Given<'r> {
+        change(&self.node(operand)?).map_err(fault(spot))
+    }
+
+    fn compared(
+        &mut self,
+        operands: &'r [Node; 2],
+        compare: fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>,
+        spot: Spot,
+    ) -> Given<'r> {
+        let [a, b] = operands;
+        let (a, b) = (self.node(a)?, self.node(b)?);
+        self.look([&a, &b], spot)?;
+        compare(&self.work, &a, &b).map_err(fault(spot))
+    }
+
+    fn property(&mut self, object: &'r Node, key: &'r str, spot: Spot) -> Given<'r> {
+        property(&self.node(object)?, key).map_err(fault(spot))
+    }
+
+    fn element(&mut self, operands: &'r [Node; 2], spot: Spot) -> Given<'r> {
+        let [container, index] = operands;
+        let (container, index) = (self.node(container)?, self.node(index)?);
+        element(&container, &index).map_err(fault(spot))
+    }
+
+    fn matches(&mut self, text: &'r Node, regex: &Regex, spot: Spot) -> Given<'r> {
+        let text = self.node(text)?;
+        match text.kind() {
+            Kind::Text(text) => {
+                self.work.scan(text.len()).map_err(fault(spot))?;
+                Ok(Val::Boolean(regex.is_match(text)))
+            }
+            _ => {
+                let found = text.json_type();
+                Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
             }
         }
+    }
+
+    fn effect_of(&mut self, kind: EffectKind, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+        let given = self.nodes(arguments)?;
+        self.effect(kind, given, spot)
+    }
+
+    fn call(&mut self, function: usize, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+        let given = self.nodes(arguments)?;
+        let program = self.program;
+        match program.functions.get(function) {
+            Some(body) => self.body(body, given),
+            None => Err(Stop::Limit("the function is missing".to_owned(), spot)),
+        }
+    }
+
+    fn bind(&mut self, slot: usize, value: &'r Node) -> Given<'r> {
+        let value = self.node(value)?;
+        self.set(slot, value);
+        Ok(Val::Null)
+    }
+
+    fn assign(
+        &mut self,
+        place: &'r Place,
+        operator: Option<Operator>,
+        value: &'r Node,
+        spot: Spot,
+    ) -> Given<'r> {
+        let value = self.node(value)?;
+        let steps = self.steps(&place.steps)?;
+        let value = match operator {
+            None => value,
+            Some(operator) => {
+                let mut old = self.slot(place.slot).clone();
+                for step in &steps {
+                    old = step.read(&old).map_err(fault(spot))?;
+                }
+                operator(&self.work, &old, &value).map_err(fault(spot))?
+            }
+        };
+        let (work, target) = self.target(place.slot);
+        assign(work, target, &steps, value).map_err(fault(spot))?;
+        Ok(Val::Null)
+    }
+
+    fn throw(&mut self, value: &'r Node, spot: Spot) -> Given<'r> {
+        let value = self.node(value)?;
+        let thrown = thrown(value, &self.work).map_err(fault(spot))?;
+        Err(Stop::Threw(thrown, spot))
+    }
+
+    fn block(&mut self, nodes: &'r [Node]) -> Given<'r> {
+        let mut last = Val::Null;
+        for node in nodes {
+            last = self.node(node)?;
+        }
+        Ok(last)
     }
 
     fn slot(&self, slot: usize) -> &Val<'r> {
