@@ -5,6 +5,7 @@ mod budgets;
 mod configuring;
 mod dropped;
 mod endings;
+mod positions;
 mod running;
 mod shadows;
 mod showing;

@@ -1,7 +1,7 @@
 //! Seals: nothing that was changed, made for something else, or made by others is taken for ours.
 
 use callgate::json::{Value, json};
-use callgate::seal::{KeyError, Keys, Purpose, SealError};
+use callgate::seal::{KeyError, Keys, Purpose, SealError, SecretFileError};
 use proptest::prelude::*;
 
 fn keys(text: &[&str]) -> Keys {
@@ -155,8 +155,11 @@ fn a_key_file_is_made_once_and_must_be_the_owners_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left over");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(matches!(Keys::from_file(&path), Err(KeyError::Exposed(_))));
-    assert!(matches!(Keys::from_file(&directory.path().join("none")), Err(KeyError::File { .. })));
+    assert!(matches!(Keys::from_file(&path), Err(KeyError::File(SecretFileError::Exposed(_)))));
+    assert!(matches!(
+        Keys::from_file(&directory.path().join("none")),
+        Err(KeyError::File(SecretFileError::File { .. }))
+    ));
 }
 
 fn json_value() -> impl Strategy<Value = Value> {

@@ -2,9 +2,7 @@
 
 use super::method;
 use crate::json::{self, Value};
-
-/// Schemas that are looked at for one value: those that are named, and the alternatives.
-const SCHEMAS: usize = 64;
+use crate::schema::alternatives;
 
 /// The name of an argument, or of a member of one, that some servers take for another one that the tool's schema has there.
 pub(super) fn misread<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
@@ -35,26 +33,6 @@ fn look<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) ->
         }
         _ => None,
     }
-}
-
-/// The schemas themselves, those that they name, and all of their alternatives.
-fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
-    let mut all: Vec<&Value> = schemas.to_vec();
-    let mut next = 0;
-    while let Some(schema) = all.get(next).copied() {
-        next += 1;
-        let named =
-            schema.get("$ref").and_then(Value::as_str).and_then(|name| root.pointer(name.strip_prefix('#')?));
-        let of_several =
-            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
-        let of_cases = ["if", "then", "else"].into_iter().filter_map(|word| schema.get(word));
-        for more in named.into_iter().chain(of_several).chain(of_cases) {
-            if all.len() < SCHEMAS && !all.iter().any(|known| std::ptr::eq(*known, more)) {
-                all.push(more);
-            }
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::json::Value;
 use crate::path::Step;
 
-/// Schemas that are looked at for one value: those that are named, and the alternatives.
+/// How many schemas apply to one value at most; further references and alternatives are ignored.
 const SCHEMAS: usize = 64;
 
 /// Whether a schema declares a member of this name for the object at a place.
@@ -29,8 +29,8 @@ pub(super) fn declares(root: &Value, place: &[Step], name: &str) -> bool {
     schemas.iter().any(|schema| schema.get("properties").is_some_and(|all| all.get(name).is_some()))
 }
 
-/// The schemas themselves, those that they refer to, and all of their alternatives.
-fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
+/// The schemas that can apply to a value: these, the schemas that they refer to, and all of their alternatives.
+pub(crate) fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
     let mut all: Vec<&Value> = schemas.to_vec();
     let mut next = 0;
     while let Some(schema) = all.get(next).copied() {

@@ -19,6 +19,7 @@ use crate::diagnostic::nearest;
 use crate::json::{InexactNumber, Value};
 use crate::path::Step;
 use bounds::{Bounds, Size};
+pub(crate) use declared::alternatives;
 use numeric::Numbers;
 use representation::Exact;
 use words::name;

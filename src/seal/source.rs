@@ -22,17 +22,9 @@ pub enum KeyError {
         /// Which, from 1.
         number: usize,
     },
-    /// Others can read the file.
-    #[error("`{}` can be read by others: take their rights away, as with `chmod 600`", .0.display())]
-    Exposed(PathBuf),
-    /// The file can't be read or made.
-    #[error("`{}`: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        error: io::Error,
-    },
+    /// The file can't be used.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     /// The operating system gives no random bytes.
     #[error("no random bytes for a key: {0}")]
     Random(getrandom::Error),
@@ -72,9 +64,9 @@ impl Keys {
 
     /// The keys of a file. One that others can read is refused: whoever reads it can say yes to anything.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let failed = |error| KeyError::File { path: path.to_owned(), error };
+        let failed = |error| SecretFileError::File { path: path.to_owned(), error };
         if is_exposed(&fs::metadata(path).map_err(failed)?) {
-            return Err(KeyError::Exposed(path.to_owned()));
+            return Err(SecretFileError::Exposed(path.to_owned()).into());
         }
         Self::parse(&fs::read_to_string(path).map_err(failed)?)
     }
@@ -104,16 +96,6 @@ pub enum SecretFileError {
     /// The operating system gives no random bytes.
     #[error("no random bytes for a key: {0}")]
     Random(getrandom::Error),
-}
-
-impl From<SecretFileError> for KeyError {
-    fn from(error: SecretFileError) -> Self {
-        match error {
-            SecretFileError::Exposed(path) => Self::Exposed(path),
-            SecretFileError::File { path, error } => Self::File { path, error },
-            SecretFileError::Random(error) => Self::Random(error),
-        }
-    }
 }
 
 /// The text of a file that only its owner can read. A missing one is made with a new random key, in hex digits below the comment.

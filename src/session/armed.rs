@@ -1,18 +1,25 @@
 //! The regime in which a provider's SDK drives the rounds: it gets a map of armed tools, and each of its calls goes through the same
 //! desk as in the regime in which Callgate drives them.
 
-use std::sync::Arc;
-use std::time::Instant;
+mod positions;
 
-use tokio::sync::{Mutex, MutexGuard};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Mutex, MutexGuard, Notify};
+
+use self::positions::Positions;
 
 use super::Session;
-use super::desk::Known;
+use super::desk::{Desk, Known};
 use super::made::is_same;
 use super::offered::Offered;
 use super::resume::{ResumeError, Round, of_history};
 use super::rounds::decided;
-use crate::call::{Outcome, ToolCall};
+use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::Hooked;
 use crate::host::ToolExecutor;
 use crate::json::Value;
@@ -21,10 +28,17 @@ use crate::lifecycle::{Config, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
 
+/// How long a call waits for the SDK to make the calls before it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// A session whose tools an SDK drives: for each round [`tell_round`](Self::tell_round) where the SDK knows all its calls before it makes
 /// them (otherwise each is decided by itself), [`call`](Self::call) for each call, and [`suspend`](Self::suspend) at its end. A call's
-/// future may be dropped; it is then `indeterminate` and not run again. Clones are the same session; calls that come at once wait for each other, for what ran before
-/// in a round counts for what comes after.
+/// future may be dropped; it is then `indeterminate` and not run again. Clones are the same session, and its calls run one after the
+/// other.
+///
+/// In an announced round, what a call changes in the session takes effect at the call's position in the round. A call whose decision
+/// depends on the session waits for the calls before it. If the SDK makes none of them for one second, what the session has seen is
+/// unknown to the call: conditions that read it are undecided, and limits of the run count as used up.
 pub struct Armed<E> {
     inner: Arc<Inner<E>>,
 }
@@ -45,6 +59,8 @@ struct Inner<E> {
     executor: E,
     run: RunContext,
     driven: Mutex<Driven>,
+    /// Notified whenever a call has been made.
+    made: Notify,
 }
 
 /// The session, and how far its present round is.
@@ -52,10 +68,15 @@ struct Driven {
     session: Session,
     /// Calls that the SDK has told of and not yet made.
     told: Vec<Told>,
+    /// What the calls of the present round changed, since nothing else changed the session.
+    positions: Option<Positions>,
+    /// The last position whose changes can't be told from others any more.
+    merged: Option<usize>,
 }
 
 /// A call of a round that an SDK has told of.
 struct Told {
+    position: usize,
     call: ToolCall,
     turn: (Known, Hooked),
     /// What it was decided to be with its round.
@@ -78,8 +99,8 @@ impl Session {
     pub fn arm<E: ToolExecutor>(mut self, executor: E) -> Armed<E> {
         self.name_conversation(&self.conversation());
         let run = self.run.clone();
-        let driven = Mutex::new(Driven { session: self, told: Vec::new() });
-        Armed { inner: Arc::new(Inner { executor, run, driven }) }
+        let driven = Mutex::new(Driven { session: self, told: Vec::new(), positions: None, merged: None });
+        Armed { inner: Arc::new(Inner { executor, run, driven, made: Notify::new() }) }
     }
 }
 
@@ -92,7 +113,7 @@ impl<E: ToolExecutor> Armed<E> {
     /// The session again, for its next steps outside of the SDK. What other clones call from now on is
     /// halted.
     pub async fn disarm(self) -> Session {
-        let mut driven = self.inner.driven.lock().await;
+        let mut driven = self.inner.merged().await;
         let mut spare = Session::new(Arc::clone(&driven.session.shared));
         spare.state.halt("the session is not driven from here any more");
         std::mem::replace(&mut driven.session, spare)
@@ -100,7 +121,7 @@ impl<E: ToolExecutor> Armed<E> {
 
     /// The session, for everything around the calls. Waits for a call that runs.
     pub async fn session(&self) -> ArmedSession<'_> {
-        ArmedSession(self.inner.driven.lock().await)
+        ArmedSession(self.inner.merged().await)
     }
 
     /// The tools that the model is shown now, as hooks and policies leave them at this moment. From now on, calls of other tools are
@@ -135,8 +156,9 @@ impl<E: ToolExecutor> Armed<E> {
     /// call (limits, labels, facts, budgets, approvals that are presented one at a time) is the same in both. Rules that have to stop a
     /// whole round belong on the first call that is dangerous, not on a later one.
     pub async fn tell_round(&self, calls: &[CallPart]) {
-        let mut driven = self.inner.driven.lock().await;
-        let Driven { session, told } = &mut *driven;
+        let mut driven = self.inner.merged().await;
+        driven.merged = None;
+        let Driven { session, told, positions, .. } = &mut *driven;
         told.clear();
         session.made.clear();
         let calls: Vec<ToolCall> = calls
@@ -151,9 +173,9 @@ impl<E: ToolExecutor> Armed<E> {
         let (layers, conversation) = (session.layers(), session.conversation());
         let names: Vec<String> = calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
         let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
-        for (call, name) in calls.into_iter().zip(names) {
+        for (position, (call, name)) in calls.into_iter().zip(names).enumerate() {
             let turn = desk.prepare(call.clone(), name, &seen).await;
-            told.push(Told { call, turn, first: None, layers: layers.clone() });
+            told.push(Told { position, call, turn, first: None, layers: layers.clone() });
         }
         let kernel = desk.kernel();
         for Told { turn, first, .. } in told.iter_mut() {
@@ -163,16 +185,19 @@ impl<E: ToolExecutor> Armed<E> {
         if let Some(halting) = decisions.find(|decision| decision.effect() == Effect::Halt) {
             kernel.halt(halting, desk.state);
         }
+        *positions = Some(Positions::new(session.state.clone()));
     }
 
     /// A call that the SDK makes.
     pub async fn call(&self, id: &str, tool: &str, input: Value) -> Called {
         let started = Instant::now();
-        let mut driven = self.inner.driven.lock().await;
+        let mut driven = self.inner.turn_of(id, tool, &input).await;
         let asked = driven.call(id, tool, &input);
         let asked = driven.session.name_call(asked);
         let outcome = driven.make(&self.inner.executor, asked, started).await;
         let result = driven.session.result_for_model(&outcome);
+        drop(driven);
+        self.inner.made.notify_waiters();
         Called { outcome, result }
     }
 
@@ -181,11 +206,64 @@ impl<E: ToolExecutor> Armed<E> {
     /// did not make, because it stopped at another, is put through now. Also for the end of a round in which nobody is waited for.
     pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
         let mut driven = self.inner.driven.lock().await;
-        driven.session.see(history, true).await?;
+        if let Some(seen) = driven.session.unseen(history, true).await? {
+            driven.take_in(|state| state.go_on_from(&seen));
+            driven.session.has_seen = true;
+        }
         driven.make_rest(&self.inner.executor, history).await;
         driven.told.clear();
+        driven.merge();
         driven.session.round(history, &self.inner.executor).await
     }
+}
+
+impl<E> Inner<E> {
+    /// The session for what is not a call of the round.
+    async fn merged(&self) -> MutexGuard<'_, Driven> {
+        let mut driven = self.driven.lock().await;
+        driven.merge();
+        driven
+    }
+
+    /// The session for a call, once the calls before it have been made if it depends on them, or it has waited long enough.
+    async fn turn_of(&self, id: &str, tool: &str, input: &Value) -> MutexGuard<'_, Driven> {
+        let driven = self.driven.lock().await;
+        if !driven.waits_for_earlier(id, tool, input) {
+            return driven;
+        }
+        let shared = Arc::clone(&driven.session.shared);
+        let mut unmade = driven.told.len();
+        drop(driven);
+        let mut patience = shared.clock.sleep(PATIENCE);
+        loop {
+            // Before it is looked again: a call that is made in between must not be missed.
+            let mut made = pin!(self.made.notified());
+            made.as_mut().enable();
+            let driven = self.driven.lock().await;
+            if !driven.waits_for_earlier(id, tool, input) {
+                return driven;
+            }
+            drop(driven);
+            if !is_first(made, patience.as_mut()).await {
+                let driven = self.driven.lock().await;
+                // While a call runs, the SDK may have made others that wait as this one does.
+                if driven.told.len() == unmade {
+                    return driven;
+                }
+                unmade = driven.told.len();
+                patience = shared.clock.sleep(PATIENCE);
+            }
+        }
+    }
+}
+
+/// Whether `event` comes before `end`.
+async fn is_first(mut event: Pin<&mut impl Future>, mut end: Pin<&mut (impl Future + ?Sized)>) -> bool {
+    poll_fn(|context| match event.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(true),
+        Poll::Pending => end.as_mut().poll(context).map(|_| false),
+    })
+    .await
 }
 
 /// The session of armed tools, as long as nothing else uses it.
@@ -217,31 +295,73 @@ impl Driven {
         self.session.calls.of(&CallPart::new(id, tool, input.clone()))
     }
 
+    /// What has been told of a call that has not been made, with its index.
+    fn told(&self, call: &ToolCall) -> Option<usize> {
+        self.told.iter().position(|told| is_same(&told.call, call))
+    }
+
+    /// Whether calls before this one, which the SDK has not made, can make a difference to it.
+    fn waits_for_earlier(&self, id: &str, tool: &str, input: &Value) -> bool {
+        let call = self.call(id, tool, input);
+        let told = self.told(&call).and_then(|index| self.told.get(index));
+        told.is_some_and(|told| self.depends_on_earlier(told))
+    }
+
+    fn depends_on_earlier(&self, told: &Told) -> bool {
+        let earlier = self.told.iter().filter(|other| other.position < told.position).count();
+        let is_lost = self.merged.is_some_and(|merged| told.position < merged);
+        (earlier > 0 || is_lost) && {
+            let call = &told.turn.1.call;
+            let layers = &told.layers;
+            self.session.session_use(call, layers).reads || self.session.may_be_last(earlier, layers)
+        }
+    }
+
+    /// Something else than a call of the round is about to use or change the session: what calls changed can't be told from it any more.
+    fn merge(&mut self) {
+        if let Some(last) = self.positions.take().and_then(|positions| positions.last()) {
+            self.merged = self.merged.max(Some(last));
+        }
+    }
+
+    /// Adds to what was seen before the round.
+    fn take_in(&mut self, change: impl Fn(&mut SessionState)) {
+        change(&mut self.session.state);
+        if let Some(positions) = &mut self.positions {
+            positions.change_before(change);
+        }
+    }
+
     /// Brings one call to its outcome: of a round that was told as its round was decided, otherwise by itself.
     async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
-        let Self { session, told } = self;
+        let seen = match self.session.recorded_elsewhere().await {
+            Ok(Some(recorded)) => {
+                self.take_in(|state| state.unite_with_store(&recorded));
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let Some(index) = self.told(&asked) else {
+            self.merge();
+            let session = &mut self.session;
+            session.halt_if_aborted();
+            let occurrence = session.state.name_occurrence(&asked.id);
+            let (layers, conversation) = (session.layers(), session.conversation());
+            let name = session.name.clone();
+            let mut desk = session.desk(&layers, &conversation, executor);
+            let turn = desk.prepare(asked.clone(), occurrence, &seen).await;
+            return desk.make(asked, &turn, None, name.as_deref(), started).await;
+        };
+        let is_unknown = self.told.get(index).is_some_and(|told| self.depends_on_earlier(told));
+        let told = self.told.remove(index);
+        let mut driven = InPosition::new(self, told.position, is_unknown);
+        let session = driven.session();
         session.halt_if_aborted();
-        let place = told.iter().position(|told| is_same(&told.call, &asked));
-        let known = place.map(|place| told.remove(place));
-        let occurrence = match &known {
-            Some(_) => String::new(),
-            None => session.state.name_occurrence(&asked.id),
-        };
-        let seen = session.see_recorded().await;
         let conversation = session.conversation();
-        let layers = known.as_ref().map_or_else(|| session.layers(), |told| told.layers.clone());
         let name = session.name.clone();
-        let mut desk = session.desk(&layers, &conversation, executor);
-        let (turn, first) = match known {
-            Some(told) => (told.turn, told.first),
-            None => (desk.prepare(asked.clone(), occurrence, &seen).await, None),
-        };
-        let waits = desk.made.waits();
-        desk.made.begin(asked);
-        let outcome = desk.put_through(&turn, first, waits, started).await;
-        let outcome = desk.report(name.as_deref(), outcome);
-        desk.made.end(&outcome);
-        outcome
+        let mut desk = session.desk(&told.layers, &conversation, executor);
+        desk.make(asked, &told.turn, told.first, name.as_deref(), started).await
     }
 
     /// Makes the calls of a told round that the SDK did not make.
@@ -251,6 +371,65 @@ impl Driven {
             if self.told.iter().any(|told| is_same(&told.call, &call)) {
                 self.make(executor, call, Instant::now()).await;
             }
+        }
+    }
+}
+
+impl<E: ToolExecutor> Desk<'_, E> {
+    /// Brings a call that an SDK made to its outcome.
+    async fn make<'c>(
+        &mut self,
+        asked: ToolCall,
+        turn: &'c (Known, Hooked),
+        first: Option<Decision<'c>>,
+        name: Option<&str>,
+        started: Instant,
+    ) -> Outcome {
+        let waits = self.made.waits();
+        self.made.begin(asked);
+        let outcome = self.put_through(turn, first, waits, started).await;
+        let outcome = self.report(name, outcome);
+        self.made.end(&outcome);
+        outcome
+    }
+}
+
+/// One call of an announced round, with the session as the call sees it. What the call changed takes effect at its position when this is
+/// dropped, also because the call was given up.
+struct InPosition<'d> {
+    driven: &'d mut Driven,
+    position: usize,
+}
+
+impl<'d> InPosition<'d> {
+    /// `is_unknown`: what the calls before it leave is not known, and can make a difference to it.
+    fn new(driven: &'d mut Driven, position: usize, is_unknown: bool) -> Self {
+        let Driven { session, positions, .. } = driven;
+        let positions = positions.get_or_insert_with(|| Positions::new(session.state.clone()));
+        session.state = positions.state_at(position);
+        if is_unknown {
+            session.state.distrust();
+        }
+        session.state.record_changes();
+        Self { driven, position }
+    }
+
+    fn session(&mut self) -> &mut Session {
+        &mut self.driven.session
+    }
+}
+
+impl Drop for InPosition<'_> {
+    fn drop(&mut self) {
+        let Driven { session, positions, merged, .. } = &mut *self.driven;
+        let changes = session.state.take_changes();
+        if let Some(positions) = positions {
+            positions.add(self.position, changes);
+            session.state = positions.state();
+        }
+        // Later calls of the round may have set what this one set, and which of it is theirs is not known any more.
+        if merged.is_some_and(|merged| self.position < merged) {
+            session.state.distrust();
         }
     }
 }

@@ -249,9 +249,9 @@ impl Inner {
         line.session.halt_if_aborted();
         let position = line.next;
         line.next += 1;
-        let session = line.session_for(position, layer.clone());
+        let session = line.session_for(position, layer);
         // Before anything else can begin: calls after this one have to know.
-        let may_halt = session.session_use(call, layer.as_ref()).may_halt;
+        let may_halt = session.session_use(call, &session.layers()).may_halt;
         line.under_way.insert(position, may_halt);
         Turn { inner: self, position, session }
     }
@@ -264,8 +264,9 @@ impl Inner {
             turn.session = line.session_for(turn.position, layer.clone());
             let before = || line.under_way.range(..turn.position);
             let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
-            let SessionUse { reads, may_halt } = turn.session.session_use(call, layer.as_ref());
-            let reads = unknown || reads || turn.session.may_be_last(others, layer.as_ref());
+            let layers = turn.session.layers();
+            let SessionUse { reads, may_halt } = turn.session.session_use(call, &layers);
+            let reads = unknown || reads || turn.session.may_be_last(others, &layers);
             line.under_way.insert(turn.position, may_halt);
             let waits_for = match (reads, halting) {
                 _ if others == 0 => WaitsFor::None,
@@ -277,12 +278,13 @@ impl Inner {
         };
         if !matches!(waits_for, WaitsFor::None) {
             let is_known = self.others(turn.position, waits_for).await;
-            turn.session = self.line().session_for(turn.position, layer.clone());
+            turn.session = self.line().session_for(turn.position, layer);
             if !is_known {
                 turn.session.state.distrust();
             }
         }
-        let halts = may_halt && (!turn.session.hooks.is_empty() || turn.session.halts(call, layer.as_ref()));
+        let halts =
+            may_halt && (!turn.session.hooks.is_empty() || turn.session.halts(call, &turn.session.layers()));
         self.line().under_way.insert(turn.position, halts);
         self.tell();
         turn.session.state.record_changes();
@@ -300,25 +302,21 @@ impl Session {
     }
 
     /// Whether so many calls under way could use up what a budget of the run leaves.
-    fn may_be_last(&self, others: usize, layer: Option<&Arc<Chains>>) -> bool {
-        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
-        let kernel = self.kernel_over(&layers);
+    pub(super) fn may_be_last(&self, others: usize, layers: &Layers) -> bool {
+        let kernel = self.kernel_over(layers);
         let conversation = self.conversation();
         let spending = Spending { shared: &self.shared, kernel, run: &self.run, conversation: &conversation };
         !spending.leave_calls(&self.state, others)
     }
 
     /// What a call has to do with what the session has seen.
-    fn session_use(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> SessionUse {
-        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
-        self.kernel_over(&layers).session_use(call, &self.state, !self.hooks.is_empty())
+    pub(super) fn session_use(&self, call: &ToolCall, layers: &Layers) -> SessionUse {
+        self.kernel_over(layers).session_use(call, &self.state, !self.hooks.is_empty())
     }
 
     /// Whether a call stops the run, now that it is known what the session has seen.
-    fn halts(&self, call: &ToolCall, layer: Option<&Arc<Chains>>) -> bool {
-        let layers: Layers = self.layers().into_iter().chain(layer.cloned()).collect();
-        let kernel = self.kernel_over(&layers);
-        kernel.decide(call, &self.state).effect() == Effect::Halt
+    fn halts(&self, call: &ToolCall, layers: &Layers) -> bool {
+        self.kernel_over(layers).decide(call, &self.state).effect() == Effect::Halt
     }
 }
 

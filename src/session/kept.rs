@@ -227,13 +227,17 @@ impl Session {
 
     /// What a recorded session has seen by what its store says now, which others may have added to.
     pub(super) async fn see_recorded(&mut self) -> Result<(), StoreError> {
-        if self.recorded {
-            let account = self.account();
-            let mut seen = self.shared.seen_in_store(&self.conversation(), account).await?;
-            // Of two facts of one place the one that is known here stays.
-            seen.unite(&self.state);
-            self.state.unite(&seen);
+        if let Some(recorded) = self.recorded_elsewhere().await? {
+            self.state.unite_with_store(&recorded);
         }
         Ok(())
+    }
+
+    /// What the store of a recorded session says now. `None` if the session is not recorded.
+    pub(super) async fn recorded_elsewhere(&self) -> Result<Option<SessionState>, StoreError> {
+        if !self.recorded {
+            return Ok(None);
+        }
+        self.shared.seen_in_store(&self.conversation(), self.account()).await.map(Some)
     }
 }

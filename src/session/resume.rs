@@ -9,7 +9,7 @@ use super::judged::{Case, Said, verdict};
 use super::told::Telling;
 use super::{Session, occurrence_name};
 use crate::approval::{Ignored, Name, Standing};
-use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
+use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{StoreError, ToolExecutor, guarded};
 use crate::message::{
     AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, ResultPart, Settlement,
@@ -251,13 +251,23 @@ impl Session {
 
     /// What the session has seen by its history, and by what it has seen itself so far.
     pub(super) async fn see(&mut self, history: &History, before_round: bool) -> Result<(), StoreError> {
-        if self.has_seen {
-            return Ok(());
+        if let Some(seen) = self.unseen(history, before_round).await? {
+            self.state.go_on_from(&seen);
+            self.has_seen = true;
         }
-        let seen = self.shared.seen(&self.conversation(), history, before_round, self.account()).await?;
-        self.state.go_on_from(&seen);
-        self.has_seen = true;
         Ok(())
+    }
+
+    /// What the session has seen by its history. `None` once it was taken in.
+    pub(super) async fn unseen(
+        &self,
+        history: &History,
+        before_round: bool,
+    ) -> Result<Option<SessionState>, StoreError> {
+        if self.has_seen {
+            return Ok(None);
+        }
+        self.shared.seen(&self.conversation(), history, before_round, self.account()).await.map(Some)
     }
 
     /// Keeps what the session has seen. A store that does not answer now is asked again after the next round.

@@ -11,19 +11,9 @@ use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 /// Why what a file holds can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileProblem {
-    /// The system says no.
-    Unreadable(ErrorKind),
-    /// It is a directory.
-    Directory,
-    /// It is a pipe, a device or the like.
-    NotRegular,
-    /// It is larger than 8 MiB.
-    TooLarge,
-    /// It is not below the directories of the bundle, or not a file of the kind that is named there.
-    Outside,
-    /// With it the bundle is larger than 32 MiB.
-    TooMuch,
-    /// It is no text.
+    /// It can't be read.
+    Read(ReadError),
+    /// It is not text.
     NotUtf8(NotUtf8),
 }
 
@@ -42,14 +32,7 @@ pub struct NotUtf8 {
 
 impl From<ReadError> for FileProblem {
     fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Unreadable(kind) => Self::Unreadable(kind),
-            ReadError::Directory => Self::Directory,
-            ReadError::NotRegular => Self::NotRegular,
-            ReadError::TooLarge => Self::TooLarge,
-            ReadError::Outside => Self::Outside,
-            ReadError::TooMuch => Self::TooMuch,
-        }
+        Self::Read(error)
     }
 }
 
@@ -70,7 +53,7 @@ pub fn read_named(
     // What is hidden, or of another kind, is not for rules: its text would stand in diagnostics.
     let is_ours = name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
     if !is_ours && !sources.roots().are_anywhere() {
-        return (path, Err(FileProblem::Outside));
+        return (path, Err(ReadError::Outside.into()));
     }
     let bytes = sources.roots().read_named(&path).map_err(FileProblem::from);
     let text = bytes.and_then(|bytes| decode(bytes.to_vec()).map_err(FileProblem::NotUtf8));
@@ -107,34 +90,36 @@ impl FileProblem {
     pub fn at(&self, name: Span, path: &Path) -> Diagnostic {
         let path = path.display();
         let (code, message, help) = match self {
-            Self::Unreadable(ErrorKind::NotFound) => (
+            Self::Read(ReadError::Unreadable(ErrorKind::NotFound)) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` does not exist"),
                 "the path starts at the directory of the file that names it",
             ),
-            Self::Unreadable(kind) => (
+            Self::Read(ReadError::Unreadable(kind)) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` can't be read: {kind}"),
                 "give the user who runs this the right to read it, or name another file",
             ),
-            Self::Directory => (&UNREADABLE_FILE, format!("`{path}` is a directory"), "name a file in it"),
-            Self::NotRegular => (
+            Self::Read(ReadError::Directory) => {
+                (&UNREADABLE_FILE, format!("`{path}` is a directory"), "name a file in it")
+            }
+            Self::Read(ReadError::NotRegular) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` is no file"),
                 "pipes and devices are not read; name a file",
             ),
-            Self::TooLarge => (
+            Self::Read(ReadError::TooLarge) => (
                 &FILE_TOO_LARGE,
                 format!("`{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20),
                 "name a smaller file",
             ),
-            Self::Outside => (
+            Self::Read(ReadError::Outside) => (
                 &OUTSIDE_BUNDLE,
                 format!("`{path}` is not a file of the bundle"),
                 "name a file below the directory of the rules that is not hidden; a script ends in `.rhai`, a schema or a list of \
                  tools in `.json`",
             ),
-            Self::TooMuch => (
+            Self::Read(ReadError::TooMuch) => (
                 &BUNDLE_TOO_LARGE,
                 format!("with `{path}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20),
                 "name smaller files",

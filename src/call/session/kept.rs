@@ -108,6 +108,13 @@ impl SessionState {
         self.unite(seen);
     }
 
+    /// Takes in what the store has of the same session. Of two facts of one place the one that is known here stays.
+    pub fn unite_with_store(&mut self, recorded: &Self) {
+        let mut recorded = recorded.clone();
+        recorded.unite(self);
+        self.unite(&recorded);
+    }
+
     /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
     /// becomes more permissive; of two facts of one place the other's stays.
     pub fn unite(&mut self, other: &Self) {
