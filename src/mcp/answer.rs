@@ -1,24 +1,24 @@
-//! Outcomes as results of `tools/call`: what the client, and through it the model, is told.
+//! Converts outcomes to results of `tools/call`, for the client and its model.
 
 use super::frame::Frame;
 use super::method;
 use crate::call::{Outcome, OutcomeKind};
 use crate::json::{Map, Value, json};
 
-/// The member of `_meta` that says, to programs, what Callgate made of the call.
+/// The member of `_meta` with the outcome of the call, for programs.
 pub const OUTCOME: &str = "dev.callgate/outcome";
 
-/// The code of calls of tools that someone has to review first.
+/// The reason code of calls whose tool is not reviewed.
 pub const QUARANTINED: &str = "tool_quarantined";
 
-/// The texts of a result, one after the other.
+/// All text content of a result, joined.
 pub(super) fn text_of(result: &Value) -> String {
     let content = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts: Vec<&str> = content.filter_map(|part| part.get("text")?.as_str()).collect();
     if texts.is_empty() { "the tool failed".to_owned() } else { texts.join("\n") }
 }
 
-/// A result of ours in the protocol of the call that it answers: the one since 2026-07-28 demands that results say what they are.
+/// Adapts a result of the gateway to the protocol version of its call: since 2026-07-28, results require a `resultType`.
 pub(super) fn in_protocol_of(call: &Frame, mut result: Value) -> Value {
     if call.meta(method::PROTOCOL_VERSION).is_some()
         && let Some(members) = result.as_object_mut()
@@ -28,14 +28,14 @@ pub(super) fn in_protocol_of(call: &Frame, mut result: Value) -> Value {
     result
 }
 
-/// Whether a value is a result as the protocol has them.
+/// Whether a value is a tool result as the protocol defines it.
 pub(super) fn is_result(output: &Value) -> bool {
     output.get("content").is_some_and(Value::is_array)
         || output.get("resultType").is_some()
         || output.get("toolResult").is_some()
 }
 
-/// Whether a result is not the end of its call: it asks for more, or says where the result will be.
+/// Whether a result does not complete its call: it requests input, or starts a task.
 pub(super) fn is_interim(result: &Value) -> bool {
     let kind = result.get("resultType").and_then(Value::as_str);
     let begins_task = result.get("task").is_some_and(Value::is_object)
@@ -46,7 +46,7 @@ pub(super) fn is_interim(result: &Value) -> bool {
     kind.is_some_and(|kind| kind != "complete") || begins_task
 }
 
-/// What a tool, or a policy in its place, gave, as a result. What is one already stays as it is.
+/// Converts the output of a tool or a policy to a result. Returns a value that already is a result unchanged.
 pub(super) fn of_output(output: Value) -> Value {
     if is_result(&output) {
         return output;
@@ -59,7 +59,7 @@ pub(super) fn of_output(output: Value) -> Value {
     Value::Object(result)
 }
 
-/// What is said of a call that did not run, or did not come to a result: an error that the model can read, with a code for programs.
+/// The result of a call that did not run or complete: an error that the model can read, with a reason code for programs.
 pub(super) fn of_refusal(outcome: &Outcome) -> Value {
     let said = match outcome.outcome {
         OutcomeKind::Recovered => outcome.output.as_ref().and_then(Value::as_str).map(str::to_owned),
@@ -92,7 +92,7 @@ pub(super) fn of_refusal(outcome: &Outcome) -> Value {
     Value::Object(result)
 }
 
-/// What is said of a call of a tool that someone has to review first.
+/// The result of a call whose tool is not reviewed.
 pub(super) fn of_quarantine(message: &str) -> Value {
     let mut result = text_result(&format!("Not run ({QUARANTINED}): {message}"));
     result.insert("isError".to_owned(), true.into());

@@ -1,10 +1,10 @@
-//! Arguments that a server could take for others: many that read them into structs do not heed case, at any depth.
+//! Detects arguments that a lenient server could read as others: many parse into structs and ignore case, at any depth.
 
 use super::method;
 use crate::json::{self, Value};
 use crate::schema::alternatives;
 
-/// The name of an argument, or of a member of one, that some servers take for another one that the tool's schema has there.
+/// Returns the name of an argument, or of a nested member, that differs only in spelling from another one in the tool's schema.
 pub(super) fn misread<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
     look(schema, &[schema], arguments, 0)
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_differ_in_case_only_are_found_wherever_the_schema_has_names() {
+    fn finds_names_that_differ_only_in_case_at_any_depth() {
         let schema = json!({
             "properties": {
                 "path": { "type": "string" },

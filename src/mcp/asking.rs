@@ -1,8 +1,9 @@
-//! How people are asked about a call, by whatever its client can do: a result that asks for input (the protocol since 2026-07-28), a
-//! question of its own while the call is open (before), or an error that says how to approve, after which an identical call goes on.
+//! Human-in-the-loop approval through the client, by the channel that it supports: a result that requests input (protocol versions
+//! since 2026-07-28), an elicitation while the call is open (before), or an error that says how to approve, after which an identical
+//! call resumes.
 //!
-//! Whoever sits at the client answers without a name. So where policies say who may answer, or that several must, the client is not
-//! asked: such questions are answered in the store.
+//! Approval through the client is anonymous. So if policies name approvers or require several, the client is not asked: such requests
+//! are answered in the store.
 
 use std::time::{Duration, Instant};
 
@@ -17,49 +18,49 @@ use crate::card::Card;
 use crate::json::{self, Map, Value, json};
 use crate::message::{RequestPart, ResponsePart, approval_response};
 
-/// The key of our question among those of a result that asks for input.
+/// The key of our approval request among the `inputRequests` of a result.
 const QUESTION: &str = "dev.callgate/approval";
-/// What the state of our questions begins with, so that it is told from a server's own.
+/// The prefix of our `requestState`, which distinguishes it from a server's.
 const STATE: &str = "callgate.1.";
-/// Our questions begin so, and no server's may.
+/// The heading of our approval requests, reserved for them.
 const HEADING: &str = "Callgate: approval needed";
 
-/// The type of results that ask for input.
+/// The `resultType` of results that request input.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// What a client gives back of a server's own question, which must not get lost behind ours.
+/// The parameters that a client returns to a server's own input request; preserved while ours is open.
 const CARRIED: [&str; 2] = ["requestState", "inputResponses"];
 
-/// How long an approved call may take to go on after its server asked for more.
+/// How long an approved call can be continued after its server requested input.
 const GOING_ON: Duration = Duration::from_secs(30 * 60);
 
-/// An approved call whose server asked for more by its result: the client sends it again with what was asked for. That is the same
-/// call to the person who approved it, once for each time that the server asks.
+/// An approved call whose server requested input by its result: the client sends it again with that input. The approval covers the
+/// continuation, once for each time that the server requests input.
 #[derive(Clone, Debug)]
 pub(super) struct GoingOn {
     call: ToolCall,
-    /// The question that was answered.
+    /// The approval request that was answered.
     question: RequestPart,
-    /// What the server gave out to know the call again.
+    /// The server's `requestState`.
     state: Option<Value>,
     since: Instant,
 }
 
 impl GoingOn {
-    /// An approved call whose answer asks for more.
+    /// Creates the continuation of an approved call from the response that requests input.
     pub(super) fn new(call: ToolCall, question: RequestPart, answer: &Frame) -> Self {
         let state = answer.result_value().and_then(|asks| asks.get("requestState").cloned());
         Self { call, question, state, since: Instant::now() }
     }
 
-    /// Whether a call that was approved so can go on: its answer asks for more. Not one whose arguments the person changed: what the client
-    /// sends again are those before.
+    /// Whether a call with this approval can be continued: its response requests input. Not if the approver edited the arguments: the
+    /// client sends the original ones again.
     pub(super) fn is_possible(approved: &Approved, answer: &Frame) -> bool {
         let asks_for_more = |result: &Value| result.get("resultType") == Some(&INPUT_REQUIRED.into());
         !approved.edited && !approved.remembered && answer.result_value().is_some_and(asks_for_more)
     }
 
-    /// Whether it is this call that goes on, and the question about it is the one that was answered.
+    /// Whether a call continues this one, and its approval request equals the one that was answered.
     pub(super) fn is(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> bool {
         let answered = &self.question;
         self.call.tool == call.tool
@@ -73,7 +74,7 @@ impl GoingOn {
             && answered.input_digest == question.input_digest
     }
 
-    /// What the person said, to the question about it that stands now.
+    /// The given approval, as an answer to the current approval request.
     pub(super) fn answer(&self, question: &RequestPart) -> ResponsePart {
         ResponsePart {
             reason: Some(format!("goes on after {}", self.question.approval_id)),
@@ -83,16 +84,16 @@ impl GoingOn {
     }
 }
 
-/// What a client sends again with a call about which it was asked.
+/// The answers that a client sends with a repeated call.
 #[derive(Debug, Default)]
 pub(super) struct Returned {
     pub(super) question: Option<RequestPart>,
     pub(super) answers: Vec<ResponsePart>,
-    /// A person saw the question and did not answer it.
+    /// A person dismissed the request without an answer.
     pub(super) is_dismissed: bool,
 }
 
-/// Reads what comes back with a call; what is ours is taken out, and what was carried for the server is put back.
+/// Takes our approval request and its answers out of a repeated call, and restores the preserved parameters for the server.
 pub(super) fn returned(frame: &mut Frame) -> Returned {
     let state = frame.param("requestState").and_then(Value::as_str).and_then(|text| text.strip_prefix(STATE));
     let Some(state) = state.map(str::to_owned) else { return Returned::default() };
@@ -108,7 +109,7 @@ pub(super) fn returned(frame: &mut Frame) -> Returned {
         (Some(question), Some(answer)) => answer_of(question, answer).into_iter().collect(),
         _ => Vec::new(),
     };
-    // What the server had asked for before, and is still to get.
+    // The input that the server had requested before.
     let carried = state.get("carried").and_then(Value::as_object);
     for (name, value) in carried.into_iter().flatten().filter(|(name, _)| CARRIED.contains(&name.as_str())) {
         frame.set_param(name, value.clone());
@@ -116,13 +117,13 @@ pub(super) fn returned(frame: &mut Frame) -> Returned {
     Returned { question, answers, is_dismissed }
 }
 
-/// How a client is asked.
+/// The channel by which the client asks a person.
 pub(super) enum Way {
-    /// By the result of its call.
+    /// A result that requests input.
     Result,
-    /// While its call is open.
+    /// An elicitation while the call is open.
     Meanwhile,
-    /// Not at all.
+    /// The client can't ask.
     None,
 }
 
@@ -139,7 +140,7 @@ impl Way {
     }
 }
 
-/// Whether a client can put a form to a person. One that does not say which forms takes those.
+/// Whether a client supports elicitation by form. A client that names no mode does.
 fn takes_forms(capabilities: &Value) -> bool {
     let Some(elicitation) = capabilities.get("elicitation") else { return false };
     let members = elicitation.as_object();
@@ -147,7 +148,7 @@ fn takes_forms(capabilities: &Value) -> bool {
 }
 
 impl Runner<'_> {
-    /// Asks by the result of the call.
+    /// Creates a result that requests approval.
     pub(super) fn asking_result(&self, question: &RequestPart) -> Value {
         let mut state = Map::from_iter([("question".to_owned(), question.to_json())]);
         let carried: Map = CARRIED
@@ -165,14 +166,14 @@ impl Runner<'_> {
         })
     }
 
-    /// Asks while the call is open. Nothing where the client gives no answer.
+    /// Asks by an elicitation while the call is open. Returns `None` if the client gives no answer.
     pub(super) async fn ask_meanwhile(&self, question: &RequestPart) -> Option<ResponsePart> {
         let answer = self.link.ask_client(method::ELICIT, form(question, false), self.outlet).await?;
         answer_of(question, answer.result_value()?)
     }
 }
 
-/// The form in which a client puts our question to a person.
+/// The elicitation form of an approval request.
 fn form(question: &RequestPart, has_mode: bool) -> Value {
     let mut form = json!({
         "message": format!("{HEADING}\n\n{}", Card::pending(question).to_text()),
@@ -196,7 +197,7 @@ fn form(question: &RequestPart, has_mode: bool) -> Value {
     form
 }
 
-/// What a person said; nothing where they said nothing that is clear.
+/// Converts the client's response to an approval. Returns `None` if it neither approves nor denies.
 fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
     let content = |name: &str| answer.get("content")?.get(name)?.as_str();
     let approved = match (answer.get("action")?.as_str()?, content("decision")) {
@@ -211,7 +212,7 @@ fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
     })
 }
 
-/// Whether what a server says could be taken for a question of ours.
+/// Whether a server's text could be mistaken for an approval request of the gateway.
 pub(super) fn imitates(said: &Value) -> bool {
     let heading: String = method::plain("callgate").collect();
     match said {

@@ -1,5 +1,5 @@
-//! Servers that end with their gateway, even where it is killed: the system is asked for that by the server's own process before it
-//! becomes the server.
+//! Supervision of server processes by a parent death signal: servers end with their gateway, even if it is killed. Each server's own
+//! process requests the signal before it executes the server's command.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -7,20 +7,22 @@ use std::ffi::OsString;
 use super::child::ChildSpec;
 
 impl ChildSpec {
-    /// The same server, started by way of this very program, which is to call [`become_server`] with what follows the words
-    /// `before`: the gateway's process, `--`, the command. On systems that can't end a process with another one it stays as it is.
-    /// Errors: there is no such program.
+    /// The same server, started through this program, which must call [`become_server`] with the arguments after `before`: the gateway's
+    /// process id, `--`, the command. Returns the server unchanged on systems without parent death signals.
+    ///
+    /// # Errors
+    /// The program does not exist or is not executable.
     #[cfg(target_os = "linux")]
     pub fn attended(self, before: &str) -> Result<Self, String> {
         if !self.is_there() {
             return Err(format!(
-                "`{}` can't be started: there is no such program that may be run",
+                "`{}` can't be started: there is no executable program of this name",
                 self.command
             ));
         }
         let gateway = std::process::id().to_string();
         let words = [before.to_owned(), gateway, "--".to_owned(), self.command];
-        // Of the process that is started, so that it is this program also when the file has been replaced meanwhile.
+        // Resolved by the started process, so it is this program even if its file has been replaced meanwhile.
         let command = "/proc/self/exe".to_owned();
         Ok(Self { command, args: words.into_iter().chain(self.args).collect(), ..self })
     }
@@ -30,7 +32,7 @@ impl ChildSpec {
         Ok(self)
     }
 
-    /// Whether there is such a program, where the server's process would look for it.
+    /// Whether the program is found where the server's process would look for it.
     #[cfg(target_os = "linux")]
     fn is_there(&self) -> bool {
         let here = self.cwd.clone().unwrap_or_default();
@@ -49,20 +51,22 @@ fn is_program(path: &std::path::Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Becomes a server that ends when its gateway does. Errors, which are all that returns: the gateway has ended already, the command
-/// can't be run.
+/// Replaces this process by a server that ends with its gateway.
+///
+/// # Errors
+/// Returns only on failure: the gateway has already ended, or the command can't be run.
 #[cfg(target_os = "linux")]
 pub fn become_server(gateway: u32, command: &[OsString]) -> Result<Infallible, String> {
     use std::os::unix::process::CommandExt;
 
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-    // The system ends this process with the thread that started it. Servers are started by the runtime's own threads, which live as
-    // long as the gateway.
-    let (program, rest) = command.split_first().ok_or("there is no command")?;
+    // The signal is sent when the *thread* that started this process ends. Servers are started by the runtime's own threads, which live
+    // as long as the gateway.
+    let (program, rest) = command.split_first().ok_or("the command is missing")?;
     set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| format!("the server can't be bound to its gateway: {error}"))?;
-    // It may have ended before it was asked for.
+        .map_err(|error| format!("can't set the parent death signal of the server: {error}"))?;
+    // The gateway may have ended before the signal was requested.
     let parent = getppid().and_then(|parent| u32::try_from(parent.as_raw_nonzero().get()).ok());
     if parent != Some(gateway) {
         return Err("the gateway has ended".to_owned());
@@ -73,5 +77,5 @@ pub fn become_server(gateway: u32, command: &[OsString]) -> Result<Infallible, S
 
 #[cfg(not(target_os = "linux"))]
 pub fn become_server(_: u32, _: &[OsString]) -> Result<Infallible, String> {
-    Err("this system does not end a process with another one".to_owned())
+    Err("this system has no parent death signal".to_owned())
 }

@@ -1,21 +1,21 @@
-//! Images, sounds and files in results, which policies do not look into: what is searched for secrets would find some in them by
-//! chance, and break them.
+//! Sets binary content of results (images, audio, files) aside before policies run: a search for sensitive data would find false
+//! positives in it and corrupt it.
 
 use data_encoding::BASE64;
 
 use crate::json::Value;
 
-/// Shorter content is looked into all the same: a number of a card is base64, too.
+/// Shorter content is searched all the same: a card number is valid base64, too.
 const SHORTEST: usize = 256;
 
-/// Content that was set aside.
+/// Binary content taken out of a result.
 #[derive(Debug, Default)]
 pub(super) struct SetAside {
     taken: Vec<(String, String)>,
 }
 
 impl SetAside {
-    /// Takes the long binary content out of a result; a mark that nobody can guess stands in its place.
+    /// Replaces long binary content in a result by unguessable placeholders.
     pub(super) fn take_from(&mut self, result: &mut Value) {
         let Some(Value::Array(content)) = result.get_mut("content") else { return };
         for part in content {
@@ -36,7 +36,7 @@ impl SetAside {
         }
     }
 
-    /// Puts it back wherever its mark still stands.
+    /// Puts the content back wherever its placeholder is still present.
     pub(super) fn put_back(mut self, result: &mut Value) {
         if !self.taken.is_empty() {
             self.put_back_in(result);

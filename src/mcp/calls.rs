@@ -1,4 +1,4 @@
-//! `tools/call`: the call that policies judge, its way to the server, and the answer.
+//! Handles `tools/call`: evaluates the call against the policies, forwards it to its server, and converts the outcome to a response.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,10 +21,10 @@ use crate::json::{Map, Value};
 use crate::message::RequestPart;
 use crate::text::inert;
 
-/// Questions about one call that are put to its client while it is open.
+/// The maximum number of approval requests sent to the client while one call is open.
 const QUESTIONS: usize = 8;
 
-/// Puts a call through the policies; gives the answer to it, unless nobody wants one any more.
+/// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
 pub(super) async fn call(
     link: &Link,
     mut frame: Frame,
@@ -35,25 +35,28 @@ pub(super) async fn call(
     let returned = asking::returned(&mut frame);
     let refused = |message: &str| Some(Frame::error(Some(id), code::INVALID_PARAMS, message, None));
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
-        return refused("`name` is to be the name of a tool");
+        return refused("`name` must be a string, the name of a tool");
     };
     if let Some(member) = method::misread(frame.params().into_iter().flatten(), &["name", "arguments"]) {
-        return refused(&format!("some take the parameter `{}` for another one", inert(member)));
+        return refused(&format!(
+            "ambiguous parameter `{}`: some parsers read it as another one",
+            inert(member)
+        ));
     }
     let Some((index, tool)) = link.server_of(name) else {
-        return refused(&format!("there is no tool `{}`", inert(name)));
+        return refused(&format!("unknown tool `{}`", inert(name)));
     };
-    let Some(server) = link.server(index) else { return refused("there is no such server") };
+    let Some(server) = link.server(index) else { return refused("unknown server") };
     listing::know(link, index, &frame).await;
-    // A server that is lenient with names would run a tool that policies have not seen called.
+    // A server with lenient name matching would run a tool that policies did not evaluate.
     if !server.tools.has(tool)
         && let Some(meant) = server.tools.like(tool)
     {
-        return refused(&format!("there is no tool `{}`; there is `{}`", inert(name), inert(&meant)));
+        return refused(&format!("unknown tool `{}`; did you mean `{}`?", inert(name), inert(&meant)));
     }
     if let Some(argument) = server.tools.misread_argument(tool, &arguments(&frame)) {
         return refused(&format!(
-            "some take the argument `{}` for another one of `{}`",
+            "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
             inert(&argument),
             inert(name)
         ));
@@ -65,7 +68,7 @@ pub(super) async fn call(
     call.context.clone_from(&link.context);
     let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
     let answer = runner.run(call, returned).await;
-    // Nobody waits for what the server did not answer any more.
+    // The client cancelled the call, and the server did not answer it.
     if runner.kept().is_given_up {
         return None;
     }
@@ -73,21 +76,21 @@ pub(super) async fn call(
     Some(answer)
 }
 
-/// What is said of a call of a tool that someone has to review first.
+/// The result of a call whose tool is not reviewed. Returns `None` if the tool is accepted.
 fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
     link.gateway.pins.as_ref()?;
     let server = link.server(index)?;
     let described = server.tools.get(tool).unwrap_or_default();
     let why = match link.gateway.standing(&server.spec.name, tool, &described) {
         Standing::Accepted => return None,
-        Standing::New => "was not reviewed",
-        Standing::Changed => "is not as it was reviewed",
+        Standing::New => "has not been reviewed",
+        Standing::Changed => "has changed since it was reviewed",
     };
-    let message = format!("the tool `{}` {why}: a person has to review and accept it first", inert(tool));
+    let message = format!("the tool `{}` {why}: a person must review and accept it first", inert(tool));
     Some(answer::of_quarantine(&message))
 }
 
-/// What policies see as the arguments. Servers take none for an empty object.
+/// The arguments as policies see them. Servers treat missing arguments as an empty object.
 fn arguments(frame: &Frame) -> Value {
     match frame.param("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
@@ -95,7 +98,7 @@ fn arguments(frame: &Frame) -> Value {
     }
 }
 
-/// Runs one call on its server.
+/// Executes one call on its server.
 pub(super) struct Runner<'c> {
     pub(super) link: &'c Link,
     index: usize,
@@ -104,27 +107,27 @@ pub(super) struct Runner<'c> {
     id: &'c Id,
     /// The tool's own name.
     tool: &'c str,
-    /// Where what belongs to the call goes.
+    /// The queue for messages that belong to the call.
     pub(super) outlet: &'c Outlet,
     cancelled: watch::Receiver<bool>,
     kept: Mutex<Kept>,
 }
 
-/// What is kept of the server's answers beside what policies see.
+/// The parts of the server's response that policies don't see.
 #[derive(Default)]
 struct Kept {
-    /// The last failure: what policies were told, and the answer itself.
+    /// The last failure: the message that policies saw, and the original response.
     failure: Option<(String, Failure)>,
     set_aside: SetAside,
-    /// The server's last message, for what it holds beside result and error, and its order.
+    /// The server's last response, for its other members and their order.
     answer: Option<Frame>,
-    /// Its result is of a form of its own, which is the server's matter.
+    /// Its result has a form that the protocol does not define; it is forwarded unchanged.
     is_odd: bool,
-    /// The client did not want it any more, and the server did not answer.
+    /// The client cancelled it, and the server did not answer.
     is_given_up: bool,
 }
 
-/// How a server says that a tool failed.
+/// The ways in which a server reports the failure of a tool.
 #[derive(Clone)]
 enum Failure {
     /// A result with `isError`.
@@ -138,7 +141,7 @@ impl ToolExecutor for Runner<'_> {
         let mut cancelled = self.cancelled.clone();
         if *cancelled.borrow() {
             self.kept().is_given_up = true;
-            return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
+            return Err(ToolError::new("the client cancelled the call").of_kind("cancelled"));
         }
         let begun = self.link.begin_for_client(self.index, self.forwarded(call), self.id).await;
         let asked = begun.map_err(|Gone(why)| {
@@ -155,15 +158,15 @@ impl ToolExecutor for Runner<'_> {
             answer = asked => match answer {
                 Ok(answer) => answer,
                 Err(_) => {
-                    // Who does not want an answer any more is not told of the server's end.
+                    // A cancelled call needs no response about the lost server.
                     self.kept().is_given_up = *self.cancelled.borrow();
-                    let why = "the server is gone; the tool may have taken effect";
+                    let why = "the connection to the server was lost; the tool may have taken effect";
                     return Err(ToolError::new(why).of_kind("unavailable"));
                 }
             },
             () = given_up => {
                 self.kept().is_given_up = true;
-                return Err(ToolError::new("the client does not want it any more").of_kind("cancelled"));
+                return Err(ToolError::new("the client cancelled the call").of_kind("cancelled"));
             }
         };
         let error = answer.take_outcome("error");
@@ -182,9 +185,12 @@ impl ToolExecutor for Runner<'_> {
             return Err(ToolError::new(message).of_kind("tool_error"));
         }
         if result.get("inputRequests").is_some_and(asking::imitates) {
-            // Nobody but the gateway asks in its name.
-            self.link.log_of(self.index, "it asks as if it were Callgate; the client is not asked");
-            let why = "the server asks a person as if it were Callgate";
+            // Only the gateway may ask in its own name.
+            self.link.log_of(
+                self.index,
+                "it imitates an approval request of Callgate; the request is not forwarded",
+            );
+            let why = "the server imitates an approval request of Callgate";
             return Err(ToolError::new(why).of_kind("imitation"));
         }
         self.kept().is_odd = !answer::is_result(&result);
@@ -195,9 +201,9 @@ impl ToolExecutor for Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Brings the call to its answer, and people to theirs.
+    /// Runs the call to its response, and asks for approvals on the way.
     ///
-    /// What executes is put on the heap where it begins: it is large, and would be copied with each future around it.
+    /// Executions are boxed: their futures are large, and would be copied with each future around them.
     async fn run(&self, mut call: ToolCall, returned: Returned) -> Frame {
         let session = &self.link.session;
         let mut was_asked = false;
@@ -262,7 +268,7 @@ impl Runner<'_> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call as the server gets it: as the client sent it, but for what policies changed.
+    /// The call as the server receives it: as the client sent it, with the changes of policies.
     fn forwarded(&self, call: &ToolCall) -> Frame {
         let mut frame = self.frame.clone();
         if self.frame.param("name").and_then(Value::as_str) != Some(self.tool) {
@@ -274,7 +280,7 @@ impl Runner<'_> {
         frame
     }
 
-    /// The answer to the client.
+    /// Converts an outcome to the response for the client.
     fn answer(&self, call: &ToolCall, outcome: Outcome) -> Frame {
         let (failure, set_aside, said, is_odd) = {
             let mut kept = self.kept();
@@ -295,13 +301,13 @@ impl Runner<'_> {
                 let mut result = match said {
                     Some(_) if is_odd => output,
                     Some(_) => answer::of_output(output),
-                    // A policy or a cache gave it.
+                    // The output comes from a policy or a cache.
                     None => answer::in_protocol_of(self.frame, answer::of_output(output)),
                 };
                 set_aside.put_back(&mut result);
                 answered("result", result)
             }
-            // The server's own words, where nothing was made of them.
+            // The server's original error, unless a policy changed it.
             OutcomeKind::Failed => match failure {
                 Some((message, failure))
                     if outcome.error.as_deref() == Some(&*self.hidden(call, &message)) =>

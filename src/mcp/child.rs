@@ -1,4 +1,4 @@
-//! A server that is a process of ours: one message a line, on its stdin and stdout. What it writes to stderr goes to ours.
+//! A stdio upstream: a server as a child process, one message per line on its stdin and stdout. Its stderr is inherited.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -15,21 +15,21 @@ use super::lines::{self, Line, Lines};
 use super::server::{FromServer, Gone, ServerEvents};
 use super::unreadable;
 
-/// How long a server has to end once its input is closed, and once more when it is told to.
+/// How long a server has to exit after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// Messages that wait to be written.
+/// Capacity of the queue of messages to write.
 const QUEUE: usize = 256;
 
-/// How a server process is started.
+/// The command that starts a server process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildSpec {
     /// The program.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables beside those of the gateway.
+    /// Environment variables in addition to the gateway's.
     pub env: Vec<(String, String)>,
-    /// Where it runs; where the gateway does, if nothing is said.
+    /// Its working directory; `None` means the gateway's.
     pub cwd: Option<std::path::PathBuf>,
 }
 
@@ -37,12 +37,12 @@ pub struct ChildSpec {
 pub(super) struct ChildServer {
     to: mpsc::Sender<Frame>,
     ended: watch::Receiver<bool>,
-    /// As long as it is there, the server is wanted.
+    /// Dropping it shuts the server down.
     _wanted: oneshot::Sender<Infallible>,
 }
 
 impl ChildServer {
-    /// Starts the process. What it says goes to `events`, at the end that it is gone.
+    /// Starts the process. Its messages go to `events`; the last event reports its end.
     pub(super) fn start(spec: &ChildSpec, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
         let mut command = Command::new(&spec.command);
         command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value)));
@@ -50,12 +50,13 @@ impl ChildServer {
             command.current_dir(directory);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        // A group of its own: what the server starts ends with it, and the terminal's Ctrl-C is for us to pass on.
+        // A process group of its own: descendants of the server end with it, and Ctrl-C in the terminal reaches only the gateway, which
+        // passes it on.
         command.process_group(0);
         let mut child =
             command.spawn().map_err(|error| Gone(format!("`{}` can't be started: {error}", spec.command)))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Gone(format!("`{}` can't be talked to", spec.command)));
+            return Err(Gone(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
         };
         let (to, outgoing) = mpsc::channel(QUEUE);
         let (tell_ended, ended) = watch::channel(false);
@@ -75,13 +76,13 @@ impl ChildServer {
                     end(&mut child, &group).await;
                     why
                 }
-                // It may have more to say, but does not stay for that: not all is taken from it any more.
+                // Reads what it still sends, but not for longer than its shutdown takes.
                 None => {
                     let mut ending = pin!(end(&mut child, &group));
                     tokio::select! {
                         _ = &mut heard => ending.await,
                         ended = &mut ending => {
-                            // Whoever it has started would keep its output open.
+                            // Its descendants would keep its output open.
                             group.signal(Signal::KILL);
                             let _ = tokio::time::timeout(GRACE, heard).await;
                             ended
@@ -96,19 +97,19 @@ impl ChildServer {
     }
 
     pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
-        self.to.send(frame).await.map_err(|_| Gone("it takes no more messages".to_owned()))
+        self.to.send(frame).await.map_err(|_| Gone("it accepts no more messages".to_owned()))
     }
 
-    /// Closes the server's input; it is then to end, and is ended if it does not. Messages that were sent are written before.
+    /// Closes the server's input after writing all queued messages. The server must then exit, and is killed if it does not.
     pub(super) fn close(self) -> watch::Receiver<bool> {
         self.ended
     }
 }
 
-/// A message was longer than it may be: whose answer it was can't be known, and somebody would wait for it for ever.
+/// A message was too long: which request it answers is unknown, so one would never get its response.
 struct SaidTooMuch(String);
 
-/// Passes on what a server says, until it says nothing more or nobody hears it.
+/// Forwards a server's messages as events until its output or the event channel closes.
 async fn hear(stdout: ChildStdout, events: &ServerEvents, limit: usize) -> Result<(), SaidTooMuch> {
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
     loop {
@@ -129,13 +130,13 @@ async fn hear(stdout: ChildStdout, events: &ServerEvents, limit: usize) -> Resul
     }
 }
 
-/// A process group. Whatever happens to the task that watches the server, nothing of it stays behind.
+/// A process group, killed on drop: no descendant survives, whatever happens to the task that watches the server.
 struct Group(Option<Pid>);
 
 impl Group {
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
-            // There may be nobody left in it.
+            // The group may be empty by now.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -147,16 +148,16 @@ impl Drop for Group {
     }
 }
 
-/// Waits for a server to end that says nothing more or that nobody wants any more; says how it did.
+/// Waits for a server to exit, with SIGTERM and then SIGKILL to its group if it does not; returns how it ended.
 async fn end(child: &mut Child, group: &Group) -> String {
     for signal in [Signal::TERM, Signal::KILL] {
         match tokio::time::timeout(GRACE, child.wait()).await {
-            Ok(Ok(status)) if status.success() => return "it has ended".to_owned(),
-            Ok(Ok(status)) => return format!("it has ended with {status}"),
-            Ok(Err(error)) => return format!("it can't be waited for: {error}"),
+            Ok(Ok(status)) if status.success() => return "it exited".to_owned(),
+            Ok(Ok(status)) => return format!("it ended with {status}"),
+            Ok(Err(error)) => return format!("waiting for it failed: {error}"),
             Err(_) => group.signal(signal),
         }
     }
     let _ = child.wait().await;
-    "it had to be ended".to_owned()
+    "it did not exit and was killed".to_owned()
 }

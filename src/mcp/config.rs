@@ -1,4 +1,4 @@
-//! The file that says which servers stand behind a gateway.
+//! The gateway's configuration file: YAML → [`Config`], the servers with their policies, context, reviewed tools and state.
 
 mod prefixes;
 
@@ -24,51 +24,55 @@ const PATHS: Shape = Shape::OneOrMany(&Shape::Text("a path, from this file"));
 
 static SERVER: Record = Record {
     name: "server",
-    doc: "A server behind the gateway: a `command`, or a `url`.",
+    doc: "A server behind the gateway: a local program (`command`) or an HTTP server (`url`).",
     fields: &[
         Field::required(
             "name",
             Shape::Text("a name of letters, digits, `-` and `_`"),
-            "Its name: `server:` in policies and lock files.",
+            "Its name, as in `server:` of policies and in lock files.",
         ),
         Field::optional(
             "command",
-            Shape::OneOrMany(&Shape::Text("a word")),
+            Shape::OneOrMany(&Shape::Text("a string")),
             "The program and its arguments.",
         ),
         Field::optional(
             "env",
             Shape::Any,
-            "Variables for the program: a mapping of names to texts. `${NAME}` in a text is the gateway's own.",
+            "Environment variables: a mapping of names to strings. `${NAME}` inserts a variable of the gateway's environment.",
         ),
-        Field::optional("cwd", Shape::Text("a directory, from this file"), "Where the program runs."),
+        Field::optional(
+            "cwd",
+            Shape::Text("a directory, from this file"),
+            "The working directory of the program.",
+        ),
         Field::optional(
             "url",
             Shape::Text("a URL such as `https://example.com/mcp`"),
-            "Where the server takes messages over streamable HTTP.",
+            "The server's endpoint for streamable HTTP.",
         ),
         Field::optional(
             "headers",
             Shape::Any,
-            "Headers of every request to it: a mapping of names to texts. `${NAME}` in a text is a variable of the gateway.",
+            "Headers of every request to it: a mapping of names to strings. `${NAME}` inserts a variable of the gateway's environment.",
         ),
         Field::optional(
             "prefix",
-            Shape::Text("a text"),
-            "What stands before the names of its tools and prompts. Without it, of several servers: the name and `__`. None may begin \
-             with another one's.",
+            Shape::Text("a string"),
+            "The prefix of its tool and prompt names. Default with several servers: the server's name and `__`. No prefix may begin with \
+             another server's.",
         ),
         Field::optional(
             "policies",
             PATHS,
-            "Rules for the calls of this server alone, which tighten those of all.",
+            "Policies for this server's calls only. They can only tighten the policies for all servers.",
         ),
     ],
 };
 
 static CONFIG: Record = Record {
     name: "gateway",
-    doc: "The servers behind a gateway, and the rules before them.",
+    doc: "The servers behind a gateway, and the policies for their calls.",
     fields: &[
         Field::optional("callgate", Shape::Integer(1, 1), "The version of the format."),
         Field::required(
@@ -76,45 +80,45 @@ static CONFIG: Record = Record {
             Shape::List(&Shape::Record(&SERVER)),
             "The servers, in the order in which clients see their tools.",
         ),
-        Field::optional("policies", PATHS, "Rules for the calls of all servers."),
+        Field::optional("policies", PATHS, "Policies for the calls of all servers."),
         Field::optional(
             "context",
             Shape::Any,
-            "What is vouched for of every call: a mapping, such as `{ principal: ana }`.",
+            "The context of every call, vouched for by the operator: a mapping such as `{ principal: ana }`.",
         ),
-        Field::optional("pins", Shape::Text("a file, from this file"), "The lock file of reviewed tools."),
+        Field::optional("pins", Shape::Text("a path, from this file"), "The lock file of reviewed tools."),
         Field::optional(
             "pins_signed_by",
-            Shape::Text("a file, from this file"),
-            "The public keys of those who may accept tools, one a line: with it, the lock file counts only if one of them signed it.",
+            Shape::Text("a path, from this file"),
+            "A file with the public keys of those who may accept tools, one per line. The lock file must then be signed with one of them.",
         ),
         Field::optional(
             "state",
             Shape::Text("`file:PATH` or `memory:`"),
-            "Where questions, limits and what is remembered are kept.",
+            "The store for approval requests, limits and sessions.",
         ),
     ],
 };
 
-/// What a configuration file may hold.
+/// The schema of a configuration file.
 pub fn config_record() -> &'static Record {
     &CONFIG
 }
 
-/// A configuration file, read.
+/// A parsed configuration file.
 #[derive(Debug, Default)]
 pub struct Config {
     /// The servers.
     pub servers: Vec<ConfiguredServer>,
-    /// Rules for all of them.
+    /// Policy files for all servers.
     pub policies: Vec<PathBuf>,
-    /// What is vouched for of every call.
+    /// The context of every call, vouched for by the operator.
     pub context: Map,
     /// The lock file of reviewed tools.
     pub pins: Option<PathBuf>,
     /// The public keys of those who may accept tools.
     pub pins_signed_by: Option<PathBuf>,
-    /// Where state is kept, as a URL.
+    /// The URL of the state store.
     pub state: Option<String>,
 }
 
@@ -123,15 +127,15 @@ pub struct Config {
 pub struct ConfiguredServer {
     /// Its name.
     pub name: String,
-    /// What stands before the names of its tools.
+    /// The prefix of its tool and prompt names.
     pub prefix: Option<String>,
     /// How it is reached.
     pub reach: Reach,
-    /// Rules for its calls alone.
+    /// Policy files for its calls only.
     pub policies: Vec<PathBuf>,
 }
 
-/// A configuration file that can't be used, with all that is wrong with it.
+/// The errors of an invalid configuration file.
 #[derive(Debug)]
 pub struct ConfigError {
     /// What is wrong.
@@ -141,7 +145,7 @@ pub struct ConfigError {
 }
 
 impl Config {
-    /// Reads a configuration file. Its paths are from where it lies; `${NAME}` is read from `environment`.
+    /// Reads a configuration file. Its paths are relative to the file; `${NAME}` is looked up in `environment`.
     pub fn read(path: &Path, environment: impl Fn(&str) -> Option<String>) -> Result<Self, Box<ConfigError>> {
         let source::Loaded { mut sources, files, mut diagnostics, .. } = source::load_trusted(path);
         let mut config = Self::default();
@@ -200,24 +204,25 @@ impl ConfigReader<'_> {
         let name_node = node.get("name")?;
         let name = name_node.as_str()?.to_owned();
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-            let message = format!("`{}` is no name for a server", cut(&inert(&name)));
+            let message = format!("`{}` is not a valid server name", cut(&inert(&name)));
             self.report(&UNKNOWN_VALUE, name_node.span, message, "use letters, digits, `-` and `_`");
         }
         if let Some(first) = names.insert(name.clone(), name_node.span) {
-            let message = format!("there are two servers `{}`", cut(&inert(&name)));
+            let message = format!("duplicate server name `{}`", cut(&inert(&name)));
             let diagnostic =
-                Diagnostic::new(&DUPLICATE_ID, name_node.span, message).label(first, "the first");
-            self.reader.report(diagnostic.help("policies tell servers apart by their names"));
+                Diagnostic::new(&DUPLICATE_ID, name_node.span, message).label(first, "first used here");
+            self.reader
+                .report(diagnostic.help("policies refer to servers by name: give each server its own"));
         }
         let reach = self.reach(node)?;
         let own = node.get("prefix").and_then(Node::as_str).map(str::to_owned);
         let prefix = own.or_else(|| several.then(|| prefix_of(&name))).filter(|prefix| !prefix.is_empty());
         if several && prefix.is_none() {
-            let help = "leave `prefix` out, or give the names of each server's tools one of their own";
+            let help = "remove `prefix`, or give each server a prefix of its own";
             self.report(
                 &EMPTY_VALUE,
                 node.get("prefix")?.span,
-                "servers behind one gateway need prefixes",
+                "the prefix is empty, but several servers behind one gateway need one each",
                 help,
             );
         }
@@ -230,7 +235,7 @@ impl ConfigReader<'_> {
         }
         let Some(command) = node.get("command") else {
             let help = "add `command: [PROGRAM, ARGUMENT]` or `url: https://…`";
-            self.report(&MISSING_KEY, node.span, "it is not said how this server is reached", help);
+            self.report(&MISSING_KEY, node.span, "this server has neither `command` nor `url`", help);
             return None;
         };
         let words = match command.items() {
@@ -243,14 +248,14 @@ impl ConfigReader<'_> {
             self.report(
                 &CONFLICTING_KEYS,
                 command.span,
-                "a command is a list of words, no line for a shell",
+                "`command` is a list of strings, not a shell command line",
                 help,
             );
             return None;
         }
         if let Some(headers) = node.get("headers") {
-            let help = "a program is given variables, by `env`; headers belong to a `url`";
-            self.report(&CONFLICTING_KEYS, headers.span, "a program has no headers", help);
+            let help = "pass values to a program by `env`; `headers` needs `url`";
+            self.report(&CONFLICTING_KEYS, headers.span, "`headers` can't be used with `command`", help);
         }
         let env = node.get("env").map(|node| self.texts(node)).unwrap_or_default();
         let cwd = node.get("cwd").and_then(Node::as_str).map(|path| self.below.join(path));
@@ -260,8 +265,9 @@ impl ConfigReader<'_> {
     fn http(&mut self, node: &Node, url: &Node) -> Option<Reach> {
         for key in ["command", "env", "cwd"] {
             if let Some(other) = node.get(key) {
-                let message = format!("a server with a `url` has no `{key}`");
-                let help = "a server is a program of ours or reached over HTTP; say one";
+                let message = format!("`{key}` can't be used with `url`");
+                let help =
+                    "a server is either a local program (`command`) or an HTTP server (`url`): keep one";
                 self.report(&CONFLICTING_KEYS, other.span, message, help);
             }
         }
@@ -297,26 +303,31 @@ impl ConfigReader<'_> {
                     Named::from_value(members.get("principal"), Comparison::Canonical)
                 {
                     let span = node.get("principal").map_or(node.span, |principal| principal.span);
-                    let message = format!("`principal` is {found}, and a principal is named by a string");
+                    let message = format!("`principal` must be a string, this is {found}");
                     self.report(&WRONG_TYPE, span, message, "write `{ principal: ana }`");
                 }
                 members
             }
             _ => {
-                self.report(&WRONG_TYPE, node.span, "`context` is a mapping", "write `{ principal: ana }`");
+                self.report(
+                    &WRONG_TYPE,
+                    node.span,
+                    "`context` must be a mapping",
+                    "write `{ principal: ana }`",
+                );
                 Map::new()
             }
         }
     }
 
-    /// A mapping of names to texts, with what they take from the environment.
+    /// Reads a mapping of names to strings, and fills in environment variables.
     fn texts(&mut self, node: &Node) -> Vec<(String, String)> {
         let Some(entries) = node.entries() else {
             self.report(
                 &WRONG_TYPE,
                 node.span,
-                "this is a mapping of names to texts",
-                "write `{ NAME: text }`",
+                "this must be a mapping of names to strings",
+                "write `{ NAME: value }`",
             );
             return Vec::new();
         };
@@ -324,13 +335,15 @@ impl ConfigReader<'_> {
         for entry in entries {
             match entry.value.as_str() {
                 Some(text) => texts.push((entry.key.clone(), self.filled(&entry.value, text))),
-                None => self.report(&WRONG_TYPE, entry.value.span, "this is a text", "put it between quotes"),
+                None => {
+                    self.report(&WRONG_TYPE, entry.value.span, "this must be a string", "put it in quotes")
+                }
             }
         }
         texts
     }
 
-    /// A text with `${NAME}` replaced from the environment.
+    /// Replaces `${NAME}` by the environment variable of that name.
     fn filled(&mut self, node: &Node, text: &str) -> String {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
@@ -343,7 +356,7 @@ impl ConfigReader<'_> {
             match (self.environment)(name) {
                 Some(value) => filled.push_str(&value),
                 None => {
-                    let message = format!("the environment has no variable `{}`", cut(&inert(name)));
+                    let message = format!("the environment variable `{}` is not set", cut(&inert(name)));
                     self.report(&UNKNOWN_VALUE, node.span, message, "set it before the gateway starts");
                 }
             }

@@ -1,24 +1,24 @@
-//! What people who look at a tool's description do not see, and a model reads all the same.
+//! Scans tool descriptions for hidden text, a carrier of prompt injection: people who review them don't see it, but a model reads it.
 
 use crate::json::{MAX_DEPTH, Value};
 use crate::text::{inert, is_hidden, mixed_scripts};
 
-/// Characters of context around a find.
+/// Characters of context around a finding.
 const AROUND: usize = 20;
 
-/// A text in a tool that is not what it seems.
+/// Suspicious text in a tool's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// Where: the keys that lead to it, as `$.inputSchema.properties.path.description`.
+    /// Its path, such as `$.inputSchema.properties.path.description`.
     pub place: String,
-    /// What is odd about it.
+    /// What is suspicious.
     pub what: &'static str,
-    /// The text around it, with everything hidden spelled out.
+    /// The text around it, with hidden characters escaped.
     pub excerpt: String,
 }
 
-/// Everything odd in what a server says of a tool: invisible characters, those that turn the text around them, terminal escapes and
-/// other control characters, names of mixed scripts.
+/// Finds suspicious text in a tool's description: invisible characters, bidirectional controls, terminal escapes and other control
+/// characters, names of mixed scripts.
 pub fn flags(tool: &Value) -> Vec<Flag> {
     let mut found = Vec::new();
     look(tool, "$", 0, &mut found);
@@ -51,11 +51,11 @@ fn look_at(text: &str, place: &str, found: &mut Vec<Flag>) {
     let mut before = None;
     for (at, c) in text.char_indices() {
         let what = match c {
-            // An emoji is written with it.
+            // The variation selector of an emoji.
             '\u{fe0f}' if before.is_some_and(|before| before > '\u{203b}') => None,
             '\u{1b}' => Some("a terminal escape"),
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => {
-                Some("a character that turns the text around it")
+                Some("a bidirectional control character")
             }
             '\n' | '\t' | '\r' => None,
             c if c.is_control() => Some("a control character"),
@@ -66,7 +66,7 @@ fn look_at(text: &str, place: &str, found: &mut Vec<Flag>) {
             let skipped = text.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(AROUND);
             let excerpt: String = text.chars().skip(skipped).take(2 * AROUND).collect();
             found.push(Flag { place: place.to_owned(), what, excerpt: inert(&excerpt) });
-            // One is enough to look at the whole text.
+            // One finding per string is enough for a review.
             return;
         }
         before = Some(c);
@@ -87,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_do_not_see_is_found_wherever_it_stands() {
+    fn finds_hidden_text_at_any_depth() {
         let cases = [
             (json!({ "description": "Reads.\u{200b}Sends." }), "$.description", "an invisible character"),
             (json!({ "description": "\u{1b}[8mhidden" }), "$.description", "a terminal escape"),
             (
                 json!({ "inputSchema": { "properties": { "p": { "enum": ["a\u{202e}b"] } } } }),
                 "$.inputSchema.properties.p.enum[0]",
-                "a character that turns the text around it",
+                "a bidirectional control character",
             ),
             (json!({ "title": "\u{e0041}\u{e0042}" }), "$.title", "an invisible character"),
             (json!({ "description": "a\u{8}b" }), "$.description", "a control character"),

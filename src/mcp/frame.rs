@@ -1,7 +1,7 @@
-//! JSON-RPC messages, read strictly and kept whole: whatever members they have stay, in their order and with their digits.
+//! JSON-RPC messages, parsed strictly: text → [`Frame`]. All members are kept, in their order and with their digits.
 //!
-//! What a server or a client is given is what was parsed and written anew, never text that could not be read strictly: two readers
-//! may understand such text differently, and a gate would then judge another call than the one that runs.
+//! The gateway forwards what it parsed and serialized, never text that failed strict parsing: two parsers can interpret such text
+//! differently, and the evaluated call would then not be the one that runs.
 
 mod id;
 mod malformed;
@@ -15,20 +15,20 @@ use super::method;
 use crate::json::{self, LoneSurrogates, Map, Value, json};
 use crate::text::inert;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It asks for an answer.
+    /// It requires a response.
     Request(Id),
-    /// It tells something.
+    /// It requires no response.
     Notification,
-    /// It answers.
+    /// It answers a request.
     Response(Id),
-    /// It says that a message could not be read, without whose: an error whose id is null.
+    /// An error with a null id: the peer could not parse a message.
     Complaint,
 }
 
-/// The members that make a message what it is.
+/// The members that JSON-RPC defines.
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// One message.
@@ -36,14 +36,16 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 pub struct Frame {
     members: Map,
     kind: Kind,
-    /// How it came, not what it says.
+    /// It arrived as an event of a stream; not part of the message.
     is_event: bool,
 }
 
 impl Frame {
-    /// Reads one message. Errors: text that is not JSON or has a doubled key, a batch, members that differ from
-    /// those of a message in case only, an id that is no string and no whole number,
-    /// a message that asks and answers at once, parameters that are no object.
+    /// Parses one message.
+    ///
+    /// # Errors
+    /// Invalid JSON, a duplicate key, a batch, a member that differs from one of JSON-RPC only in case, an id that is not a string or an
+    /// integer, both a method and a result or error, parameters that are not an object.
     ///
     /// ```
     /// use callgate::mcp::frame::{Frame, Id, Kind};
@@ -54,29 +56,32 @@ impl Frame {
     /// assert!(refused.is_err_and(|why| why.message.contains("duplicate key")));
     /// ```
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        // Some readers of lines end one at a bare carriage return.
+        // Some line readers treat a bare carriage return as a line end.
         if text.trim_end_matches(['\r', '\n']).contains(['\r', '\n']) {
-            return Err(Malformed::unreadable(text, "the message has a line break in it"));
+            return Err(Malformed::unreadable(text, "the message contains a line break"));
         }
         Self::read(text)
     }
 
-    /// The same of a text that may have line breaks between its members. A lone surrogate is read as U+FFFD: what is judged and what is
-    /// passed on is what was read.
+    /// Parses a message that may have line breaks between its members. A lone surrogate is read as U+FFFD, for evaluation and forwarding
+    /// alike.
     pub(super) fn read(text: &str) -> Result<Self, Malformed> {
         let value = json::parse_with(text, LoneSurrogates::Replace);
         Self::of(value.map_err(|error| Malformed::invalid_json(text, &error))?)
     }
 
-    /// The message that a value is. Errors: as [`parse`](Self::parse).
+    /// Converts a JSON value into a message.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
     pub fn of(value: Value) -> Result<Self, Malformed> {
         let invalid = |id: Option<Id>, message: &str| Malformed::new(id, code::INVALID_REQUEST, message);
         let members = match value {
             Value::Object(members) => members,
             Value::Array(_) => {
-                return Err(invalid(None, "batches are not taken; send one message at a time"));
+                return Err(invalid(None, "batches are not supported: send one message at a time"));
             }
-            _ => return Err(invalid(None, "a message is an object")),
+            _ => return Err(invalid(None, "a message must be a JSON object")),
         };
         let id = match members.get("id") {
             None => None,
@@ -84,55 +89,58 @@ impl Frame {
             Some(id) => {
                 let id = Id::of(id);
                 Some(id.ok_or_else(|| {
-                    invalid(None, "an `id` is a string or a whole number of up to 18 digits")
+                    invalid(None, "`id` must be a string or an integer of at most 18 digits")
                 })?)
             }
         };
         if let Some(member) = method::misread(&members, &MEMBERS) {
-            let message = format!("some take the member `{}` for another one", inert(member));
+            let message =
+                format!("ambiguous member `{}`: some parsers read it as another one", inert(member));
             return Err(invalid(id, &message));
         }
         if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-            return Err(invalid(id, "`jsonrpc` is to be \"2.0\""));
+            return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
         }
         let answers = members.contains_key("result") || members.contains_key("error");
         let kind = match (members.get("method"), answers) {
-            (Some(_), true) => return Err(invalid(id, "a message asks or answers, not both")),
+            (Some(_), true) => {
+                return Err(invalid(id, "a message has either `method` or `result` or `error`, not several"));
+            }
             (Some(Value::String(_)), false) => {
                 if members.get("params").is_some_and(|params| !params.is_object()) {
-                    return Err(invalid(id, "`params` is to be an object"));
+                    return Err(invalid(id, "`params` must be an object"));
                 }
                 id.map_or(Kind::Notification, Kind::Request)
             }
-            (Some(_), false) => return Err(invalid(id, "`method` is to be a string")),
+            (Some(_), false) => return Err(invalid(id, "`method` must be a string")),
             (None, true) if members.contains_key("result") && members.contains_key("error") => {
-                return Err(invalid(id, "an answer has a result or an error, not both"));
+                return Err(invalid(id, "a response has either `result` or `error`, not both"));
             }
             (None, true) if members.get("error").is_some_and(|error| !error.is_object()) => {
-                return Err(invalid(id, "`error` is to be an object"));
+                return Err(invalid(id, "`error` must be an object"));
             }
             (None, true) => match id {
                 Some(id) => Kind::Response(id),
                 None if members.contains_key("error") => Kind::Complaint,
-                None => return Err(invalid(None, "an answer says in `id` what it answers")),
+                None => return Err(invalid(None, "a response must have the `id` of its request")),
             },
-            (None, false) => return Err(invalid(id, "a message has a `method`, a `result` or an `error`")),
+            (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
         };
         Ok(Self { members, kind, is_event: false })
     }
 
-    /// A request.
+    /// Creates a request.
     pub fn request(id: &Id, method: &str, params: Value) -> Self {
         let message = json!({ "jsonrpc": "2.0", "id": id.to_json(), "method": method, "params": params });
         Self::made(message, Kind::Request(id.clone()))
     }
 
-    /// A notification.
+    /// Creates a notification.
     pub fn notification(method: &str, params: Value) -> Self {
         Self::made(json!({ "jsonrpc": "2.0", "method": method, "params": params }), Kind::Notification)
     }
 
-    /// An answer with a result.
+    /// Creates a response with a result.
     pub fn result(id: &Id, result: Value) -> Self {
         Self::made(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }),
@@ -140,7 +148,7 @@ impl Frame {
         )
     }
 
-    /// An answer with an error. Without an id it is about a message of which none could be read.
+    /// Creates a response with an error. `None` as id: the request's id could not be read.
     pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<Value>) -> Self {
         let mut error = json!({ "code": code, "message": message });
         if let (Some(data), Some(error)) = (data, error.as_object_mut()) {
@@ -150,7 +158,7 @@ impl Frame {
         Self::made(json!({ "jsonrpc": "2.0", "id": id.map(Id::to_json), "error": error }), kind)
     }
 
-    /// An answer with an error that is there already.
+    /// Creates a response with an existing error object.
     pub fn failed(id: &Id, error: Value) -> Self {
         Self::made(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }),
@@ -166,24 +174,24 @@ impl Frame {
         Self { members, kind, is_event: false }
     }
 
-    /// The same message, as an event of a stream.
+    /// Marks the message as an event of a stream.
     #[must_use]
     pub(super) fn into_event(mut self) -> Self {
         self.is_event = true;
         self
     }
 
-    /// Whether its server sent it as an event of a stream. Clients get it in the same form.
+    /// Whether its server sent it as an event of a stream. Clients receive it in the same form.
     pub(super) fn is_event(&self) -> bool {
         self.is_event
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// Its id, where it has one.
+    /// Its id, if it has one.
     pub fn id(&self) -> Option<&Id> {
         match &self.kind {
             Kind::Request(id) | Kind::Response(id) => Some(id),
@@ -191,12 +199,12 @@ impl Frame {
         }
     }
 
-    /// The method of a request or a notification; empty for an answer.
+    /// The method of a request or a notification; empty for a response.
     pub fn method(&self) -> &str {
         self.members.get("method").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The parameters, where there are any.
+    /// The parameters, if there are any.
     pub fn params(&self) -> Option<&Map> {
         self.members.get("params")?.as_object()
     }
@@ -211,7 +219,7 @@ impl Frame {
         self.param("_meta")?.get(name)
     }
 
-    /// Sets one of the parameters, which are made where there are none.
+    /// Sets one of the parameters; creates `params` if it is missing.
     pub fn set_param(&mut self, name: &str, value: Value) {
         if let Value::Object(params) =
             self.members.entry("params").or_insert_with(|| Value::Object(Map::new()))
@@ -220,12 +228,12 @@ impl Frame {
         }
     }
 
-    /// What stands among the parameters under these keys, one in the other.
+    /// The parameter at a path of nested keys.
     pub fn param_at(&self, place: &[&str]) -> Option<&Value> {
         place.iter().try_fold(self.members.get("params")?, |value, key| value.get(key))
     }
 
-    /// Sets what stands among the parameters under these keys, where all but the last are there.
+    /// Sets the parameter at a path of nested keys. Does nothing if a key before the last is missing.
     pub fn set_param_at(&mut self, place: &[&str], value: Value) {
         let Some((last, way)) = place.split_last() else { return };
         let target = way
@@ -236,55 +244,55 @@ impl Frame {
         }
     }
 
-    /// Takes one of the parameters out.
+    /// Removes one of the parameters.
     pub fn take_param(&mut self, name: &str) -> Option<Value> {
         self.members.get_mut("params")?.as_object_mut()?.remove(name)
     }
 
-    /// The result of an answer.
+    /// The result of a response.
     pub fn result_value(&self) -> Option<&Value> {
         self.members.get("result")
     }
 
-    /// The result of an answer, to be changed.
+    /// The result of a response, mutable.
     pub fn result_mut(&mut self) -> Option<&mut Value> {
         self.members.get_mut("result")
     }
 
-    /// Takes the result or the error of an answer, and leaves its place.
+    /// Takes the result or the error of a response, and leaves null in its position.
     pub(super) fn take_outcome(&mut self, member: &str) -> Option<Value> {
         self.members.get_mut(member).map(Value::take)
     }
 
-    /// The same answer with this as its result or error.
+    /// Sets the result or the error of a response.
     #[must_use]
     pub(super) fn with_outcome(mut self, member: &str, value: Value) -> Self {
         self.members.insert(member.to_owned(), value);
         self
     }
 
-    /// The members that make no message, to be changed.
+    /// The members that JSON-RPC does not define, mutable.
     pub(super) fn other_members(&mut self) -> impl Iterator<Item = &mut Value> {
         let others = self.members.iter_mut().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
         others.map(|(_, value)| value)
     }
 
-    /// The parameters, to be changed.
+    /// The parameters, mutable.
     pub(super) fn params_mut(&mut self) -> Option<&mut Value> {
         self.members.get_mut("params")
     }
 
-    /// The error of an answer, to be changed.
+    /// The error of a response, mutable.
     pub(super) fn error_mut(&mut self) -> Option<&mut Value> {
         self.members.get_mut("error")
     }
 
-    /// The error of an answer.
+    /// The error of a response.
     pub fn error_value(&self) -> Option<&Value> {
         self.members.get("error")
     }
 
-    /// The same message under another id.
+    /// Replaces the id.
     #[must_use]
     pub fn with_id(mut self, id: &Id) -> Self {
         self.members.insert("id".to_owned(), id.to_json());
@@ -296,7 +304,7 @@ impl Frame {
         self
     }
 
-    /// The message as a line, with its end.
+    /// The message as one line, with its line end.
     pub(super) fn to_line(&self) -> String {
         let mut line = self.to_string();
         line.push('\n');
@@ -309,7 +317,7 @@ impl Frame {
     }
 }
 
-/// One line, without its end.
+/// One line, without its line end.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.members, f)
@@ -321,13 +329,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_forwarded_is_what_was_read() {
+    fn writes_messages_as_they_were_read() {
         let text = r#"{"jsonrpc":"2.0","x":1.50,"id":"a","method":"m","params":{"b":1e400,"a":12345678901234567890}}"#;
         assert_eq!(Frame::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(text));
     }
 
     #[test]
-    fn half_a_character_is_read_as_one_that_stands_for_any() {
+    fn reads_lone_surrogates_as_replacement_characters() {
         let text =
             r#"{"jsonrpc":"2.0","id":1,"result":{"a":"hello \ud83d","\uDC00":"\\ud83d \ud83d\ude00"}}"#;
         let read = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"hello \u{fffd}\",\"\u{fffd}\":\"\\\\ud83d \u{1f600}\"}}";
@@ -337,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn each_odd_message_has_its_answer() {
+    fn rejects_malformed_messages_with_their_error_codes() {
         let cases = [
             ("nonsense", code::PARSE_ERROR),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, code::PARSE_ERROR),

@@ -1,4 +1,4 @@
-//! What all connections of a gateway share: the rules that decide, the servers behind it, and where it tells of trouble.
+//! The state that all connections of a gateway share: the rules, the servers, the reviewed tools and the operator's log.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,28 +13,28 @@ use crate::policy::Chains;
 use crate::session::ConcurrentSession;
 use crate::text::inert;
 
-/// The longest message that is taken, in bytes, unless another bound is set.
+/// The default maximum size of a message, in bytes.
 pub const LONGEST_MESSAGE: usize = 64 << 20;
 
-/// What a gateway is made of.
+/// An MCP gateway: policies between clients and the servers behind it.
 pub struct Gateway {
     pub(super) engine: Engine,
     pub(super) servers: Vec<Arc<ServerSpec>>,
-    /// What the operator vouches for of every call.
+    /// The context of every call, vouched for by the operator.
     pub(super) context: Value,
-    /// The session of the one client that is served over lines, where it is to go on beyond its connection.
+    /// The session of the single stdio client, if it outlives the connection.
     pub(super) session: Option<String>,
-    /// The longest message, in bytes.
+    /// The maximum size of a message, in bytes.
     pub(super) longest_message: usize,
-    /// The state in which people answer questions that clients can't put to them.
+    /// The state in which people answer approval requests that clients can't show.
     pub(super) answered_in: Option<String>,
-    /// The tools that people have reviewed, where only those may be used.
+    /// The reviewed tools, if only those may be used.
     pub(super) pins: Option<Pins>,
-    /// Its rules change while it runs.
+    /// The rules can be reloaded while it runs.
     rules_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
     links: Mutex<Vec<Weak<Link>>>,
-    /// Tools of which it was told that nobody has reviewed them.
+    /// Tools already logged as not reviewed.
     quarantined: Mutex<BTreeSet<String>>,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// A gateway before these servers.
+    /// A gateway in front of these servers.
     pub fn new(engine: Engine, servers: impl IntoIterator<Item = ServerSpec>) -> Self {
         Self {
             engine,
@@ -62,78 +62,76 @@ impl Gateway {
         }
     }
 
-    /// What the operator vouches for of every call: principal, roles, anything.
+    /// Sets the context of every call, vouched for by the operator: principal, roles, anything.
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
         self.context = context;
         self
     }
 
-    /// The session that the calls of the one client belong to that [`serve_lines`](Self::serve_lines) serves: over a store that is
-    /// shared, it goes on when the client comes again.
+    /// Sets the session of the client that [`serve_lines`](Self::serve_lines) serves: with a shared store, the session continues when the
+    /// client reconnects.
     #[must_use]
     pub fn in_session(mut self, name: impl Into<String>) -> Self {
         self.session = Some(name.into());
         self
     }
 
-    /// The state in which people answer questions that clients can't put to them, as it stands in a command: its URL, quoted where it must
-    /// be. It is named in the log, never to agents.
+    /// Sets the state in which people answer approval requests that clients can't show, as written in a command: its URL, quoted if
+    /// necessary. The log names it; agents never see it.
     #[must_use]
     pub fn answered_in(mut self, state: impl Into<String>) -> Self {
         self.answered_in = Some(state.into());
         self
     }
 
-    /// Only tools that are as this lock file has them are shown and run; with `signers`, only if one of them signed it. A missing file has
-    /// nothing in it.
+    /// Lists and runs only tools that match this lock file; with `signers`, only if one of them signed it. A missing file accepts no tool.
     ///
     /// # Errors
-    /// The file can't be read, was edited, or is not signed as it must be.
+    /// The file can't be read, was edited, or lacks a valid signature.
     pub fn pinned_by(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockError> {
         self.pins = Some(Pins::read(lock_file, signers)?);
         Ok(self)
     }
 
-    /// The rules can change while the gateway runs: clients learn at the handshake that they are notified of other tools, as
-    /// [`tools_changed`](Self::tools_changed) does.
+    /// Declares that the rules can be reloaded while the gateway runs: the handshake announces notifications of changed tools, which
+    /// [`tools_changed`](Self::tools_changed) sends.
     #[must_use]
     pub fn with_changing_rules(mut self) -> Self {
         self.rules_change = true;
         self
     }
 
-    /// Whether clients are notified by the gateway itself that their tools may be others: by other rules, or a session that a server over
-    /// HTTP has lost.
+    /// Whether the gateway itself notifies clients of changed tools: after a reload, or when an HTTP server has lost its session.
     pub(super) fn notifies_of_tools(&self) -> bool {
         self.rules_change || self.servers.iter().any(|server| matches!(server.reach, Reach::Http(_)))
     }
 
-    /// Where trouble is told that no client can be told of: a line each, without its end.
+    /// Sets the operator's log: it receives each problem that can't be reported to a client, as one line without a line end.
     #[must_use]
     pub fn logging(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.log = Box::new(log);
         self
     }
 
-    /// Another bound on the length of messages, in bytes.
+    /// Sets the maximum size of a message, in bytes.
     #[must_use]
     pub fn with_longest_message(mut self, bytes: usize) -> Self {
         self.longest_message = bytes;
         self
     }
 
-    /// Tells of trouble. What a server or a client says must not stand in it as it came.
+    /// Writes to the operator's log. Text from servers and clients must be escaped.
     pub(super) fn log(&self, message: &str) {
         (self.log)(message);
     }
 
-    /// Where a tool stands with those who review tools. Where nobody does, each is accepted.
+    /// The review status of a tool. Without a lock file, every tool is accepted.
     pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> Standing {
         self.pins.as_ref().map_or(Standing::Accepted, |pins| pins.standing(server, name, tool))
     }
 
-    /// Tells, of each tool once, that it is not to be used until someone has reviewed it.
+    /// Logs, once for each tool, that it is hidden until someone has reviewed it.
     pub(super) fn tell_of_quarantine(&self, server: &str, names: &[String]) {
         let mut told = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
         let new = names.iter().filter(|name| told.insert(format!("{server}/{name}")));
@@ -142,15 +140,14 @@ impl Gateway {
         if !new.is_empty() {
             let (tools, are) = if new.len() == 1 { ("tool", "is") } else { ("tools", "are") };
             self.log(&format!(
-                "the server `{server}` has {tools} that nobody has reviewed as they are now, and that {are} not shown: {}; look at them \
-                 with `callgate pins review`",
+                "the server `{server}` has {tools} that {are} new or changed since the review, and hidden from clients: {}; review with \
+                 `callgate pins review`",
                 new.join(", ")
             ));
         }
     }
 
-    /// The session of a client's calls. `is_unknown`: it may have been forgotten, so what it has seen is not known unless the store
-    /// knows it.
+    /// The session of a client's calls. `is_unknown`: it may have been evicted, so its labels and facts are unknown unless stored.
     pub(super) fn session(&self, who: &Who, is_unknown: bool) -> ConcurrentSession {
         let name = who.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
         let mut session = self.engine.session().named(&name).with_context(who.context.clone());
@@ -167,7 +164,7 @@ impl Gateway {
         links.push(Arc::downgrade(link));
     }
 
-    /// Tells every client that the tools that it is shown may be others now.
+    /// Notifies every client that its tool list may have changed.
     pub async fn tools_changed(&self) {
         let links: Vec<Arc<Link>> = {
             let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +176,7 @@ impl Gateway {
     }
 }
 
-/// The rules for the calls of each server alone, as they are when a call comes.
+/// Looks up a server's own rules, at the time of each call.
 fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static {
     let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
     let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();

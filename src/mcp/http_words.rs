@@ -1,4 +1,4 @@
-//! What both ends of an HTTP connection write into headers, and read from them.
+//! The HTTP headers of MCP: their names, encoding and relation to the message, for server and client side.
 
 use data_encoding::BASE64;
 
@@ -6,59 +6,59 @@ use super::frame::{Frame, Kind, Malformed, code};
 use super::method;
 use crate::json::{self, Value, json};
 
-/// The version of the protocol that a request is in.
+/// The header with the protocol version.
 pub(super) const VERSION: &str = "mcp-protocol-version";
-/// The method of the message.
+/// The header with the method of the message.
 pub(super) const METHOD: &str = "mcp-method";
-/// What the message is about: a tool, a prompt, a resource.
+/// The header with the subject of the message: a tool, a prompt, a resource.
 pub(super) const NAME: &str = "mcp-name";
-/// The session of clients that shake hands.
+/// The header with the session, for clients with a handshake.
 pub(super) const SESSION: &str = "mcp-session-id";
-/// Begins the names of headers that repeat arguments.
+/// The prefix of headers that repeat arguments.
 pub(super) const PARAM: &str = "mcp-param-";
-/// The last event of a stream that broke.
+/// The header with the last event id, to resume a broken stream.
 pub(super) const LAST_EVENT: &str = "last-event-id";
 /// The content type of messages.
 pub(super) const JSON: &str = "application/json";
 /// The content type of streams.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The member of `_meta` in which a request without a handshake says its version of the protocol.
+/// The member of `_meta` with the protocol version of a request without a handshake.
 pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` by which a message of a subscription names the request that began it.
+/// The member of `_meta` with the id of the request that started a subscription.
 pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// The first version without a handshake. Versions are dates, so they sort.
+/// The first protocol version without a handshake. Versions are dates, so they sort.
 const FIRST_MODERN: &str = "2026-07-28";
-/// The versions of the protocol with a handshake.
+/// The protocol versions with a handshake.
 pub(super) const WITH_HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// The error for a request in a version of the protocol that the gateway does not know. A request that says its version in `_meta` can't
-/// be in a version with a handshake, so these are not offered to it.
+/// The error for an unsupported protocol version. A request with a version in `_meta` can't have a version with a handshake, so it is
+/// not offered those.
 pub(super) fn unsupported_version(request: &Frame, requested: &str) -> Frame {
     let mut supported = vec![FIRST_MODERN];
     if version_of(request).is_none() {
         supported.splice(0..0, WITH_HANDSHAKE);
     }
-    let message = format!("this protocol version is not supported; supported are {}", supported.join(", "));
+    let message = format!("unsupported protocol version; supported: {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": requested });
     let id = request.id().filter(|_| matches!(request.kind(), Kind::Request(_)));
     Frame::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
 }
 
-/// Whether a version of the protocol has no handshake.
+/// Whether a protocol version has no handshake.
 pub(super) fn is_modern(version: &str) -> bool {
     version >= FIRST_MODERN && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// The version that a request without a handshake says.
+/// The protocol version of a request without a handshake.
 pub(super) fn version_of(frame: &Frame) -> Option<&str> {
     frame.meta(META_VERSION).and_then(Value::as_str)
 }
 
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// A text as the value of a header.
+/// Encodes text as a header value.
 pub(super) fn encode(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) && text.trim() == text;
     let (begin, end) = ENCODED;
@@ -68,7 +68,7 @@ pub(super) fn encode(text: &str) -> String {
     format!("{begin}{}{end}", BASE64.encode(text.as_bytes()))
 }
 
-/// The text that the value of a header stands for; nothing for what can't be read.
+/// Decodes a header value. Returns `None` if it is malformed.
 pub(super) fn decode(value: &str) -> Option<String> {
     let (begin, end) = ENCODED;
     match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
@@ -77,7 +77,7 @@ pub(super) fn decode(value: &str) -> Option<String> {
     }
 }
 
-/// What a message is about, as its `Mcp-Name` says it.
+/// The subject of a message, as in its `Mcp-Name` header.
 pub(super) fn subject(frame: &Frame) -> Option<&str> {
     let member = match frame.method() {
         method::TOOLS_CALL | "prompts/get" => "name",
@@ -88,23 +88,23 @@ pub(super) fn subject(frame: &Frame) -> Option<&str> {
     frame.param(member).and_then(Value::as_str)
 }
 
-/// Reads the one message that a body is, or the data of an event: as strictly as a line, but for line breaks between its members.
+/// Parses a body or the data of an event as one message, as strictly as a line, but allows line breaks between members.
 pub(super) fn read_message(body: &[u8]) -> Result<Frame, Malformed> {
     match std::str::from_utf8(body) {
         Ok(text) => Frame::read(text),
-        Err(_) => Err(Malformed::unreadable(&String::from_utf8_lossy(body), "the message is no UTF-8")),
+        Err(_) => Err(Malformed::unreadable(&String::from_utf8_lossy(body), "the message is not UTF-8")),
     }
 }
 
-/// Which arguments of a tool are repeated in headers, as its schema says by `x-mcp-header`.
+/// The arguments of a tool that requests repeat in headers, marked by `x-mcp-header` in its schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RepeatedArguments {
-    /// Where each stands in the arguments, and its header.
+    /// The path of each argument, and its header.
     places: Vec<(Vec<String>, String)>,
 }
 
 impl RepeatedArguments {
-    /// Reads a tool's `inputSchema`. What is marked in a way that the protocol does not allow is passed over.
+    /// Reads a tool's `inputSchema`. Skips marks that the protocol does not allow.
     pub(super) fn of_schema(schema: &Value) -> Self {
         let mut found = Self::default();
         found.look(schema, &mut Vec::new());
@@ -112,7 +112,7 @@ impl RepeatedArguments {
     }
 
     fn look(&mut self, schema: &Value, place: &mut Vec<String>) {
-        // A schema that was read is no deeper than this; the bound is for those that were not.
+        // Parsed schemas are not deeper than this; the bound is for schemas from other sources.
         if place.len() > json::MAX_DEPTH {
             return;
         }
@@ -130,7 +130,7 @@ impl RepeatedArguments {
         }
     }
 
-    /// The headers for these arguments: each that is marked, and its text where there is one.
+    /// The headers for these arguments, each with its value if the argument is present.
     pub(super) fn of<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = (&'a str, Option<String>)> {
         self.places.iter().map(move |(place, header)| {
             let value = place.iter().try_fold(arguments, |value, name| value.get(name));
@@ -145,7 +145,7 @@ impl RepeatedArguments {
     }
 }
 
-/// The names of headers, as HTTP has them.
+/// Whether a name is a valid HTTP header name.
 fn is_token(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_letter)
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_header_can_hold_is_encoded() {
+    fn encodes_text_that_no_header_can_contain() {
         let cases = [
             ("us-west1", "us-west1"),
             ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -174,18 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_have_line_breaks_and_halves_of_characters_in_it() {
+    fn reads_bodies_with_line_breaks_and_lone_surrogates() {
         let read = |body: &[u8]| read_message(body).map(|frame| frame.to_string());
         let answer = b"{\"jsonrpc\":\"2.0\",\r\n\"id\":1,\n\"result\":{\"a\":\"\\ud83d\"}}";
         let expected = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\u{fffd}\"}}";
         assert_eq!(read(answer).as_deref(), Ok(expected));
         let refused = read(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\xff\"}");
         let told = refused.map_err(|why| (why.message, why.id.map(|id| id.to_string())));
-        assert_eq!(told, Err(("the message is no UTF-8".to_owned(), Some("1".to_owned()))));
+        assert_eq!(told, Err(("the message is not UTF-8".to_owned(), Some("1".to_owned()))));
     }
 
     #[test]
-    fn marked_arguments_are_found_where_the_protocol_allows_the_mark() {
+    fn finds_marked_arguments_where_the_protocol_allows_them() {
         let schema = json!({ "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" },
             "at": { "type": "object", "properties": { "row": { "type": "integer", "x-mcp-header": "Row" } } },
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_by_their_date() {
+    fn distinguishes_versions_by_date() {
         for (version, modern) in
             [("2025-11-25", false), ("2026-07-28", true), ("2027-01-01", true), ("draft", false)]
         {

@@ -1,4 +1,4 @@
-//! What servers say of their tools now, for people who review them.
+//! The inventory of all servers' tools as they describe them now, for a review.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,27 +13,30 @@ use super::outlet::Outlet;
 use super::server::Gone;
 use crate::json::{Value, json};
 
-/// The protocol that is spoken with servers that do not know the one since 2026-07-28.
+/// The protocol version for servers that don't support 2026-07-28.
 const LEGACY_VERSION: &str = "2025-11-25";
 const MODERN_VERSION: &str = "2026-07-28";
-/// Some servers do not answer what they do not know. One that is silent for so long is greeted as before 2026-07-28.
+/// Some servers don't answer unknown methods. One that is silent for this long gets the older handshake.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long a server has to list its tools; it may have to be installed first.
+/// How long a server has to list its tools; its package may have to be installed first.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A server with its tools, as they are now.
+/// A server and its current tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspected {
     /// Its name.
     pub server: String,
-    /// Its tools by their own names, in the order of their names.
+    /// Its tools by their own (unprefixed) names, sorted.
     pub tools: Vec<(String, Value)>,
 }
 
 impl Gateway {
-    /// Asks all servers which tools they have, as a client would. Errors: a server that can't be started, or does not list them.
+    /// Lists the tools of all servers, as a client would.
+    ///
+    /// # Errors
+    /// A server can't be started, or does not list its tools.
     pub async fn inspect(self: &Arc<Self>) -> Result<Vec<Inspected>, String> {
-        // What servers say or ask of their client meanwhile goes nowhere: nobody is there.
+        // Messages from servers to the client are dropped: there is no client.
         let (outlet, _) = Outlet::lossy();
         let link = Link::open(self, &Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
         let mut inspected = Vec::new();
@@ -43,7 +46,7 @@ impl Gateway {
                 Ok(listing::know(&link, index, &envelope).await)
             };
             let listed = tokio::time::timeout(PATIENCE, listed).await;
-            let listed = listed.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+            let listed = listed.unwrap_or_else(|_| Err("it does not respond".to_owned()));
             if !listed.map_err(|why| format!("the server `{}`: {why}", spec.name))? {
                 return Err(format!("the server `{}` does not list its tools", spec.name));
             }
@@ -55,7 +58,7 @@ impl Gateway {
     }
 }
 
-/// Greets a server in the protocol that it speaks; gives a message in it, for those that follow.
+/// Performs the handshake in the protocol version that the server supports; returns a message in it, as a template for later requests.
 async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
     let about = json!({ "name": "callgate", "version": env!("CARGO_PKG_VERSION") });
     let meta = json!({
@@ -75,7 +78,7 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
         return Ok(Frame::request(&id, method::TOOLS_LIST, modern));
     }
     let late = async {
-        // One that is slow to start may still answer.
+        // A server that starts slowly may still answer.
         if !(is_silent && discovered.await.is_ok_and(|answer| answer.result_value().is_some())) {
             std::future::pending::<()>().await;
         }
@@ -86,7 +89,7 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
         answer = ask(method::INITIALIZE, greeting) => answer.map_err(|Gone(why)| why)?,
     };
     if let Some(error) = answer.error_value() {
-        return Err(format!("it refuses to be greeted: {error}"));
+        return Err(format!("it rejects the handshake: {error}"));
     }
     link.tell_server(index, Frame::notification(method::INITIALIZED, json!({}))).await;
     Ok(Frame::request(&id, method::TOOLS_LIST, json!({})))

@@ -1,31 +1,31 @@
-//! Messages as lines: those of bounded length that a peer writes, and those that it is written.
+//! Line framing of messages: reads lines of bounded length from a peer, and writes messages as lines.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::frame::Frame;
 
-/// Bytes that are put together before they are written, of messages that wait already.
+/// Queued messages are batched into writes of about this many bytes.
 const TOGETHER: usize = 64 << 10;
 
-/// What was read.
+/// The result of reading one line.
 pub(super) enum Line {
-    /// One line, without its end. Empty lines are passed over.
+    /// One line, without its end. Empty lines are skipped.
     Text(String),
-    /// A line that is no text, and what of it is; it is passed over.
+    /// A line that is not UTF-8: the problem, and the text with replacement characters.
     Unreadable { why: String, text: String },
-    /// A line that is too long; it is passed over.
+    /// A line that is too long; it is skipped.
     TooLong(String),
-    /// The peer says nothing more.
+    /// The end of the input.
     End,
 }
 
 /// Reads lines.
 pub(super) struct Lines<R> {
     from: R,
-    /// The longest line, in bytes.
+    /// The maximum length of a line, in bytes.
     limit: usize,
-    /// The rest of a line that is too long comes first.
+    /// The rest of a line that is too long is being skipped.
     is_passing_over: bool,
 }
 
@@ -39,7 +39,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         loop {
             let Ok(chunk) = self.from.fill_buf().await else { return Line::End };
             if chunk.is_empty() {
-                // A message that is whole without the end of its line is one; half of one can't be read.
+                // The last line may lack its line end; a truncated message fails to parse.
                 return match line.iter().all(u8::is_ascii_whitespace) {
                     true => Line::End,
                     false => text(line),
@@ -56,7 +56,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             self.from.consume(used);
             self.is_passing_over = is_passed_over && end.is_none();
             if is_too_long {
-                // Told before its end, which may never come.
+                // Reported before the line's end, which may never arrive.
                 return Line::TooLong(format!("a message is longer than {} bytes", self.limit));
             }
             if is_passed_over || end.is_none() {
@@ -74,7 +74,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 }
 
-/// Writes messages until there are none any more, or nobody reads them.
+/// Writes messages until the channel closes or the reader is gone.
 pub(super) async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Frame>) {
     while let Some(first) = outgoing.recv().await {
         let mut text = first.to_line();
@@ -93,7 +93,7 @@ fn text(line: Vec<u8>) -> Line {
     match String::from_utf8(line) {
         Ok(text) => Line::Text(text),
         Err(error) => Line::Unreadable {
-            why: "a message is no UTF-8".to_owned(),
+            why: "a message is not UTF-8".to_owned(),
             text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
         },
     }
@@ -116,10 +116,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_line_is_passed_over_and_told() {
+    async fn skips_and_reports_lines_that_are_too_long_or_not_utf_8() {
         assert_eq!(read(b"123456789").await, ["! a message is longer than 8 bytes"], "also without an end");
         let read = read(b"one\r\n\n  \n123456789\n\xff\ntwo\nthree").await;
-        let said = ["one", "! a message is longer than 8 bytes", "! a message is no UTF-8", "two", "three"];
+        let said = ["one", "! a message is longer than 8 bytes", "! a message is not UTF-8", "two", "three"];
         assert_eq!(read, said);
     }
 }

@@ -1,4 +1,4 @@
-//! `tools/list`: which tools a server has, and which of them a client is shown.
+//! Handles `tools/list`: caches each server's tools, and filters the list for the client.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,23 +13,23 @@ use super::pins::Standing;
 use crate::json::{Map, Value, json};
 use crate::tools::ToolDescriptor;
 
-/// How long a server has to list its tools before calls go on without.
+/// How long a server has to list its tools before calls proceed without the list.
 const LISTING: Duration = Duration::from_secs(20);
-/// Pages of one list that are asked for.
+/// The maximum number of pages of one list.
 const PAGES: usize = 100;
 
-/// The tools of a server, as far as it has listed them.
+/// The cached tools of a server, as far as it has listed them.
 #[derive(Debug, Default)]
 pub(super) struct KnownTools {
     known: Mutex<Known>,
-    /// Held by whoever asks for them.
+    /// Held while the list is requested.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     tools: HashMap<String, Value>,
-    /// All of them are known, and none has changed since.
+    /// The list is complete, and has not changed since.
     complete: bool,
 }
 
@@ -38,35 +38,35 @@ impl KnownTools {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server says that they are others now.
+    /// Invalidates the list: the server's tools have changed.
     pub(super) fn forget(&self) {
         self.known().complete = false;
     }
 
-    /// Whether there is a tool of this name.
+    /// Whether a tool of this name is known.
     pub(super) fn has(&self, name: &str) -> bool {
         self.known().tools.contains_key(name)
     }
 
-    /// A tool whose name a lenient server may read in this one.
+    /// A tool whose name a lenient server may read in this spelling.
     pub(super) fn like(&self, name: &str) -> Option<String> {
         let known = self.known();
         let alike = |other: &&String| method::plain(other).eq(method::plain(name));
         known.tools.keys().find(alike).cloned()
     }
 
-    /// An argument that some servers take for another one of the tool's.
+    /// An argument that lenient servers read as another argument of the tool.
     pub(super) fn misread_argument(&self, tool: &str, given: &Value) -> Option<String> {
         let known = self.known();
         arguments::misread(known.tools.get(tool)?.get("inputSchema")?, given).map(str::to_owned)
     }
 
-    /// A tool as its server describes it.
+    /// The server's description of a tool.
     pub(super) fn get(&self, name: &str) -> Option<Value> {
         self.known().tools.get(name).cloned()
     }
 
-    /// All of them, in the order of their names.
+    /// All tools, sorted by name.
     pub(super) fn all(&self) -> Vec<(String, Value)> {
         let known = self.known();
         let mut all: Vec<_> = known.tools.iter().map(|(name, tool)| (name.clone(), tool.clone())).collect();
@@ -84,8 +84,7 @@ impl KnownTools {
     }
 }
 
-/// A list of tools as the client is shown it: without those that are denied whatever their arguments, and those that nobody has
-/// reviewed where someone is to.
+/// Filters a list of tools for the client: removes tools that are always denied, and tools that are not reviewed if review is required.
 pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     let Some(server) = link.server(index) else { return frame };
     let Some(result) = frame.result_mut() else { return frame };
@@ -105,7 +104,7 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     link.gateway.tell_of_quarantine(&server.spec.name, &quarantined);
     let hides = tools.len() < before;
     link.prefix_names(index, tools);
-    // What policies hide may be another thing for another client, and another one after a reload.
+    // The filtered list differs between clients and after a reload, so it must not be shared or cached.
     if hides && let Some(result) = result.as_object_mut() {
         if result.contains_key("cacheScope") {
             result.insert("cacheScope".to_owned(), "private".into());
@@ -117,7 +116,7 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     frame
 }
 
-/// Makes the session know the tools of all servers, for their schemas and hints.
+/// Registers a server's tools with the session, for their schemas and hints.
 fn teach(link: &Link, index: usize) {
     let Some(server) = link.server(index) else { return };
     let known = server.tools.known();
@@ -136,8 +135,7 @@ fn descriptor(tool: &Value, server: &str) -> Option<ToolDescriptor> {
     })
 }
 
-/// Makes sure that the tools of a server are known before one of them is called. A server that does not list them has none that are
-/// known. Says whether they are all known.
+/// Loads the tools of a server before one of them is called. Returns whether all are known; `false` if the server does not list them.
 pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
     let Some(server) = link.server(index) else { return false };
     if server.tools.known().complete {
@@ -155,7 +153,7 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
             Ok(Ok(page)) => page,
             Ok(Err(_)) => return false,
             Err(_) => {
-                link.log_of(index, "it does not say which tools it has");
+                link.log_of(index, "it does not respond to `tools/list`");
                 break;
             }
         };
@@ -169,13 +167,13 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
             break;
         }
     }
-    // A server that lists none is not asked again with each call; it says so when it has some.
+    // Not requested again with each call: a server that lists none sends a notification when that changes.
     server.tools.known().complete = true;
     teach(link, index);
     listed
 }
 
-/// Which arguments the tool of a call wants repeated in headers; nothing for what calls no known tool.
+/// The arguments that the tool of a call requires in headers. Returns `None` if the message does not call a known tool.
 pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<RepeatedArguments> {
     if call.method() != method::TOOLS_CALL {
         return None;
@@ -186,7 +184,7 @@ pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<Repe
     Some(RepeatedArguments::of_schema(tool.get("inputSchema")?))
 }
 
-/// Parameters of a `tools/list` in the same protocol as a call.
+/// Parameters of a `tools/list` in the same protocol version as a call.
 fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
     let mut params = Map::new();
     if let Some(Value::Object(meta)) = call.param("_meta") {
@@ -202,8 +200,8 @@ fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
     Value::Object(params)
 }
 
-/// The answer to `initialize` or `server/discover`, which declares `listChanged` of tools where the gateway itself notifies clients of it.
-/// Of a server that takes no subscriptions nobody is notified without a handshake, so nothing is declared then.
+/// Adds `listChanged` of tools to the response to `initialize` or `server/discover` if the gateway itself notifies clients of it.
+/// Without a handshake, clients of a server without subscriptions can't be notified, so nothing is declared then.
 pub(super) fn announced(link: &Link, mut answer: Frame) -> Frame {
     let Some(result) = answer.result_mut().filter(|_| link.gateway.notifies_of_tools()) else {
         return answer;

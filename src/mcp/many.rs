@@ -1,4 +1,4 @@
-//! Several servers behind one connection: to the client they are one, whose tools and prompts carry their server's prefix.
+//! Multiplexing of several servers behind one connection: merges their lists and handshakes, and routes requests by name prefix.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use super::server::Gone;
 use crate::host::BoxFuture;
 use crate::json::{Map, Value, json};
 
-/// How long a server has to answer what all are asked. Then the others answer without it.
+/// Timeout of each server for a request to all servers; then the merged response omits it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The same for one that has not answered in time, and has said nothing since.
+/// Timeout of a server that did not answer in time before, and has sent nothing since.
 const WITH_SILENT: Duration = Duration::from_secs(2);
-/// How long it may take to tell servers that they took too long.
+/// Timeout for sending cancellations.
 const GIVING_UP: Duration = Duration::from_secs(1);
-/// Pages of one list that are asked for.
+/// The maximum number of pages of one list.
 const PAGES: usize = 100;
 
-/// Lists of all servers together: the method, and the member that is the list.
+/// The lists that are merged: method and list member.
 const LISTS: [(&str, &str); 4] = [
     (method::TOOLS_LIST, "tools"),
     ("prompts/list", "prompts"),
@@ -31,7 +31,7 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-/// Answers a request that is for all servers, or for the one of them that it names.
+/// Answers a request that is for all servers, or for the one that it names.
 pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
     let list = LISTS.iter().find(|(method, _)| *method == frame.method());
     match (frame.method(), list) {
@@ -48,7 +48,7 @@ pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
     }
 }
 
-/// What comes of asking each server, in their order. None waits for another one.
+/// Sends requests to all servers concurrently; returns the results in the order of the servers.
 async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) -> Vec<(usize, T)> {
     let mut asked: Vec<_> = (0..link.gateway.servers.len()).map(|index| (ask(index), None)).collect();
     poll_fn(|context| {
@@ -65,40 +65,40 @@ async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) ->
     asked.into_iter().enumerate().filter_map(|(index, (_, came))| Some((index, came?))).collect()
 }
 
-/// What one server answers to what all are asked.
+/// One server's response to a request to all servers.
 async fn answer_in_time(link: &Link, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
-    let Some(server) = link.server(index) else { return Err(Gone("there is no such server".to_owned())) };
+    let Some(server) = link.server(index) else { return Err(Gone("unknown server".to_owned())) };
     let patience = if server.is_silent.load(Ordering::Relaxed) { WITH_SILENT } else { PATIENCE };
     let answer = link.ask_for_client(index, frame, id);
     match tokio::time::timeout(patience, answer).await {
         Ok(answer) => answer,
         Err(_) => {
             server.is_silent.store(true, Ordering::Relaxed);
-            Err(Gone("it does not answer".to_owned()))
+            Err(Gone("it does not respond".to_owned()))
         }
     }
 }
 
-/// Servers are told that what they have not answered is not wanted any more.
+/// Cancels the request at all servers that have not answered it.
 async fn give_up(link: &Link, id: &Id) {
     let _ = tokio::time::timeout(GIVING_UP, link.give_up(id)).await;
 }
 
-/// What all servers answer, in their order.
+/// The responses of all servers, in their order.
 async fn ask_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<Frame, Gone>)> {
     if frame.method() == method::LISTEN {
-        // It is answered when it is over.
+        // A subscription is answered when it ends.
         return of_each(link, |index| Box::pin(link.ask_for_client(index, frame.clone(), id))).await;
     }
     let answers = of_each(link, |index| Box::pin(answer_in_time(link, index, frame.clone(), id))).await;
-    // A handshake may not be cancelled.
+    // The protocol forbids cancelling a handshake.
     if frame.method() != method::INITIALIZE {
         give_up(link, id).await;
     }
     answers
 }
 
-/// The results among all answers. Servers without one are named in the log.
+/// The results among all responses. Logs the servers that returned none.
 fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usize, Value)> {
     let mut results = Vec::new();
     for (index, answer) in answers {
@@ -108,21 +108,21 @@ fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usiz
                     results.push((index, result.take()));
                     continue;
                 }
-                None => "it answers with an error".to_owned(),
+                None => "it responds with an error".to_owned(),
             },
             Err(Gone(why)) => why,
         };
-        link.log_of(index, &format!("it is left out: {why}"));
+        link.log_of(index, &format!("omitted from a merged response: {why}"));
     }
     results
 }
 
-/// The handshakes with all servers as one.
+/// Merges the handshakes with all servers.
 async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let results = results(link, ask_all(link, frame, id).await);
     let versions = results.iter().filter_map(|(_, result)| result.get("protocolVersion")?.as_str());
     let Some(version) = versions.min() else {
-        return Frame::error(Some(id), code::INTERNAL_ERROR, "no server takes the connection", None);
+        return Frame::error(Some(id), code::INTERNAL_ERROR, "no server accepts the connection", None);
     };
     let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": who() });
     merge_capabilities(&mut merged, &results);
@@ -130,7 +130,8 @@ async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
     listing::announced(link, Frame::result(id, merged))
 }
 
-/// What all servers can do, as one. Where one of them does not know the protocol, the client is to use the one before.
+/// Merges the capabilities of all servers. If one of them does not support the protocol version, the client must fall back to the
+/// older handshake.
 async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let answers = ask_all(link, frame, id).await;
     for (index, answer) in &answers {
@@ -138,13 +139,18 @@ async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
             link.log_of(*index, why);
         }
     }
-    // One that is silent may be one that waits for the handshake of before.
+    // A silent server may be waiting for the older handshake.
     if answers.iter().any(|(_, answer)| !matches!(answer, Ok(frame) if frame.result_value().is_some())) {
-        return Frame::error(Some(id), code::METHOD_NOT_FOUND, "not all servers know this protocol", None);
+        return Frame::error(
+            Some(id),
+            code::METHOD_NOT_FOUND,
+            "not all servers support this protocol version",
+            None,
+        );
     }
     let results = results(link, answers);
     let Some((_, first)) = results.first() else {
-        return Frame::error(Some(id), code::INTERNAL_ERROR, "there are no servers", None);
+        return Frame::error(Some(id), code::INTERNAL_ERROR, "the gateway has no servers", None);
     };
     let mut merged = first.clone();
     let known_by_all = |version: &Value| {
@@ -178,7 +184,7 @@ fn set(value: &mut Value, name: &str, member: Value) {
     }
 }
 
-/// Whatever one of the servers can do.
+/// Sets the union of all servers' capabilities.
 fn merge_capabilities(merged: &mut Value, results: &[(usize, Value)]) {
     let mut capabilities = Map::new();
     for (_, result) in results {
@@ -205,7 +211,7 @@ fn merge_instructions(link: &Link, merged: &mut Value, results: &[(usize, Value)
     }
 }
 
-/// A merged result lasts no longer than the shortest of its parts, and is for one client where one of them is.
+/// Sets the shortest lifetime of all parts, and makes the merged result private if one part is.
 fn bound_caching(merged: &mut Value, results: &[(usize, Value)]) {
     let lasts = results.iter().filter_map(|(_, result)| result.get("ttlMs")?.as_u64()).min();
     if let Some(lasts) = lasts {
@@ -216,7 +222,7 @@ fn bound_caching(merged: &mut Value, results: &[(usize, Value)]) {
     }
 }
 
-/// The pages of one server's list: none of a server that has no such list, which says that it does not know the method.
+/// The pages of one server's list; empty if the server does not support the method.
 async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Frame> {
     let mut pages = Vec::new();
     asked.take_param("cursor");
@@ -224,7 +230,7 @@ async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Fram
         let page = match answer_in_time(link, index, asked.clone(), id).await {
             Ok(page) => page,
             Err(Gone(why)) => {
-                link.log_of(index, &format!("it is left out: {why}"));
+                link.log_of(index, &format!("omitted from a merged response: {why}"));
                 break;
             }
         };
@@ -239,7 +245,7 @@ async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Fram
     pages
 }
 
-/// One list of what all servers have, in the order of the servers.
+/// Merges the lists of all servers, in the order of the servers.
 async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
     let lists = of_each(link, |index| Box::pin(pages(link, index, frame.clone(), id))).await;
     give_up(link, id).await;
@@ -268,25 +274,25 @@ async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
     Frame::result(id, merged)
 }
 
-/// Tells all servers; the first result is the answer.
+/// Sends a request to all servers; returns the first result.
 async fn told_to_all(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let answers = ask_all(link, frame, id).await;
     let answers: Vec<Frame> = answers.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
     let result = answers.iter().position(|answer| answer.result_value().is_some());
     match answers.into_iter().nth(result.unwrap_or(0)) {
         Some(answer) => answer,
-        None => Frame::error(Some(id), code::INTERNAL_ERROR, "no server answers", None),
+        None => Frame::error(Some(id), code::INTERNAL_ERROR, "no server responds", None),
     }
 }
 
-/// Asks the server that a prefixed name belongs to, by its own name.
+/// Routes a request to the server of a prefixed name, with the prefix removed.
 async fn named(link: &Link, mut frame: Frame, id: &Id, place: &[&str]) -> Frame {
     let found = frame.param_at(place).and_then(Value::as_str).and_then(|name| {
         let (index, own) = link.server_of(name)?;
         Some((index, own.to_owned()))
     });
     let Some((index, own)) = found else {
-        return Frame::error(Some(id), code::INVALID_PARAMS, "no server has this name", None);
+        return Frame::error(Some(id), code::INVALID_PARAMS, "no server matches this name", None);
     };
     frame.set_param_at(place, own.into());
     match link.ask_for_client(index, frame, id).await {
@@ -295,7 +301,7 @@ async fn named(link: &Link, mut frame: Frame, id: &Id, place: &[&str]) -> Frame 
     }
 }
 
-/// Asks one server after the other until one knows what is meant: a resource by its URI, a task by its id, a method of its own.
+/// Tries the servers in turn until one returns a result: for resources by URI, tasks by id and unknown methods.
 async fn whoever_knows(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let mut refused = None;
     for index in 0..link.gateway.servers.len() {
@@ -303,7 +309,7 @@ async fn whoever_knows(link: &Link, frame: &Frame, id: &Id) -> Frame {
             Ok(answer) if answer.result_value().is_some() => return answer,
             Ok(answer) => {
                 let unknown = answer.error_value().and_then(|error| error.get("code")?.as_i64());
-                // A server that knows the method says more of what is wrong than one that does not.
+                // The error of a server that supports the method is more useful than that of one that does not.
                 if refused.is_none() || unknown != Some(code::METHOD_NOT_FOUND) {
                     refused = Some(answer);
                 }
@@ -311,5 +317,5 @@ async fn whoever_knows(link: &Link, frame: &Frame, id: &Id) -> Frame {
             Err(Gone(why)) => link.log_of(index, &why),
         }
     }
-    refused.unwrap_or_else(|| Frame::error(Some(id), code::INTERNAL_ERROR, "no server answers", None))
+    refused.unwrap_or_else(|| Frame::error(Some(id), code::INTERNAL_ERROR, "no server responds", None))
 }

@@ -1,38 +1,38 @@
-//! The methods that the gateway knows by name. All others pass as they are.
+//! The MCP methods and members that the gateway handles itself. It forwards all other methods unchanged.
 
 pub(super) use crate::text::folded_name as plain;
 
 use crate::json::Value;
 
-/// A client calls a tool.
+/// The request that calls a tool.
 pub(super) const TOOLS_CALL: &str = "tools/call";
-/// A client asks which tools there are.
+/// The request that lists tools.
 pub(super) const TOOLS_LIST: &str = "tools/list";
-/// A client of the protocols before 2026-07-28 greets its server.
+/// The handshake of protocol versions before 2026-07-28.
 pub(super) const INITIALIZE: &str = "initialize";
-/// It has read what the server answered.
+/// The notification that completes the handshake.
 pub(super) const INITIALIZED: &str = "notifications/initialized";
-/// A client since 2026-07-28 asks what a server can do.
+/// The request for a server's capabilities, since 2026-07-28.
 pub(super) const DISCOVER: &str = "server/discover";
-/// A person is asked through the client.
+/// The server's request that asks the user through the client.
 pub(super) const ELICIT: &str = "elicitation/create";
-/// The member of `_meta` in which a client says, with each request, which protocol it is in; those before 2026-07-28 have none.
+/// The member of `_meta` with the protocol version of a request; absent before 2026-07-28.
 pub(super) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` in which a client says, with each request, what it can do.
+/// The member of `_meta` with the client's capabilities, in each request.
 pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// A client since 2026-07-28 asks to be told of changes, for as long as its request is open.
+/// The request that subscribes to changes while it is open, since 2026-07-28.
 pub(super) const LISTEN: &str = "subscriptions/listen";
-/// A request is not wanted any more.
+/// The notification that cancels a request.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
-/// There are other tools now.
+/// The notification that the list of tools has changed.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Whether a server that is lenient with names could take a method for a tool call: letters and digits are what counts.
+/// Whether a server with lenient name matching could read a method as a tool call: compares letters and digits only.
 pub(super) fn may_be_read_as_tools_call(method: &str) -> bool {
     plain(method).eq(plain(TOOLS_CALL))
 }
 
-/// A member that some readers take for one of these: many that read into structs do not heed case.
+/// A member that lenient parsers read as one of these names: many that parse into structs ignore case.
 pub(super) fn misread<'m>(
     members: impl IntoIterator<Item = (&'m String, &'m Value)>,
     names: &[&str],
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_that_a_lenient_server_may_take_for_a_tool_call() {
+    fn recognizes_lenient_spellings_of_tools_call() {
         for method in [
             "tools/call",
             "Tools/Call",

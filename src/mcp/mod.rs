@@ -1,8 +1,8 @@
-//! The gateway between MCP clients and servers: whatever a client sends reaches its server as it is, but for tool calls, which go
-//! through the policies.
+//! The MCP gateway: a proxy between MCP clients and servers. It forwards every message unchanged, except tool calls, which it evaluates
+//! against the policies.
 //!
-//! A [`Gateway`] has the rules and knows the servers. Each client gets a connection of its own to each of them; what it says is
-//! read strictly ([`frame`]), tool calls are judged in a session of its own, lists of tools are shown without those that never run.
+//! A [`Gateway`] holds the rules and the servers. Each client gets its own connection to each server and its own session. Messages are
+//! parsed strictly ([`frame`]); tool lists leave out tools that are always denied.
 
 mod answer;
 mod arguments;

@@ -1,4 +1,4 @@
-//! Where messages for a client go.
+//! The queue of messages to a client, with a policy for clients that read slowly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use tokio::sync::{mpsc, watch};
 
 use super::frame::Frame;
 
-/// Messages that wait for a client that reads slowly. Beyond it, its servers wait, too.
+/// Capacity of the queue to a client. When it is full, the client's servers are blocked, too (backpressure).
 pub(super) const QUEUE: usize = 256;
-/// How long servers wait for a client that others share them with.
+/// How long a full queue may block servers that the client shares with others.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A way to a client: its one stream, or the stream that answers one of its requests.
+/// The sending side of a client's only stream, or of the stream that answers one of its requests.
 #[derive(Clone, Debug)]
 pub(super) struct Outlet {
     to: mpsc::Sender<Frame>,
     when_full: WhenFull,
 }
 
-/// What becomes of a message for which there is no room.
+/// What to do with a message if the queue is full.
 #[derive(Clone, Debug)]
 enum WhenFull {
-    /// It waits.
+    /// Wait.
     Wait,
-    /// It is lost: nobody need be reading.
+    /// Drop it: possibly nobody is reading.
     Lose,
-    /// It waits for a while. Then all of the way is given up, and this is told.
+    /// Wait for a limited time, then close the queue and set this flag.
     GiveUp(Arc<watch::Sender<bool>>),
 }
 
@@ -36,21 +36,21 @@ impl Outlet {
         (Self { to, when_full: WhenFull::Wait }, from)
     }
 
-    /// A way on which nobody need be listening. Servers do not wait for whoever never comes.
+    /// A queue that possibly nobody reads. Servers never wait for it.
     pub(super) fn lossy() -> (Self, mpsc::Receiver<Frame>) {
         let (to, from) = mpsc::channel(QUEUE);
         (Self { to, when_full: WhenFull::Lose }, from)
     }
 
-    /// One of several ways from the same servers: who does not read on one of them holds up the others only for a while. Tells, by
-    /// what is given last, when it is given up.
+    /// One of several queues from the same servers: a client that does not read it blocks the others only for a limited time. The
+    /// receiver becomes true when the queue is closed for that reason.
     pub(super) fn of_several() -> (Self, mpsc::Receiver<Frame>, watch::Receiver<bool>) {
         let (to, from) = mpsc::channel(QUEUE);
         let (give_up, given_up) = watch::channel(false);
         (Self { to, when_full: WhenFull::GiveUp(Arc::new(give_up)) }, from, given_up)
     }
 
-    /// A client that is gone is told nothing.
+    /// Sends a message. Does nothing if the client is gone.
     pub(super) async fn send(&self, frame: Frame) {
         match &self.when_full {
             WhenFull::Wait => drop(self.to.send(frame).await),
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn servers_do_not_wait_for_messages_that_nobody_reads() {
+    async fn a_lossy_queue_drops_messages_when_full() {
         let (outlet, mut messages) = Outlet::lossy();
         for number in 0..QUEUE + 2 {
             outlet.send(Frame::notification("notifications/message", json!({ "data": number }))).await;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_of_several_that_does_not_read_is_given_up() {
+    async fn a_shared_queue_is_closed_if_nobody_reads_it() {
         let (outlet, mut messages, given_up) = Outlet::of_several();
         let begun = tokio::time::Instant::now();
         for number in 0..QUEUE + 5 {

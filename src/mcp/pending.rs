@@ -1,6 +1,7 @@
-//! What is said of a call that is pending approval: to the agent, who approves it and what to do then; to the operator, how to answer.
+//! Messages about a call that is pending approval: to the agent, who must approve it and what to do then; to the operator, how to
+//! answer.
 //!
-//! The agent's text names no command, no file and no id: an agent with a shell would use them.
+//! The agent's message names no command, file or id: an agent with a shell would use them to approve its own call.
 
 use std::fmt::Write;
 
@@ -11,16 +12,16 @@ use crate::card::call_digest;
 use crate::message::RequestPart;
 use crate::text::inert;
 
-/// Why nobody was asked through the client, or that it gave no answer.
+/// Whether the client asked a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
-    /// It can't ask, or must not: it does not know who answers.
+    /// It can't ask, or must not: it does not authenticate who answers.
     NotAsked,
     /// It was asked, and nobody answered.
     Silent,
 }
 
-/// The text for the agent. `is_answerable`: people can answer elsewhere than at the client.
+/// The message for the agent. `is_answerable`: people can answer outside the client.
 pub(super) fn for_agent(askers: &[Asker], client: Client, is_answerable: bool, message: &str) -> String {
     let approvers = approvers(askers);
     let then = match (is_answerable, client) {
@@ -28,7 +29,7 @@ pub(super) fn for_agent(askers: &[Asker], client: Client, is_answerable: bool, m
             "Once it is approved, make the same call with the same arguments again; until then it stays pending."
         }
         (false, Client::Silent) => {
-            "Nobody answered the question. The same call with the same arguments asks again."
+            "Nobody answered the approval request. The same call with the same arguments asks again."
         }
         (false, Client::NotAsked) => {
             "Nobody can approve it: this client can't ask a person, and the gateway has no state in which others could answer."
@@ -37,7 +38,7 @@ pub(super) fn for_agent(askers: &[Asker], client: Client, is_answerable: bool, m
     format!("Not run: pending approval. {message}\nApproval needed from {approvers}. {then}")
 }
 
-/// Who must approve, for every policy that asks.
+/// The approvers that each policy requires.
 fn approvers(askers: &[Asker]) -> String {
     let mut demands: Vec<String> = askers.iter().map(demand).collect();
     demands.sort_unstable();

@@ -1,8 +1,8 @@
-//! Tools as people have reviewed them, kept in a lock file: a tool that is new, or that is not as it was, is neither shown nor run until
-//! someone has looked at it.
+//! The lock file of reviewed tools: a tool that is new, or that has changed since its review, is neither listed nor run until someone
+//! accepts it (protection against tool poisoning and rug pulls).
 //!
-//! The digest of a tool decides whether it is accepted, and covers all that the file shows of it; a file in which the two differ is
-//! refused. A signature says who accepted what the file holds.
+//! A tool is accepted by its digest, which covers the whole description in the file; a file in which the two differ is rejected. A
+//! signature proves who accepted the file's content.
 
 mod signature;
 
@@ -20,60 +20,60 @@ use crate::json::{self, Value, json};
 use crate::text::inert;
 use signature::Verified;
 
-/// The version of the file's form.
+/// The version of the file format.
 const VERSION: u64 = 1;
 
 /// A lock file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockFile {
-    /// The version of its form.
+    /// The version of the file format.
     callgate: u64,
-    /// By the server's name.
+    /// Servers by name.
     pub servers: BTreeMap<String, PinnedServer>,
-    /// Who accepted all this.
+    /// The signature of whoever accepted the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<Signature>,
 }
 
-/// A server as it was reviewed.
+/// A reviewed server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PinnedServer {
-    /// Its tools by their own names: whole, so that a review can show what is different.
+    /// Its tools by their own (unprefixed) names, with full descriptions, so that a review can show the differences.
     pub tools: BTreeMap<String, PinnedTool>,
 }
 
-/// A tool as it was reviewed.
+/// A reviewed tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PinnedTool {
-    /// The digest of all that the server says of it.
+    /// The digest of its description.
     pub digest: String,
-    /// All that the server says of it.
+    /// Its description, as the server listed it.
     pub tool: Value,
 }
 
 impl PinnedTool {
-    /// A tool as its server describes it now.
+    /// Pins a tool as its server describes it now.
     pub fn of(tool: &Value) -> Self {
         Self { digest: json::digest(tool).to_string(), tool: tool.clone() }
     }
 }
 
-/// Where a tool stands.
+/// The review status of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// It is as it was reviewed.
+    /// It is unchanged since its review.
     Accepted,
-    /// Nobody has reviewed it.
+    /// It has not been reviewed.
     New,
-    /// It is not as it was reviewed.
+    /// It has changed since its review.
     Changed,
 }
 
-/// Why a lock file can't be used.
+/// The error of an unusable lock file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// It can't be read or written.
@@ -84,8 +84,8 @@ pub enum LockError {
         /// What is wrong.
         error: io::Error,
     },
-    /// It is none.
-    #[error("`{}` is no lock file: {error}", path.display())]
+    /// It is not a valid lock file.
+    #[error("`{}` is not a valid lock file: {error}", path.display())]
     Form {
         /// The file.
         path: PathBuf,
@@ -93,17 +93,17 @@ pub enum LockError {
         error: json::Error,
     },
     /// A later version of Callgate wrote it.
-    #[error("`{}` is of version {version}; this Callgate knows {VERSION}", path.display())]
+    #[error("`{}` has the format version {version}; this Callgate supports {VERSION}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u64,
     },
-    /// What it shows of a tool is not what was accepted.
+    /// The digest of a tool does not match its description.
     #[error(
-        "`{}` was edited: its digest of the tool `{}` of the server `{}` is not that of the description beside it. Restore the file, or take \
-         the tool out of it and accept it again",
+        "`{}` was edited: its digest of the tool `{}` of the server `{}` does not match the description beside it. Restore the file, or \
+         remove the tool from it and accept it again",
         path.display(), inert(tool), inert(server)
     )]
     Edited {
@@ -114,7 +114,7 @@ pub enum LockError {
         /// The tool's name.
         tool: String,
     },
-    /// It must be signed and is not.
+    /// A signature is required and missing.
     #[error("`{}` is not signed: sign it with `callgate pins accept --sign KEY`", .0.display())]
     Unsigned(PathBuf),
     /// It is signed by someone who may not accept tools.
@@ -125,7 +125,7 @@ pub enum LockError {
         /// The public key that it names.
         key: String,
     },
-    /// It is not what was signed.
+    /// The signature does not match the content.
     #[error("`{}` was edited after it was signed: restore it, or accept its tools again", .0.display())]
     BrokenSignature(PathBuf),
 }
@@ -136,10 +136,10 @@ impl LockFile {
         Self { callgate: VERSION, ..Self::default() }
     }
 
-    /// Reads a lock file; a missing one has nothing in it.
+    /// Reads a lock file. A missing one is empty.
     ///
     /// # Errors
-    /// The file can't be read or is not a lock file, or what it shows of a tool is not what its digest covers.
+    /// The file can't be read or is not a lock file, or a digest does not match its tool.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -159,7 +159,7 @@ impl LockFile {
         }
     }
 
-    /// Reads a lock file that one of these must have signed. A missing one has nothing in it and needs no signature.
+    /// Reads a lock file that one of these must have signed. A missing one is empty and needs no signature.
     ///
     /// # Errors
     /// As [`read`](Self::read); or nobody signed it, somebody else did, or it was edited since.
@@ -179,12 +179,12 @@ impl LockFile {
         }
     }
 
-    /// Signs all that it holds now, in the place of any signature before; without a key it is not signed any more.
+    /// Signs the current content and replaces any earlier signature; `None` removes it.
     pub fn sign(&mut self, key: Option<&SigningKey>) {
         self.signature = key.map(|key| key.sign(&self.signed_content()));
     }
 
-    /// Returns whether it has a signature, of whomever.
+    /// Returns whether it has a signature, of any signer, verified or not.
     pub fn is_signed(&self) -> bool {
         self.signature.is_some()
     }
@@ -197,7 +197,7 @@ impl LockFile {
         json!([self.callgate, servers.collect::<Vec<_>>()])
     }
 
-    /// The first tool of which the digest, or the name that it stands under, is not that of what is shown.
+    /// The first tool whose digest or key does not match its description.
     fn first_edited(&self) -> Option<(&String, &String)> {
         let is_edited = |name: &String, pinned: &PinnedTool| {
             pinned.digest != json::digest(&pinned.tool).to_string()
@@ -209,7 +209,7 @@ impl LockFile {
         })
     }
 
-    /// Writes it whole, or not at all.
+    /// Writes the file atomically.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         let failed = |error| LockError::File { path: path.to_owned(), error };
         let mut text =
@@ -227,7 +227,7 @@ impl LockFile {
         })
     }
 
-    /// Where a tool of a server stands.
+    /// The review status of a server's tool.
     pub fn standing(&self, server: &str, name: &str, tool: &Value) -> Standing {
         match self.servers.get(server).and_then(|server| server.tools.get(name)) {
             None => Standing::New,
@@ -237,11 +237,11 @@ impl LockFile {
     }
 }
 
-/// The lock file of a gateway, read again when someone has written it.
+/// The lock file of a gateway, reread when a tool in it may have been accepted.
 #[derive(Debug)]
 pub(super) struct Pins {
     path: PathBuf,
-    /// Who must have signed it; `None` where nobody has to.
+    /// The keys of which one must have signed it; `None` requires no signature.
     signers: Option<Signers>,
     file: Mutex<LockFile>,
 }
@@ -259,7 +259,7 @@ impl Pins {
         }
     }
 
-    /// Where a tool stands. What is not accepted is looked up in the file as it is now; if that can't be read, what was known stands.
+    /// The review status of a tool. If it is not accepted, the file is reread; if that fails, the last valid content applies.
     pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> Standing {
         let mut known = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = known.standing(server, name, tool);
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_accepted_as_it_was_reviewed_and_not_otherwise() {
+    fn accepts_a_tool_only_as_it_was_reviewed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("callgate.lock");
         let tool = json!({ "name": "read", "description": "Reads.", "inputSchema": { "type": "object" } });
@@ -313,7 +313,7 @@ mod tests {
         file.write(path).expect("it is written");
     }
 
-    /// Every member and every text of a JSON value changed, one at a time.
+    /// All copies of a JSON value with one member or string changed.
     fn edits(value: &Value) -> Vec<Value> {
         match value {
             Value::Object(members) => {
@@ -334,7 +334,7 @@ mod tests {
                 all
             }
             Value::String(text) => {
-                // As long as before, so that only what it says is another thing.
+                // Of the same length, so that only the content differs.
                 let other = if text.ends_with('0') { '1' } else { '0' };
                 let kept: String = text.chars().take(text.chars().count() - 1).collect();
                 vec![json!(format!("{kept}{other}"))]
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_shown_otherwise_than_its_digest_says_is_refused() {
+    fn rejects_a_description_that_does_not_match_its_digest() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("callgate.lock");
         written(&path, None);
@@ -357,13 +357,13 @@ mod tests {
             error.contains("the tool `read` of the server `files`") && error.contains("accept it again"),
             "{error}"
         );
-        // Under another name than it has.
+        // Under another key than its name.
         fs::write(&path, text.replace("\"read\": {", "\"delete\": {")).expect("it is edited");
         assert!(matches!(LockFile::read(&path), Err(LockError::Edited { .. })));
     }
 
     #[test]
-    fn no_edit_of_a_signed_file_is_accepted() {
+    fn rejects_every_edit_of_a_signed_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("callgate.lock");
         let key = SigningKey::from_file_or_new(&folder.path().join("key")).expect("a new key");
@@ -374,7 +374,7 @@ mod tests {
         let edits = edits(&whole);
         assert!(edits.len() > 20, "{}", edits.len());
         for edited in edits {
-            // The digest is that of what is shown, as whoever edits the file would see to.
+            // The digest matches the edited description, as an attacker would ensure.
             let mut edited = edited;
             if let Some(pinned) = edited.pointer_mut("/servers/files/tools/read")
                 && let Some(tool) = pinned.get("tool").cloned()
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_signature_of_a_signer_counts() {
+    fn accepts_signatures_of_configured_signers_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("callgate.lock");
         let key = |name: &str| SigningKey::from_file_or_new(&folder.path().join(name)).expect("a key");
@@ -406,7 +406,7 @@ mod tests {
         written(&path, Some(&eve));
         assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockError::UnknownSigner { .. })));
         assert!(LockFile::read_signed(&path, &signers.clone().with(eve.public())).is_ok());
-        // Under the name of another key.
+        // With the public key of another signer.
         let text = fs::read_to_string(&path).expect("it is there");
         fs::write(&path, text.replace(&eve.public().to_string(), &ana.public().to_string())).expect("edited");
         assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockError::BrokenSignature(_))));

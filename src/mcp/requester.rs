@@ -1,19 +1,19 @@
-//! Identifies the requester whose approvals a connection can use: what is known of the client → a name in the store.
+//! Identifies the requester whose approvals a connection can use: context and transport → a name in the store.
 //!
-//! With a principal that is the principal, with its tenant and the issuer that vouches for it, on every transport. Without one it is all
-//! that the operator says of the client (the context), the transport, and the name of the session: whoever shares these is one requester.
+//! A requester with a principal is that principal, with its tenant and the issuer that vouches for it, on every transport. Without a
+//! principal it is the whole context, the transport and the session's name: all clients that share these are one requester.
 
 use crate::json::{self, Value, json};
 
-/// Characters of a name that tell people whom it is about.
+/// Length of the readable part of a name.
 const LABEL: usize = 24;
 
-/// What tells a client without a principal from others.
+/// What distinguishes clients without a principal.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unnamed<'a> {
-    /// The one client on stdin, in the session that the operator named.
+    /// The single client on stdin, in the session that the operator named.
     Lines { session: Option<&'a str> },
-    /// A client over HTTP, in the session of its caller that requests name.
+    /// A client over HTTP, in the caller's session that its requests name.
     Http { session: Option<&'a str> },
 }
 

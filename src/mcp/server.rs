@@ -1,4 +1,4 @@
-//! A server of the gateway, as one client's connection meets it: however it is reached, messages go to it and come from it.
+//! A connection to an upstream server: one interface over its transports, stdio process and streamable HTTP.
 
 use std::sync::Arc;
 
@@ -9,45 +9,45 @@ use super::frame::{Frame, Id};
 use super::upstream::{HttpServer, HttpSpec};
 use crate::engine::Engine;
 
-/// Why a server says nothing more.
+/// The reason why a server's connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gone(pub(super) String);
 
-/// What a server says.
+/// An event from a server.
 #[derive(Debug)]
 pub(super) enum FromServer {
-    /// A message, with the request that it belongs to where its transport says so.
+    /// A message, with the request that it belongs to if its transport reports that.
     Frame { frame: Frame, about: Option<Id> },
-    /// Something that is no message, and why; with the requests that it may have been meant to answer.
+    /// A malformed message: the problem, and the requests that it may answer.
     Garbage { why: String, answers: Vec<Id> },
-    /// Something went wrong that is no answer to a request.
+    /// A problem that answers no request.
     Trouble(String),
-    /// Nothing more.
+    /// The connection ended; no event follows.
     Gone(Gone),
 }
 
-/// Where a server's messages go.
+/// The channel for a server's events.
 pub(super) type ServerEvents = mpsc::Sender<FromServer>;
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// As a process of ours.
+    /// A child process, over stdin and stdout.
     Child(ChildSpec),
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     Http(HttpSpec),
 }
 
 /// A server behind a gateway.
 #[derive(Clone, Debug)]
 pub struct ServerSpec {
-    /// Its name, which policies test as `server:`.
+    /// Its name, which policies match by `server:`.
     pub name: String,
-    /// What stands before the names of its tools and prompts, where there are several servers.
+    /// The prefix of its tool and prompt names, if there are several servers.
     pub prefix: Option<String>,
-    /// How it is reached.
+    /// Its transport.
     pub reach: Reach,
-    /// Rules for its calls alone, which tighten those of the gateway.
+    /// Rules for its calls only, which tighten those of the gateway.
     pub rules: Option<Engine>,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// Connects. `limit`: the longest message, in bytes.
+    /// Connects. `limit`: the maximum size of a message, in bytes.
     pub(super) fn open(spec: &Arc<ServerSpec>, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
         match &spec.reach {
             Reach::Child(child) => ChildServer::start(child, events, limit).map(Self::Child),
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Lets the server end; tells when it has.
+    /// Shuts the server down; the receiver becomes true when it has ended.
     pub(super) fn close(self) -> watch::Receiver<bool> {
         match self {
             Self::Child(child) => child.close(),

@@ -1,4 +1,4 @@
-//! The door for one client on stdin and stdout.
+//! The stdio listener: serves one client on stdin and stdout, one message per line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,17 @@ use super::outlet::Outlet;
 use super::requester::{self, Unnamed};
 use super::server::Gone;
 
-/// How long requests are waited for whose client has closed its input.
+/// How long to wait for unanswered requests after the client has closed its input.
 const LAST_ANSWERS: Duration = Duration::from_secs(4);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How long it may take until all servers have ended, and then until the client has read what it was told last.
+/// Timeout for all servers to end, and then for the client to read the last messages.
 const ENDING: Duration = Duration::from_secs(10);
 
 impl Gateway {
-    /// Serves one client until it says nothing more; its servers have ended then. Errors: a server that can't be started.
+    /// Serves one client until its input ends; its servers have ended when this returns.
+    ///
+    /// # Errors
+    /// A server can't be started.
     pub async fn serve_lines(
         self: Arc<Self>,
         from: impl AsyncRead + Unpin,
@@ -55,7 +58,7 @@ impl Gateway {
                 break;
             }
         }
-        // What was asked before the end is still answered, as a server without a gateway would; but who asks the client waits in vain.
+        // Requests before the end are still answered, as without a gateway; requests to the client fail, because no response can arrive.
         let answered = async {
             while link.is_busy() && !outlet.is_closed() {
                 link.no_answers_come().await;

@@ -1,8 +1,8 @@
-//! The process's own stdin and stdout, for one client.
+//! The process's stdin and stdout as async streams, for one client.
 //!
-//! Where they are pipes or sockets, as between an MCP client and its servers, they are read and written by the thread that serves the
-//! client: handing every message to another thread and back costs more than all that is done with it. They are left as they were
-//! given, for whoever shares them, as a shell does, would not expect them to stop blocking: they are asked first whether they would.
+//! Pipes and sockets, the usual case between an MCP client and its servers, are read and written by the thread that serves the client:
+//! handing each message to another thread and back costs more than all other work on it. The descriptors stay blocking, because
+//! other processes that share them, such as a shell, rely on that; so each operation first polls whether it would block.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,13 +16,13 @@ use rustix::pipe::PIPE_BUF;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, Stdin, Stdout};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The process's stdin. To be called where a tokio runtime is entered.
+/// The process's stdin. Must be called inside a tokio runtime.
 pub fn stdin() -> impl AsyncRead + Unpin + Send + 'static {
     let here = waitable(&io::stdin()).and_then(|own| Receiver::from_owned_fd_unchecked(own).ok());
     here.map_or_else(|| Input::Handed(tokio::io::stdin()), Input::Here)
 }
 
-/// The process's stdout. To be called where a tokio runtime is entered.
+/// The process's stdout. Must be called inside a tokio runtime.
 pub fn stdout() -> impl AsyncWrite + Unpin + Send + 'static {
     let here = waitable(&io::stdout()).and_then(|own| Sender::from_owned_fd_unchecked(own).ok());
     here.map_or_else(|| Output::Handed(tokio::io::stdout()), Output::Here)
@@ -39,14 +39,14 @@ enum Output {
     Handed(Stdout),
 }
 
-/// The stream, if the system tells when it can be read or written.
+/// Duplicates the stream's descriptor; `None` if the system can't report its readiness.
 fn waitable(stream: &impl AsFd) -> Option<OwnedFd> {
     let kind = FileType::from_raw_mode(fstat(stream).ok()?.st_mode);
     let tells = matches!(kind, FileType::Fifo | FileType::Socket);
     tells.then(|| stream.as_fd().try_clone_to_owned().ok())?
 }
 
-/// Refuses what would block now.
+/// Returns `WouldBlock` if the operation would block now.
 fn at_once(stream: &impl AsFd, wanted: PollFlags) -> io::Result<()> {
     let mut asked = [PollFd::new(stream, wanted)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -75,7 +75,7 @@ fn read_some(from: &Receiver, context: &mut Context<'_>, buffer: &mut ReadBuf<'_
 }
 
 fn write_some(to: &Sender, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-    // A pipe that can be written to takes so much without blocking.
+    // A writable pipe accepts this many bytes without blocking.
     let bytes = bytes.get(..PIPE_BUF).unwrap_or(bytes);
     loop {
         ready!(to.poll_write_ready(context))?;
@@ -132,14 +132,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_pipe_that_blocks_is_waited_for_and_left_so() {
+    async fn reads_and_writes_blocking_pipes_and_leaves_them_blocking() {
         let (from, to) = pipe().expect("a pipe");
         let given = (from.try_clone().expect("a pipe"), to.try_clone().expect("a pipe"));
         let mut input = Input::Here(Receiver::from_owned_fd_unchecked(from).expect("it can be waited for"));
         let mut output = Output::Here(Sender::from_owned_fd_unchecked(to).expect("it can be waited for"));
         let said: Vec<u8> = (0..1 << 20).map(|number: u32| number.to_le_bytes()[1]).collect();
         let mut heard = vec![0; said.len()];
-        // One thread does both, so nothing may block it: a pipe holds far less.
+        // One thread does both, so neither may block it: the data exceeds the capacity of a pipe.
         let (written, read) = tokio::join!(output.write_all(&said), async {
             tokio::task::yield_now().await;
             input.read_exact(&mut heard).await

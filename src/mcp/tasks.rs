@@ -1,7 +1,7 @@
-//! Tool calls that are made as tasks: what they come to is not in the answer to the call, but is asked for later, or told.
+//! Tool calls that run as tasks: their result is not in the response to the call, but is requested later, or sent by a notification.
 //!
-//! The call is judged when it is made. Of what it came to, what policies hide from the results of that call is hidden wherever it
-//! comes; and nothing is shown of a task that is not known to be one of these calls.
+//! The call is evaluated when it is made. Redaction of its result applies to every later message about its task; results of tasks that
+//! can't be traced to a call of the connection are withheld.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -13,23 +13,23 @@ use crate::call::ToolCall;
 use crate::json::Value;
 use crate::text::inert;
 
-/// Tasks that are remembered. Of more the oldest is forgotten.
+/// The maximum number of tasks that are tracked. Beyond it the oldest is evicted.
 const TASKS: usize = 1024;
 
-/// Tells which tasks there are, and nothing of what they came to.
+/// The request that lists tasks, without their results.
 const LIST: &str = "tasks/list";
 
-/// What is told of a task that says nothing of what it came to.
+/// The members of a task that reveal nothing of its result.
 const PLAIN: [&str; 6] = ["taskId", "status", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"];
 
-/// The tasks of one connection.
+/// The tasks of one connection, with their calls.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     known: Mutex<VecDeque<(String, ToolCall)>>,
 }
 
 impl Tasks {
-    /// Notes a call whose answer says that it goes on as a task.
+    /// Records a call whose response starts a task.
     pub(super) fn note(&self, call: &ToolCall, answer: &Frame) {
         let Some(result) = answer.result_value() else { return };
         let Some(id) = begun(result) else { return };
@@ -40,14 +40,14 @@ impl Tasks {
         }
     }
 
-    /// The calls that go on as a task of this name; of several servers, each may have one.
+    /// The calls that run as a task of this id; ids of different servers may be equal.
     fn of(&self, id: &str) -> Vec<ToolCall> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().filter(|(known, _)| known == id).map(|(_, call)| call.clone()).collect()
     }
 }
 
-/// The task as which a call goes on: in the result itself, or, in drafts that are in use, in its `_meta`.
+/// The id of the task that a result starts: in the result itself or, in drafts of the protocol that are in use, in its `_meta`.
 fn begun(result: &Value) -> Option<&str> {
     let meta = result.get("_meta").and_then(Value::as_object).into_iter().flatten();
     let in_meta = meta.filter(|(name, _)| name.ends_with("/task")).map(|(_, task)| task);
@@ -55,7 +55,7 @@ fn begun(result: &Value) -> Option<&str> {
     places.find_map(|task| task.get("taskId")?.as_str())
 }
 
-/// The task that a request or a notification is about. One that names none as it should is about one that nobody knows.
+/// The task id of a request or a notification about a task; empty, and so unknown, if it is missing or malformed.
 pub(super) fn subject(frame: &Frame) -> Option<String> {
     let method = frame.method();
     let is_about_one = method.trim_start_matches("notifications/").starts_with("tasks/") && method != LIST
@@ -64,28 +64,27 @@ pub(super) fn subject(frame: &Frame) -> Option<String> {
     is_about_one.then(id)
 }
 
-/// Why a request is refused that a lenient server could take for one about another task, or for one about a task at all.
+/// Returns why a request is rejected if a lenient server could read another task id in it, or a task method in its method.
 pub(super) fn misread(frame: &Frame) -> Option<String> {
     let method: String = method::plain(frame.method()).collect();
     if !method.starts_with("tasks") {
         return None;
     }
     if !frame.method().starts_with("tasks/") {
-        return Some(format!("there is no method `{}`", inert(frame.method())));
+        return Some(format!("unknown method `{}`", inert(frame.method())));
     }
     let member = method::misread(frame.params().into_iter().flatten(), &["taskId"])?;
-    Some(format!("some take the parameter `{}` for `taskId`", inert(member)))
+    Some(format!("ambiguous parameter `{}`: some parsers read it as `taskId`", inert(member)))
 }
 
-/// An answer about a task, or what a server tells of one, without what policies hide.
+/// Redacts a response or a notification about a task.
 pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
     if !link.hides_results() {
         return frame;
     }
     let calls = link.tasks.of(task);
     if calls.is_empty() {
-        let message =
-            "no call of this connection began the task; policies hide results, and whose it is can't be told";
+        let message = "unknown task: no call of this connection started it, and policies redact results, so its result is withheld";
         return match frame.id().cloned() {
             Some(id) => Frame::error(Some(&id), code::INVALID_PARAMS, message, None),
             None => {
@@ -98,7 +97,7 @@ pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
     }
     for call in &calls {
         let mut hide = |value: &mut Value| {
-            // Where the result itself stands within, paths are those of results.
+            // A nested result is redacted by paths relative to the result.
             if let Some(result) = value.get_mut("result") {
                 link.session.hide(call, result);
             }

@@ -1,4 +1,4 @@
-//! Messages that can't be read strictly, as far as it can be told whose they were: whoever waits for an answer waits in vain.
+//! Recovers request ids from malformed messages, so that a peer that waits for a response gets an error.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -7,18 +7,18 @@ use super::frame::Id;
 use super::method;
 use crate::json::Value;
 
-/// The requests that a text was meant to answer, of whatever is no message: text that is cut off, with what JSON has no place for, a batch.
+/// The ids of the requests that malformed text was meant to answer: truncated text, invalid JSON, a batch.
 ///
-/// Only the members of the message itself are looked at. A message that has a method answers nothing.
+/// Looks only at the members of the message itself. A message with a method answers nothing.
 pub(super) fn answered_by(text: &str) -> Vec<Id> {
     messages(text).into_iter().flat_map(Message::answers).collect()
 }
 
-/// The request that a text was meant to be, where that can be told without a guess: it is one message that asks, with one member that
-/// any reader could take for its id.
+/// The id of the request that malformed text was meant to be. Returns `None` unless it is unambiguous: one message with a method, and one
+/// member that any parser could read as its id.
 pub(super) fn asked_by(text: &str) -> Option<Id> {
     let [message] = <[Message; 1]>::try_from(messages(text)).ok()?;
-    // Bytes that are no text stand as this.
+    // Invalid UTF-8 was replaced by this character.
     message.asks().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
 }
 
@@ -58,12 +58,12 @@ fn messages(text: &str) -> Vec<Message> {
             }
             '-' | '0'..='9' if is_id => {
                 while chars.next_if(|(_, c)| c.is_ascii_alphanumeric() || ".+-".contains(*c)).is_some() {}
-                // One that the text ends with may have gone on.
+                // A number at the end of the text may be truncated.
                 if let Some((end, _)) = chars.peek() {
                     message.ids.extend(id(text.get(at..*end).unwrap_or_default()));
                 }
             }
-            // Some readers take these for the beginning of a comment or a string, in which anything may stand.
+            // Some parsers read these as the start of a comment or a string, which can contain anything.
             '/' | '#' | '\'' | '`' => message.is_odd = true,
             _ => message.is_odd |= is_id && c != ':' && !c.is_ascii_whitespace(),
         }
@@ -76,17 +76,17 @@ fn messages(text: &str) -> Vec<Message> {
 
 const ID: &str = "id";
 
-/// What is seen of a message.
+/// The facts recovered from a message.
 #[derive(Default)]
 struct Message {
     ids: Vec<Id>,
-    /// How many members some reader could take for the id.
+    /// The number of members that some parser could read as the id.
     id_members: usize,
     has_method: bool,
     has_outcome: bool,
-    /// Readers may differ on where its members begin and end.
+    /// Parsers may disagree on where its members begin and end.
     is_odd: bool,
-    /// It is not cut off.
+    /// It is not truncated.
     is_whole: bool,
 }
 
@@ -97,7 +97,7 @@ impl Message {
         self.has_outcome |= matches!(key, Some("result" | "error"));
     }
 
-    /// What it answers. One that is cut off may still have become a question.
+    /// The ids that it answers. A truncated message without a result may be a request.
     fn answers(self) -> Vec<Id> {
         match !self.has_method && (self.is_whole || self.has_outcome) {
             true => self.ids,
@@ -105,7 +105,7 @@ impl Message {
         }
     }
 
-    /// As what it asks.
+    /// The id that it requests under, if it is unambiguous.
     fn asks(self) -> Option<Id> {
         let is_sure = self.has_method && !self.has_outcome && self.id_members == 1 && !self.is_odd;
         let [id] = <[Id; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
@@ -113,13 +113,13 @@ impl Message {
     }
 }
 
-/// The name of a member, however it is spelled.
+/// The name of a member, with escapes decoded.
 fn name(string: &str) -> Option<String> {
     let plain = || Some(string.strip_prefix('"')?.strip_suffix('"')?.to_owned());
     crate::json::from_str(string).ok().or_else(plain)
 }
 
-/// Reads to the end of a string; where the next character is.
+/// Reads to the end of a string; returns the position of the next character.
 fn end_of_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
     while let Some((_, c)) = chars.next() {
         match c {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_an_answer_was_is_told_from_what_is_left_of_it() {
+    fn recovers_the_ids_that_malformed_responses_answer() {
         let cases: [(&str, &[&str]); 15] = [
             (r#"{"id":1,"result":{"mean":NaN}}"#, &["1"]),
             (r#"{"id" : "a\"b" , "error":{"id":9}}"#, &[r#""a\"b""#]),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_told_where_there_is_no_second_reading() {
+    fn recovers_the_id_of_a_request_only_if_it_is_unambiguous() {
         let cases = [
             (r#"{"jsonrpc":"2.0","id":7,"method":"a","method":"b"}"#, Some("7")),
             (r#"{"method":"a","params":{"id":8,"x":NaN,"y":[{"id":9}]},"id":"s\"1"}"#, Some(r#""s\"1""#)),
@@ -174,7 +174,7 @@ mod tests {
             (r#"{"id" : 1 ,"method":"a","params":{"na"#, Some("1")),
             (r#"{"id":1,"method":"a","params":{"x":"\"#, Some("1")),
             (r#"{"id":1,"method":"a"}}"#, Some("1")),
-            // Two.
+            // Two ids.
             (r#"{"id":1,"id":2,"method":"a"}"#, None),
             (r#"{"id":1,"id":1,"method":"a"}"#, None),
             (r#"{"id":1,"\u0069d":2,"method":"a"}"#, None),
@@ -184,7 +184,7 @@ mod tests {
             ("{\"id\":1,\"method\":\"a\"}\r{\"id\":2,\"method\":\"b\"}", None),
             ("{\"method\":\"a\"}\r{\"id\":2,\"method\":\"b\"}", None),
             (r#"[{"id":1,"method":"a","x":NaN}]"#, None),
-            // None that is one.
+            // Not a valid id.
             (r#"{"id":1.0,"method":"a","x":NaN}"#, None),
             (r#"{"id":.5,"method":"a"}"#, None),
             (r#"{"id":+5,"method":"a"}"#, None),
@@ -195,11 +195,11 @@ mod tests {
             (r#"{"method":"a","id":12"#, None),
             (r#"{"method":"a","id":"12"#, None),
             ("{\"id\":\"a\u{fffd}\",\"method\":\"a\",\"x\":\"\u{fffd}\"}", None),
-            // No question, or not for sure.
+            // Not a request, or possibly not.
             (r#"{"id":1,"result":{"mean":NaN}}"#, None),
             (r#"{"id":1,"method":"a","result":{"mean":NaN}}"#, None),
             (r#"{"id":1,"para"#, None),
-            // Where some read comments, or strings in other quotes.
+            // Comments, or strings in other quotes, to some parsers.
             (r#"{"method":"a",/*"id":5,*/"x":1}"#, None),
             (r#"{"id":1,"method":"a","params":{"x":'"}, "id":2'}}"#, None),
             (r#"{"id":5,"method":"a"} # "#, Some("5")),

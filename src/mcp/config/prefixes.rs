@@ -1,4 +1,4 @@
-//! What stands before the names of servers' tools.
+//! Validation of the prefixes by which tool names are routed to servers.
 
 use super::ConfigReader;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, Span};
@@ -6,7 +6,7 @@ use crate::source::Node;
 use crate::text::{cut, inert};
 
 impl ConfigReader<'_> {
-    /// Servers are told apart by what stands before the names of their tools, so none of that may begin another one's.
+    /// Reports overlapping prefixes: calls are routed by prefix, so no prefix may begin with another.
     pub(super) fn check_prefixes(&mut self, servers: &[Node]) {
         let mut known: Vec<(&str, String, Span)> = Vec::new();
         for node in servers {
@@ -15,20 +15,20 @@ impl ConfigReader<'_> {
             let own = node.get("prefix").and_then(|node| Some((node.as_str()?.to_owned(), node.span)));
             let (prefix, span) = own.unwrap_or_else(|| (prefix_of(name), name_node.span));
             let alike = known.iter().find(|(other, theirs, _)| {
-                // Empty ones and equal names are told of already.
+                // Empty prefixes and duplicate names are reported elsewhere.
                 let overlap = prefix.starts_with(theirs.as_str()) || theirs.starts_with(&prefix);
                 overlap && !prefix.is_empty() && !theirs.is_empty() && *other != name
             });
             if let Some((other, theirs, first)) = alike {
                 let [ours, theirs, other] = [&prefix, theirs, *other].map(|text| cut(&inert(text)));
                 let message = match (ours == theirs, prefix.starts_with(&theirs)) {
-                    (true, _) => format!("`{ours}` is the prefix of `{other}`, too"),
+                    (true, _) => format!("`{ours}` is also the prefix of `{other}`"),
                     (_, true) => format!("`{ours}` begins with the prefix of `{other}`, `{theirs}`"),
                     (_, false) => format!("the prefix of `{other}`, `{theirs}`, begins with `{ours}`"),
                 };
-                let help = "give one of them a `prefix` that does not begin like the other one's: by it calls find their server";
+                let help = "give one of them another `prefix`: calls are routed by prefix, so none may begin with another";
                 let diagnostic =
-                    Diagnostic::new(&CONFLICTING_KEYS, span, message).label(*first, "the other one");
+                    Diagnostic::new(&CONFLICTING_KEYS, span, message).label(*first, "the other prefix");
                 self.reader.report(diagnostic.help(help));
             }
             known.push((name, prefix, span));
@@ -36,7 +36,7 @@ impl ConfigReader<'_> {
     }
 }
 
-/// What stands before the names of a server's tools where nothing else is said.
+/// The default prefix of a server's tool names.
 pub(super) fn prefix_of(name: &str) -> String {
     format!("{name}__")
 }

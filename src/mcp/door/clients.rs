@@ -1,4 +1,4 @@
-//! The clients that are connected: those that shook hands, found by the name of their session, and those found by who calls.
+//! The connected clients: found by session id after a handshake, or by caller without one.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,14 +24,14 @@ use crate::mcp::outlet::Outlet;
 use crate::mcp::requester::{self, Unnamed};
 use crate::mcp::server::Gone;
 
-/// A client of which nothing was heard for so long is closed.
+/// A client without requests for this long is closed.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// How often is looked for them.
+/// The interval of the search for idle clients.
 const LOOK: Duration = Duration::from_secs(30);
-/// The longest name of a session that a client may choose, in bytes.
+/// The maximum length of a session name that a client chooses, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// Where requests say which session of their caller they belong to.
+/// Where requests name the caller's session that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFrom {
     /// In a header.
@@ -43,48 +43,53 @@ pub enum SessionFrom {
 impl FromStr for SessionFrom {
     type Err = String;
 
-    /// Reads `header:NAME` or `meta:KEY`.
+    /// Parses `header:NAME` or `meta:KEY`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
             Some(("meta", key)) if !key.is_empty() => Ok(Self::Meta(key.to_owned())),
-            _ => Err(format!("`{text}` is no place of a session: write `header:NAME` or `meta:KEY`")),
+            _ => Err(format!(
+                "`{text}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`"
+            )),
         }
     }
 }
 
 impl SessionFrom {
-    /// What a request says. Error: it says what no name can be.
+    /// The session name of a request.
+    ///
+    /// # Errors
+    /// The name is too long or not a string.
     pub(super) fn read(&self, headers: &HeaderMap, frame: &Frame) -> Result<Option<String>, String> {
         let name = match self {
             Self::Header(name) => said(headers, name)?.map(str::to_owned),
             Self::Meta(key) => match frame.meta(key) {
                 None | Some(Value::Null) => None,
                 Some(Value::String(text)) => Some(text.clone()),
-                Some(_) => return Err(format!("`{key}` in `_meta` is to be a text")),
+                Some(_) => return Err(format!("`{key}` in `_meta` must be a string")),
             },
         };
         match name {
-            Some(name) if name.len() > LONGEST_NAME => Err("the name of the session is too long".to_owned()),
+            Some(name) if name.len() > LONGEST_NAME => Err("the session name is too long".to_owned()),
             name => Ok(name),
         }
     }
 }
 
-/// What a client is found by. Who calls is part of it, so nobody finds another one's.
+/// The key of a client. Sessions are checked against their caller, and shared clients include it, so no caller finds another's client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Session(String),
     Shared(Conversation),
 }
 
-/// A client that is connected.
+/// A connected client.
 pub(super) struct Client {
     pub(super) link: Arc<Link>,
     account: Account,
-    /// Everything that is vouched for of its calls, as a digest.
+    /// The digest of its verified context.
     vouched: String,
-    /// Messages that belong to none of its requests.
+    /// The messages that belong to none of its requests.
     general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>>,
     requests: AtomicU64,
     under_way: AtomicUsize,
@@ -92,7 +97,7 @@ pub(super) struct Client {
     closed: watch::Sender<bool>,
 }
 
-/// Held while a client's request is served, so that nobody closes it meanwhile.
+/// Keeps a client open while a request of it is served.
 pub(super) struct Served(Arc<Client>);
 
 impl std::ops::Deref for Served {
@@ -121,7 +126,7 @@ impl Client {
         Arc::clone(self.general.as_ref()?).try_lock_owned().ok()
     }
 
-    /// A number that no other request of it has.
+    /// A number unique among its requests.
     pub(super) fn number(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
@@ -142,11 +147,11 @@ impl Client {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept here is changed in single steps, so a panic elsewhere leaves it whole.
+    // Every update is a single step, so a panic elsewhere leaves the data consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All clients.
+/// All connected clients.
 pub(super) struct Clients {
     gateway: Arc<Gateway>,
     most: usize,
@@ -159,8 +164,8 @@ struct Table {
 }
 
 impl Table {
-    /// The idle client that makes room for another one of an account: of the heaviest tenant's heaviest caller, the one that was idle
-    /// longest. A tenant with fewer clients than the account's own, or as many, loses none, nor does such a caller of the same tenant.
+    /// The idle client to close for a new one of an account: the longest idle one of the heaviest tenant's heaviest caller. Tenants with no
+    /// more clients than the account's own lose none, nor do such callers of the same tenant.
     fn victim(&self, account: &Account) -> Option<Key> {
         let mut tenants: HashMap<&[u8], usize> = HashMap::new();
         let mut callers: HashMap<&[u8], usize> = HashMap::new();
@@ -185,30 +190,30 @@ impl Table {
     }
 }
 
-/// Why there is no client.
+/// The reason why no client is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoClient {
-    /// There is no such session, or it is another one's.
+    /// The session does not exist, or belongs to another caller.
     Unknown,
-    /// All places are taken by clients with requests under way.
+    /// The limit is reached, and all clients have pending requests.
     Full,
-    /// The servers can't be reached.
+    /// A server can't be started or reached.
     Failed(String),
 }
 
 impl Clients {
-    /// At most `most` clients are connected at once, and `most_conversations` of one caller are remembered.
+    /// Allows at most `most` connected clients, and keeps at most `most_conversations` of one caller.
     pub(super) fn new(gateway: &Arc<Gateway>, most: usize, most_conversations: usize) -> Arc<Self> {
         let conversations = Conversations::new(most_conversations);
         let table = Mutex::new(Table { connected: HashMap::new(), conversations });
         Arc::new(Self { gateway: Arc::clone(gateway), most, table })
     }
 
-    /// Begins a connection with a handshake, in a conversation of its caller; returns the name by which it is found.
+    /// Begins a session with a handshake, in a conversation of its caller; returns the session id.
     pub(super) fn begin(&self, caller: &Caller, name: Option<String>) -> Result<(String, Served), NoClient> {
         let mut secret = [0; 24];
         let random = SystemRandom::new().fill(&mut secret);
-        random.map_err(|_| NoClient::Failed("the system gives no random bytes".to_owned()))?;
+        random.map_err(|_| NoClient::Failed("the system provides no random bytes".to_owned()))?;
         let session = BASE64URL_NOPAD.encode(&secret);
         let conversation = Conversation { caller: self.name_of(caller), name };
         let mut table = locked(&self.table);
@@ -216,7 +221,7 @@ impl Clients {
         Ok((session, client))
     }
 
-    /// The client of a session, if it is this caller's.
+    /// The client of a session, if it belongs to this caller.
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, NoClient> {
         let table = locked(&self.table);
         let key = Key::Session(name.to_owned());
@@ -225,7 +230,7 @@ impl Clients {
         Ok(client.serve())
     }
 
-    /// The client of a caller, or of one of the caller's sessions; it is connected if it is not.
+    /// The shared client of a caller's conversation; connects it if necessary.
     pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, NoClient> {
         let conversation = Conversation { caller: self.name_of(caller), name };
         let key = Key::Shared(conversation.clone());
@@ -234,13 +239,13 @@ impl Clients {
             if client.vouched == caller.vouched() {
                 return Ok(client.serve());
             }
-            // The caller's roles are others now. The conversation goes on, by another connection.
+            // The caller's verified context has changed. The conversation continues on a new connection.
             self.disconnect(&mut table, &key);
         }
         self.connect(&mut table, key, caller, &conversation)
     }
 
-    /// Ends a session.
+    /// Ends a session. Returns `false` if it does not exist or belongs to another caller.
     pub(super) async fn end(&self, name: &str, caller: &Caller) -> bool {
         let key = Key::Session(name.to_owned());
         let client = {
@@ -273,7 +278,7 @@ impl Clients {
             self.disconnect(table, &victim);
         }
         let (outlet, general) = Outlet::lossy();
-        // Who has no session has no stream of it either.
+        // Only sessions have a general stream.
         let has_stream = matches!(key, Key::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
         let unnamed = Unnamed::Http { session: conversation.name.as_deref() };
@@ -301,12 +306,12 @@ impl Clients {
         Ok(served)
     }
 
-    /// What tells a caller from others, as the rules compare principals.
+    /// The caller's unique name, with principals compared as the rules define.
     fn name_of(&self, caller: &Caller) -> String {
         caller.name(self.gateway.engine.rules().defaults().principals)
     }
 
-    /// What is vouched for of a caller: what the operator says of all, and what is known of this one.
+    /// The verified context of a caller: the operator's context, overridden by the caller's.
     fn context(&self, caller: &Caller) -> Value {
         let mut context = match &self.gateway.context {
             Value::Object(context) => context.clone(),
@@ -316,20 +321,20 @@ impl Clients {
         if context.is_empty() { Value::Null } else { Value::Object(context) }
     }
 
-    /// Closes a client. What its conversation has seen is remembered: labels and facts must not be lost by leaving for a while.
+    /// Closes a client. Its conversation stays in memory: a client must not lose labels and facts by disconnecting for a while.
     fn disconnect(&self, table: &mut Table, key: &Key) {
         if let Some(client) = table.connected.remove(key) {
             tokio::spawn(client.close());
         }
     }
 
-    /// Closes clients of which nothing was heard for long, for ever.
+    /// Closes idle clients periodically; never returns.
     pub(super) async fn close_idle(self: Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK).await;
             let mut table = locked(&self.table);
             let is_idle = |client: &Arc<Client>| {
-                // Whoever listens is there.
+                // A client with an open stream is active.
                 let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
                 !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE
             };
@@ -341,7 +346,7 @@ impl Clients {
         }
     }
 
-    /// Closes all of them; returns when their servers have ended.
+    /// Closes all clients; returns when their servers have ended.
     pub(super) async fn close_all(&self) {
         let clients: Vec<Arc<Client>> =
             locked(&self.table).connected.drain().map(|(_, client)| client).collect();

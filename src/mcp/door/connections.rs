@@ -1,4 +1,4 @@
-//! Connections to the listener: how many there may be of each address, and how long a request may take to arrive.
+//! Accepts connections, with limits per address and network and a timeout for the headers of a request.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,14 +20,14 @@ use crate::host::Account;
 use crate::json::json;
 use crate::state::Shares;
 
-/// How long the headers of a request may take to arrive, counted from the connection or the request before. Then the connection is
-/// closed, so that whoever opens connections and sends nothing holds no place for long.
+/// Timeout for the headers of a request, counted from the connection or the request before. Then the connection is closed, so that idle
+/// connections (slowloris) can't hold slots for long.
 const HEADERS: Duration = Duration::from_secs(30);
-/// Where connections can't be accepted, because there are too many files open, it is tried again after this.
+/// The delay before accepting again after a failure, such as too many open files.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the places; a connection
-/// beyond it is closed at once. Returns when requests that were under way are answered.
+/// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the slots; connections beyond
+/// it are closed at once. Returns when pending requests are answered.
 pub(super) async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -46,7 +46,7 @@ pub(super) async fn serve(
         };
         let Some(place) = Place::acquire(&places, address) else { continue };
         let place = Arc::new(place);
-        // An answer goes out when it is there.
+        // Send responses without delay.
         let _ = stream.set_nodelay(true);
         let routed = TowerToHyperService::new(routes.clone());
         let used = Arc::clone(&place);
@@ -56,7 +56,7 @@ pub(super) async fn serve(
         });
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
-            // Whoever disconnects, or takes too long, is served no more.
+            // Errors mean a disconnect or a timeout.
             let _ = connection.await;
             drop(place);
         });
@@ -82,11 +82,10 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-/// The places for connections.
+/// The connection slots.
 struct Places {
     open: Shares,
-    /// Connections on which no request has arrived yet. Half of the places, so that addresses that only connect leave room on which
-    /// requests arrive.
+    /// Connections without a request yet. Limited to half of the slots, so that addresses that only connect leave slots for active ones.
     half_open: Shares,
 }
 
@@ -96,7 +95,7 @@ impl Places {
     }
 }
 
-/// The place of one connection, until it is dropped.
+/// The slot of one connection, released on drop.
 struct Place {
     places: Arc<Mutex<Places>>,
     account: Account,
@@ -130,13 +129,13 @@ impl Drop for Place {
     }
 }
 
-/// Each step leaves the sums whole.
+/// Ignores poisoning: every update is a single step that leaves the sums consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whose share a connection is charged to. The network is the tenant: of IPv4 24 bits, of IPv6 48. As one subscriber commonly has 64 bits
-/// of IPv6 addresses, these are one caller.
+/// The account that a connection is charged to. The network is the tenant: 24 bits of IPv4, 48 bits of IPv6. The caller is the IPv4
+/// address, or 64 bits of IPv6, as one subscriber commonly has a whole /64.
 fn account(address: IpAddr) -> Account {
     let (network, caller) = match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -160,7 +159,7 @@ mod tests {
         Arc::new(Mutex::new(Places::new(most)))
     }
 
-    /// Connects as often as that works.
+    /// Connects until no slot is left.
     fn flood(places: &Arc<Mutex<Places>>, address: &str, sends: bool) -> Vec<Place> {
         let connect = || Place::acquire(places, address.parse().unwrap());
         let sent = |place: Place| {
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_floods_leaves_places_to_others() {
+    fn a_flooding_address_leaves_slots_to_others() {
         for (hostile, honest) in
             [("192.0.2.1", "198.51.100.1"), ("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:1::1")]
         {
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_subscriber_are_one() {
+    fn addresses_of_one_subscriber_share_an_account() {
         for (one, other) in [("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"), ("::ffff:192.0.2.1", "192.0.2.1")] {
             let (one, other): (IpAddr, IpAddr) = (one.parse().unwrap(), other.parse().unwrap());
             assert_eq!(account(one), account(other));
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_given_back() {
+    fn slots_are_released() {
         let places = places(12);
         for sends in [false, true, false] {
             drop(flood(&places, "192.0.2.1", sends));

@@ -1,7 +1,7 @@
-//! Remembers what the conversations of callers have seen, beyond their connections and whatever version of the protocol they speak.
+//! Keeps the sessions of callers' conversations beyond their connections, independent of the protocol version.
 //!
-//! A caller that invents names evicts only conversations of its own, and one that was evicted is *unknown* when it comes back, never
-//! empty: policies that restrict by labels or facts match then.
+//! A caller that invents names evicts only its own conversations, and an evicted one is *unknown* when it resumes, never empty: policies
+//! that restrict by labels or facts match then.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,29 +9,29 @@ use crate::host::Account;
 use crate::session::ConcurrentSession;
 use crate::state::heaviest;
 
-/// Conversations of one caller that are remembered, unless another quota is set.
+/// The default maximum number of conversations of one caller.
 pub const MOST_CONVERSATIONS: usize = 4096;
-/// Conversations of all callers that are remembered.
+/// The maximum number of conversations of all callers.
 const MOST: usize = 65_536;
 
-/// A conversation of a caller. The same name said by another caller is another conversation.
+/// Identifies a conversation by caller and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Conversation {
-    /// The caller's name among all callers.
+    /// The caller's unique name.
     pub(super) caller: String,
-    /// The name that the caller's requests say, if they say one.
+    /// The name that the caller's requests give, if any.
     pub(super) name: Option<String>,
 }
 
-/// The conversations that are remembered.
+/// The conversations in memory.
 pub(super) struct Conversations {
     known: HashMap<Conversation, Remembered>,
     callers: HashMap<String, OfCaller>,
     most_of_one: usize,
     most: usize,
-    /// Counts uses.
+    /// Counts uses, for the eviction of the least recently used one.
     clock: u64,
-    /// A caller was forgotten of whom conversations were evicted.
+    /// A caller with evicted conversations was removed.
     forgot_callers: bool,
 }
 
@@ -43,21 +43,21 @@ struct Remembered {
 struct OfCaller {
     account: Account,
     conversations: usize,
-    /// Conversations of the caller were evicted, so one that is not known may be one of them.
+    /// Conversations of the caller were evicted, so one that is not found may be one of them.
     has_evicted: bool,
 }
 
-/// How a conversation begins that is not remembered.
+/// What is known about a conversation that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// It is new: nothing has been seen.
+    /// It is new: its session is empty.
     New,
-    /// It may have been evicted: what it has seen is unknown.
+    /// It may have been evicted: its labels and facts are unknown.
     MayBeEvicted,
 }
 
 impl Conversations {
-    /// Remembers at most `most_of_one` conversations of one caller.
+    /// Keeps at most `most_of_one` conversations of one caller.
     pub(super) fn new(most_of_one: usize) -> Self {
         Self::with_quotas(most_of_one, MOST)
     }
@@ -67,7 +67,7 @@ impl Conversations {
         Self { known, callers, most_of_one, most, clock: 0, forgot_callers: false }
     }
 
-    /// The session of a conversation; `begin` makes it where it is not remembered.
+    /// The session of a conversation; `begin` creates it if it is not in memory.
     pub(super) fn session(
         &mut self,
         conversation: &Conversation,
@@ -103,7 +103,7 @@ impl Conversations {
         session
     }
 
-    /// Evicts the conversation that was used least recently, of these callers.
+    /// Evicts the least recently used conversation of these callers.
     fn evict(&mut self, is_of: impl Fn(&str) -> bool) {
         let candidates = self.known.iter().filter(|(conversation, _)| is_of(&conversation.caller));
         let oldest = candidates.min_by_key(|(_, remembered)| remembered.last_use);
@@ -115,7 +115,8 @@ impl Conversations {
         }
     }
 
-    /// Callers without conversations are kept only to know that some were evicted. Of too many, that is remembered of all.
+    /// Bounds the callers without conversations, which are kept only because some were evicted. Beyond the bound, every new caller counts
+    /// as one with evicted conversations.
     fn bound_callers(&mut self) {
         if self.callers.len() > self.most.saturating_mul(2) {
             self.forgot_callers |= self.callers.values().any(|caller| caller.conversations == 0);
@@ -134,7 +135,7 @@ mod tests {
         Conversation { caller: caller.to_owned(), name: Some(name.to_string()) }
     }
 
-    /// Opens a conversation of a tenant's caller (`tenant/caller`); says how it began, unless it was remembered.
+    /// Opens a conversation of a tenant's caller (`tenant/caller`). Returns `None` if it was in memory.
     fn open(conversations: &mut Conversations, caller: &str, name: usize) -> Option<Beginning> {
         let mut begun = None;
         let tenant = caller.split('/').next();
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_invents_names_evicts_only_its_own() {
+    fn a_caller_that_invents_names_evicts_only_its_own_conversations() {
         let mut conversations = Conversations::with_quotas(8, 1000);
         assert_eq!(open(&mut conversations, "honest", 0), Some(Beginning::New));
         for name in 0..50 {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_together_the_heaviest_caller_gives_way() {
+    fn evicts_conversations_of_the_heaviest_caller() {
         let mut conversations = Conversations::with_quotas(100, 20);
         for name in 0..5 {
             open(&mut conversations, "honest", name);
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_with_many_callers_evicts_only_its_own() {
+    fn a_tenant_with_many_callers_evicts_only_its_own_conversations() {
         let mut conversations = Conversations::with_quotas(100, 20);
         for name in 0..3 {
             open(&mut conversations, "honest/ann", name);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_are_forgotten_make_every_new_one_unknown() {
+    fn new_conversations_are_unknown_after_callers_were_removed() {
         let mut conversations = Conversations::with_quotas(1, 4);
         for caller in 0..40 {
             open(&mut conversations, &caller.to_string(), 0);

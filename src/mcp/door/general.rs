@@ -1,4 +1,4 @@
-//! The stream of a session, for messages that belong to no request, and the session's end.
+//! Handles GET and DELETE: the stream of a session's messages that belong to no request, and the end of a session.
 
 use std::task::{Context, Poll};
 
@@ -15,7 +15,7 @@ use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{EVENT_STREAM, SESSION};
 use crate::mcp::identity::Caller;
 
-/// Reads them, one reader at a time.
+/// The messages of a session that belong to no request, for one reader at a time.
 struct General(OwnedMutexGuard<mpsc::Receiver<Frame>>);
 
 impl Messages for General {
@@ -31,7 +31,7 @@ impl Entrance {
             Ok(Some(name)) => self.clients.session(name, caller).map_err(|why| Box::new(no_client(&why))),
             Ok(None) => Err(Box::new(status(
                 400,
-                "the header `mcp-session-id` is missing; a session begins with `initialize`",
+                "the header `mcp-session-id` is missing; begin a session with `initialize`",
             ))),
             Err(why) => Err(Box::new(status(400, &why))),
         }
@@ -39,7 +39,7 @@ impl Entrance {
 
     pub(super) fn open_stream(&self, headers: &HeaderMap, caller: &Caller) -> Response {
         if !accepts(headers, EVENT_STREAM) {
-            return status(406, "this is a stream of events; accept `text/event-stream`");
+            return status(406, "`Accept` must contain `text/event-stream`");
         }
         let client = match self.session(headers, caller) {
             Ok(client) => client,
@@ -51,7 +51,7 @@ impl Entrance {
                 let ends = either(ends, self.revoked(caller));
                 stream(General(messages), caller.lasts(), ends)
             }
-            None => status(409, "this session's stream is being read already"),
+            None => status(409, "the stream of this session is already open"),
         }
     }
 
@@ -65,7 +65,7 @@ impl Entrance {
     }
 }
 
-/// Becomes true when one of them does.
+/// Becomes true when either of them does.
 pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -> watch::Receiver<bool> {
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
@@ -78,18 +78,18 @@ pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -
     told
 }
 
-/// Never returns for what can't become true any more.
+/// Returns when a flag becomes true; never if its sender is gone.
 async fn becomes_true(mut what: watch::Receiver<bool>) {
     if what.wait_for(|is| *is).await.is_err() {
         std::future::pending().await
     }
 }
 
-/// What is told where there is no client to serve.
+/// The response if no client is available.
 pub(super) fn no_client(why: &NoClient) -> Response {
     match why {
-        NoClient::Unknown => status(404, "there is no such session; begin one with `initialize`"),
-        NoClient::Full => status(503, "too many clients are at work; try again later"),
+        NoClient::Unknown => status(404, "unknown session; begin one with `initialize`"),
+        NoClient::Full => status(503, "too many active clients; try again later"),
         NoClient::Failed(why) => status(502, why),
     }
 }

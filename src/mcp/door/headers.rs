@@ -1,4 +1,4 @@
-//! What a request says in its headers, and whether its body says the same.
+//! Reads the headers of a request, and validates them against its body.
 
 use axum::http::{HeaderMap, header};
 
@@ -7,19 +7,22 @@ use crate::mcp::frame::{Frame, code};
 use crate::mcp::http_words::{self, EVENT_STREAM, JSON, RepeatedArguments};
 use crate::mcp::method;
 
-/// The one value of a header. Error: there are several, or it is no text.
+/// The value of a header that may occur once.
+///
+/// # Errors
+/// There are several values, or the value is not text.
 pub(super) fn said<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, String> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
         (Some(value), None) => {
-            value.to_str().map(Some).map_err(|_| format!("the header `{name}` can't be read"))
+            value.to_str().map(Some).map_err(|_| format!("the header `{name}` is not valid text"))
         }
-        (Some(_), Some(_)) => Err(format!("the header `{name}` is there more than once")),
+        (Some(_), Some(_)) => Err(format!("duplicate header `{name}`")),
     }
 }
 
-/// Whether a client takes answers of a content type.
+/// Whether a client accepts a content type.
 pub(super) fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
     let family = content_type.split('/').next().unwrap_or_default();
     headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
@@ -30,31 +33,28 @@ pub(super) fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
     })
 }
 
-/// Whether a client takes both one message and a stream of them.
+/// Whether a client accepts both a single message and a stream.
 pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
     accepts(headers, JSON) && accepts(headers, EVENT_STREAM)
 }
 
-/// Whether the body is said to be a message.
+/// Whether the content type of the body is JSON.
 pub(super) fn is_message(headers: &HeaderMap) -> bool {
     let kind = said(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON)
 }
 
-/// What the headers and `_meta` of a request that stands for itself have to say, and do not.
+/// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.
 pub(super) fn mistake(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String)> {
     let Some(version) = http_words::version_of(frame) else {
         let member = http_words::META_VERSION;
-        return Some((
-            code::INVALID_PARAMS,
-            format!("`_meta` is to say the protocol's version in `{member}`"),
-        ));
+        return Some((code::INVALID_PARAMS, format!("`_meta` must have the protocol version in `{member}`")));
     };
     if !frame.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
         let member = method::CLIENT_CAPABILITIES;
         return Some((
             code::INVALID_PARAMS,
-            format!("`_meta` is to say what the client can do in `{member}`"),
+            format!("`_meta` must have the client's capabilities, an object, in `{member}`"),
         ));
     }
     let is_required = matches!(frame.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
@@ -79,13 +79,13 @@ pub(super) fn mistake(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String
         let decoded =
             if name == http_words::NAME { http_words::decode(value) } else { Some(value.to_owned()) };
         if body.is_some_and(|body| decoded.as_deref() != Some(body)) {
-            return mismatch(format!("the header `{name}` and the body do not say the same"));
+            return mismatch(format!("the header `{name}` does not match the body"));
         }
     }
     None
 }
 
-/// The same of the arguments that a tool wants repeated in headers.
+/// Validates the headers that repeat arguments; returns the message of the first error.
 pub(super) fn mistake_in_arguments(
     headers: &HeaderMap,
     frame: &Frame,
@@ -105,15 +105,15 @@ pub(super) fn mistake_in_arguments(
                 let is_same = decoded
                     .as_deref()
                     .is_some_and(|decoded| decoded == body || are_one_number(decoded, &body));
-                (!is_same).then(|| format!("the header `{name}` and the argument do not say the same"))
+                (!is_same).then(|| format!("the header `{name}` does not match the argument"))
             }
             (None, Some(_)) => Some(format!("the header `{name}` is missing")),
-            (Some(_), None) => Some(format!("the header `{name}` is there without its argument")),
+            (Some(_), None) => Some(format!("the header `{name}` has no matching argument")),
         }
     })
 }
 
-/// `42.0` and `42` are one number.
+/// Whether both are the same number, such as `42.0` and `42`.
 fn are_one_number(header: &str, body: &str) -> bool {
     let number = |text: &str| crate::json::parse(text).ok().filter(Value::is_number);
     matches!((number(header), number(body)), (Some(header), Some(body)) if header == body)

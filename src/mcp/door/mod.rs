@@ -1,5 +1,5 @@
-//! The door for clients over streamable HTTP, of both kinds: those that shake hands and have a session, and those each of whose
-//! requests stands for itself.
+//! The HTTP server for clients over streamable HTTP, both with a handshake and a session, and stateless (protocol versions since
+//! 2026-07-28).
 
 mod clients;
 mod connections;
@@ -35,22 +35,22 @@ use crate::mcp::identity::{Caller, CurrentIdentity, Followed, Identity, Identity
 pub use clients::SessionFrom;
 pub use conversations::MOST_CONVERSATIONS;
 
-/// Clients that are connected at once, unless another bound is set.
+/// The default maximum number of connected clients.
 pub const MOST_CLIENTS: usize = 100;
-/// Connections for each client that may be connected: streams, and messages that are posted side by side.
+/// Connections per client: streams, and concurrent POST requests.
 const CONNECTIONS_OF_ONE: usize = 8;
-/// Connections where few clients may be connected, so that each address has a few.
+/// The minimum connection limit, so that each address gets a few.
 const FEWEST_CONNECTIONS: usize = 48;
-/// The one path.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
-/// How long requests may take to end when the door closes.
+/// How long requests may take to complete at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
-/// A door to a gateway, over HTTP.
+/// An HTTP server in front of a gateway.
 pub struct HttpDoor {
     gateway: Arc<Gateway>,
     identity: Option<CurrentIdentity>,
-    /// The file that the identities come from.
+    /// The file of the identities.
     followed: Option<Followed>,
     origins: Vec<String>,
     session_from: Option<SessionFrom>,
@@ -65,20 +65,20 @@ impl std::fmt::Debug for HttpDoor {
     }
 }
 
-/// What every request meets.
+/// The shared state of all request handlers.
 struct Entrance {
     identity: Option<Arc<CurrentIdentity>>,
     visitors: Visitors,
     clients: Arc<Clients>,
     session_from: Option<SessionFrom>,
-    /// True when the door closes.
+    /// Becomes true at shutdown.
     closing: watch::Receiver<bool>,
     longest_message: usize,
     gateway: Arc<Gateway>,
 }
 
 impl HttpDoor {
-    /// A door to this gateway.
+    /// An HTTP server for this gateway.
     pub fn new(gateway: Arc<Gateway>) -> Self {
         Self {
             gateway,
@@ -92,15 +92,15 @@ impl HttpDoor {
         }
     }
 
-    /// Only who this knows may enter, and policies see who it is.
+    /// Requires authentication; policies see the authenticated caller.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {
         self.identity = Some(CurrentIdentity::fixed(identity));
         self
     }
 
-    /// The same with the identities of a file, which is read again when it or a key file that it names changes: a token or key that
-    /// was removed is refused from then on, and open streams of its callers end.
+    /// Requires authentication by an identity file, which is reloaded when it or a key file that it names changes: a removed token or key
+    /// is rejected from then on, and open streams of its callers end.
     #[must_use]
     pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
         let (identity, followed) = CurrentIdentity::of_file(file);
@@ -108,40 +108,38 @@ impl HttpDoor {
         self
     }
 
-    /// Web pages of this origin (`https://app.example.com`) may use the door, beside those of this machine.
+    /// Allows requests from web pages of this origin (`https://app.example.com`), in addition to those of localhost.
     #[must_use]
     pub fn allowing_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
-    /// Where requests say which session of their caller they belong to, of clients that do not shake hands. Without it each caller has
-    /// one session.
+    /// Sets where requests name the caller's session, for clients without a handshake. Without it each caller has one session.
     #[must_use]
     pub fn with_session_from(mut self, from: SessionFrom) -> Self {
         self.session_from = Some(from);
         self
     }
 
-    /// How many conversations of one caller are remembered. Of more the one used least recently is evicted; when it comes back, what it
-    /// has seen is unknown, and conditions that read it are undecided.
+    /// Sets how many conversations of one caller are kept. Beyond it the least recently used one is evicted; when it resumes, its labels
+    /// and facts are unknown, and conditions that read them are undecided.
     #[must_use]
     pub fn with_most_conversations(mut self, most: usize) -> Self {
         self.most_conversations = most.max(1);
         self
     }
 
-    /// How many clients may be connected at once. Beyond it an idle one is closed: of the caller with the most clients, the one that
-    /// was idle longest, but none of a caller with fewer clients than the new one's.
+    /// Sets the maximum number of connected clients. Beyond it an idle one is closed: the longest idle one of the caller with the most
+    /// clients, but none of a caller with fewer clients than the new one's.
     #[must_use]
     pub fn with_most_clients(mut self, most: usize) -> Self {
         self.most_clients = most.max(1);
         self
     }
 
-    /// How many connections there may be at once; without it, eight for each client that may be connected, and at least 48.
-    /// Each address may hold a third
-    /// of them and each network a half, at most half of these before their first request has arrived. One beyond that is closed at once.
+    /// Sets the maximum number of connections. Default: eight per connected client, and at least 48. Each address may hold a third of them
+    /// and each network a half, at most half of these before their first request has arrived. Further connections are closed at once.
     /// Behind a reverse proxy all connections come from its address.
     #[must_use]
     pub fn with_most_connections(mut self, most: usize) -> Self {
@@ -149,19 +147,24 @@ impl HttpDoor {
         self
     }
 
-    /// Says why it must not listen at an address: where others than this machine can reach it, it must know who they are.
+    /// Checks that it may listen on an address.
+    ///
+    /// # Errors
+    /// The address is reachable from other machines, and no identities are configured.
     pub fn check(&self, address: SocketAddr) -> Result<(), String> {
         if address.ip().is_loopback() || self.identity.is_some() {
             return Ok(());
         }
         Err(format!(
-            "`{address}` can be reached from other machines, and nobody would be asked who they are: say who may call, with an identity \
-             file, or listen at 127.0.0.1"
+            "`{address}` can be reached from other machines, but clients are not authenticated: configure an identity file, or listen on \
+             127.0.0.1"
         ))
     }
 
-    /// Serves clients until `end` says that it is over; then requests that are under way have some seconds to end, and all servers
-    /// have ended when this returns. Errors: an address that must not be listened at, a socket that fails.
+    /// Serves clients until `end` completes; then pending requests have some seconds to complete. All servers have ended when this returns.
+    ///
+    /// # Errors
+    /// The address is not allowed, or the socket fails.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -213,14 +216,14 @@ impl HttpDoor {
     }
 }
 
-/// Every request comes in here.
+/// The entry point of every request: checks its origin and adds CORS headers.
 async fn enter(State(entrance): State<Arc<Entrance>>, request: Request<Body>) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = match entrance.visitors.check(request.headers()) {
         Ok(()) => Arc::clone(&entrance).serve(request).await,
         Err(why) => return status(403, &why),
     };
-    // Pages that may come in may also read what they are told.
+    // Allowed pages may also read the response.
     if let Some(origin) = origin {
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -235,7 +238,7 @@ async fn enter(State(entrance): State<Arc<Entrance>>, request: Request<Body>) ->
 
 impl Entrance {
     async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
-        // What a browser asks before it asks, without saying who it is.
+        // A CORS preflight request carries no credentials.
         if request.method() == Method::OPTIONS {
             return visitor::preflight(request.headers());
         }
@@ -250,7 +253,7 @@ impl Entrance {
             Method::GET if !is_modern => self.open_stream(request.headers(), &caller),
             Method::DELETE if !is_modern => self.end_session(request.headers(), &caller).await,
             _ => {
-                let mut response = status(405, "messages are posted");
+                let mut response = status(405, "send messages by POST");
                 let allowed = if is_modern { "POST" } else { "POST, GET, DELETE" };
                 response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
                 response
@@ -267,10 +270,10 @@ impl Entrance {
         }
     }
 
-    /// Who calls.
+    /// Authenticates the caller.
     fn caller(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
-        // Of two, one reader would take the first and another one the second.
+        // Of two headers, parsers could choose different ones.
         let said = headers::said(request.headers(), header::AUTHORIZATION.as_str());
         let known = match said {
             Ok(said) => identity.caller(said),
@@ -280,11 +283,11 @@ impl Entrance {
             let challenge = match unknown {
                 Unknown::Silent => "Bearer",
                 Unknown::Refused(why) => {
-                    self.gateway.log(&format!("a client is not let in: {}", crate::text::inert(&why)));
+                    self.gateway.log(&format!("authentication failed: {}", crate::text::inert(&why)));
                     "Bearer error=\"invalid_token\""
                 }
             };
-            let mut response = status(401, "say who you are, by a bearer token that is known here");
+            let mut response = status(401, "authentication required: send a valid bearer token");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
             Box::new(response)
         })

@@ -1,27 +1,27 @@
-//! Names that several clients of one caller may choose alike: on the way in a request gets names of our own, on the way out the client
-//! its own again.
+//! Rewrites request ids and progress tokens, which several clients of one caller may choose alike: unique ones on the way in, the
+//! client's own on the way out.
 
 use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind};
 use crate::mcp::http_words::META_SUBSCRIPTION;
 use crate::mcp::method;
 
-/// The names of one request.
+/// The ids of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) own: Id,
     client: Id,
-    /// By which progress is told, as the client has it.
+    /// The client's progress token.
     progress: Option<Value>,
 }
 
 impl Names {
-    /// The names of a request that keeps its own.
+    /// Keeps the id of a request.
     pub(super) fn kept(id: &Id) -> Self {
         Self { own: id.clone(), client: id.clone(), progress: None }
     }
 
-    /// Renames a request.
+    /// Rewrites the id and the progress token of a request.
     pub(super) fn of(frame: Frame, id: &Id, number: u64) -> (Self, Frame) {
         let own = Id::of(&json!(number)).unwrap_or_else(|| id.clone());
         let progress = frame.meta("progressToken").cloned();
@@ -37,7 +37,7 @@ impl Names {
         *frame.kind() == Kind::Response(self.own.clone())
     }
 
-    /// A message as the client gets it.
+    /// Restores the client's id and progress token in a message.
     pub(super) fn for_client(&self, mut frame: Frame) -> Frame {
         if self.own == self.client && self.progress.is_none() {
             return frame;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_gets_its_own_names_again() {
+    fn restores_the_ids_of_the_client() {
         let request = Frame::request(
             &Id::text("a"),
             "subscriptions/listen",

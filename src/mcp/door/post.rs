@@ -1,4 +1,4 @@
-//! A message that is posted, and the answer to it.
+//! Handles POST: one message in, and its response as JSON or as a stream of events.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -25,11 +25,11 @@ use crate::mcp::listing;
 use crate::mcp::method;
 use crate::mcp::outlet::Outlet;
 
-/// How long a body may take to come.
+/// Timeout for receiving a body.
 const BODY: Duration = Duration::from_secs(60);
-/// A request that is not answered by then is answered by a stream, which can show that it is alive.
+/// A request that takes longer is answered by a stream, which sends keep-alives.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same of `initialize`, whose answer decides whether there is a session.
+/// The same for `initialize`, whose response decides whether there is a session.
 const HANDSHAKE: Duration = Duration::from_secs(60);
 
 impl Entrance {
@@ -37,18 +37,18 @@ impl Entrance {
         let (parts, body) = request.into_parts();
         let headers = parts.headers;
         if !headers::is_message(&headers) {
-            return status(415, "messages are posted as `application/json`");
+            return status(415, "the content type must be `application/json`");
         }
         if !headers::accepts_both(&headers) {
-            return status(406, "accept both `application/json` and `text/event-stream`");
+            return status(406, "`Accept` must contain both `application/json` and `text/event-stream`");
         }
         let body = match tokio::time::timeout(BODY, to_bytes(body, self.longest_message)).await {
             Ok(Ok(body)) => body,
             Ok(Err(_)) => {
                 let longest = self.longest_message;
-                return status(413, &format!("a message is no longer than {longest} bytes, and comes whole"));
+                return status(413, &format!("the body is incomplete, or longer than {longest} bytes"));
             }
-            Err(_) => return status(408, "the message took too long to come"),
+            Err(_) => return status(408, "the body took too long to arrive"),
         };
         let frame = match http_words::read_message(&body) {
             Ok(frame) => frame,
@@ -70,11 +70,11 @@ impl Entrance {
         }
     }
 
-    /// A message that stands for itself.
+    /// Handles a stateless message, without a session.
     async fn post_alone(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
         let id = match frame.kind().clone() {
             Kind::Request(id) => id,
-            // Its own requests a client cancels by closing their streams. By their ids it could name another client's.
+            // Clients cancel their requests by closing the streams. An id could belong to a request of another client.
             Kind::Notification if frame.method() == method::CANCELLED => return empty(202),
             Kind::Notification => {
                 return match self.alone(&frame, headers, caller) {
@@ -86,7 +86,7 @@ impl Entrance {
                 };
             }
             Kind::Response(_) | Kind::Complaint => {
-                return status(400, "answers are not posted in this version of the protocol");
+                return status(400, "this protocol version does not allow responses by POST");
             }
         };
         if let Some((code, why)) = headers::mistake(headers, &frame) {
@@ -110,13 +110,13 @@ impl Entrance {
         self.clients.shared(caller, name).map_err(|why| Box::new(no_client(&why)))
     }
 
-    /// The name of the caller's conversation that a request says, if it says one.
+    /// The name of the caller's conversation, if the request has one.
     fn conversation(&self, frame: &Frame, headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
         let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
         Ok(name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten())
     }
 
-    /// A message of a session, or the one that begins it.
+    /// Handles a message of a session, or the `initialize` that begins one.
     async fn post_in_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
         if frame.method() == method::INITIALIZE && !headers.contains_key(SESSION) {
             return self.begin_session(frame, headers, caller).await;
@@ -139,7 +139,7 @@ impl Entrance {
 
     async fn begin_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
         let Kind::Request(id) = frame.kind().clone() else {
-            return status(400, "`initialize` is a request");
+            return status(400, "`initialize` must be a request with an `id`");
         };
         let conversation = match self.conversation(&frame, headers) {
             Ok(name) => name,
@@ -153,7 +153,7 @@ impl Entrance {
         let asked = Asked { client, names, is_alone: false, is_answered: false };
         let begun = self.begin(frame, asked, HANDSHAKE).await;
         if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
-            // There is no session that nobody can use.
+            // A failed handshake leaves no session.
             drop(begun);
             self.clients.end(&name, caller).await;
             return message(200, &refusal);
@@ -165,19 +165,19 @@ impl Entrance {
         response
     }
 
-    /// Puts a request to the servers: one message where nothing but the answer comes, a stream where more does.
+    /// Answers a request: by one message if nothing but the response arrives, else by a stream.
     async fn answer(&self, frame: Frame, asked: Asked, caller: &Caller) -> Response {
         let begun = self.begin(frame, asked, PATIENCE).await;
         self.finish(begun, caller)
     }
 
-    /// Puts a request to the servers, and waits for the first message that belongs to it.
+    /// Sends a request to the servers, and waits for the first message that belongs to it.
     async fn begin(&self, frame: Frame, asked: Asked, patience: Duration) -> Begun {
         let (outlet, mut messages, given_up) = Outlet::of_several();
-        // Such a request is answered at its end, which need not come.
+        // A subscription is answered when it ends, if ever.
         let goes_on = frame.method() == method::LISTEN;
         let link = Arc::clone(&asked.client.link);
-        // In a task of its own, so that a client that leaves leaves no half of it.
+        // In a task of its own, so that a client that disconnects can't interrupt it halfway.
         tokio::spawn(async move { link.from_client(frame, &outlet).await });
         let mut closed = asked.client.closed();
         let first = tokio::select! {
@@ -187,7 +187,7 @@ impl Entrance {
         Begun { answer: Answer { asked, first, messages }, goes_on, closed, given_up }
     }
 
-    /// One message where the first one is the answer and its server does not stream it, else a stream.
+    /// Responds by one message if the first message is the response and its server did not stream it, else by a stream.
     fn finish(&self, begun: Begun, caller: &Caller) -> Response {
         if let Some(answer) = begun.answer().filter(|answer| !answer.is_event()).cloned() {
             let mut asked = begun.answer.asked;
@@ -196,7 +196,7 @@ impl Entrance {
             return message(if asked.is_alone { status_of(&answer) } else { 200 }, &answer);
         }
         let Begun { answer, goes_on, closed, given_up } = begun;
-        // What comes once the client's session is closed is for nobody.
+        // The stream ends when the client's session is closed.
         let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
         let ends = either(either(ends, given_up), self.revoked(caller));
         let lasts = goes_on.then(|| caller.lasts()).flatten();
@@ -204,27 +204,27 @@ impl Entrance {
     }
 }
 
-/// A request that was put to the servers.
+/// A request sent to the servers, with its first message.
 struct Begun {
     answer: Answer,
-    /// It is answered at its end, which need not come.
+    /// A subscription: answered when it ends, if ever.
     goes_on: bool,
     closed: watch::Receiver<bool>,
     given_up: watch::Receiver<bool>,
 }
 
 impl Begun {
-    /// The answer, if it is the first message.
+    /// The response, if it is the first message.
     fn answer(&self) -> Option<&Frame> {
         self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_answer(frame))
     }
 }
 
-/// A request that is served.
+/// A request in progress. Dropping it unanswered cancels it if it is stateless.
 struct Asked {
     client: Served,
     names: Names,
-    /// It stands for itself, so whoever leaves its stream wants it no more.
+    /// It is stateless, so closing its stream cancels it.
     is_alone: bool,
     is_answered: bool,
 }
@@ -237,7 +237,7 @@ impl Drop for Asked {
         let (link, id) = (Arc::clone(&self.client.link), self.names.own.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let cancelled = json!({ "requestId": id.to_json(), "reason": "the client has gone" });
+                let cancelled = json!({ "requestId": id.to_json(), "reason": "the client disconnected" });
                 let frame = Frame::notification(method::CANCELLED, cancelled);
                 link.from_client(frame, &Outlet::new().0).await;
             });
@@ -245,7 +245,7 @@ impl Drop for Asked {
     }
 }
 
-/// The messages that belong to a request, to its answer.
+/// The messages that belong to a request, up to its response.
 struct Answer {
     asked: Asked,
     first: Option<Frame>,
@@ -267,7 +267,7 @@ impl Messages for Answer {
     }
 }
 
-/// A message that is refused for what it says.
+/// The error response to an invalid message.
 fn refused(frame: &Frame, code: i64, why: &str) -> Response {
     let id = match frame.kind() {
         Kind::Request(id) => Some(id),

@@ -1,4 +1,4 @@
-//! Answers that are no stream.
+//! HTTP responses with one message or no body.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -8,14 +8,14 @@ use crate::json::Value;
 use crate::mcp::frame::{Frame, code};
 use crate::mcp::http_words::JSON;
 
-/// An answer without a body.
+/// A response without a body.
 pub(super) fn empty(status: u16) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response
 }
 
-/// One message.
+/// A response with one message.
 pub(super) fn message(status: u16, frame: &Frame) -> Response {
     let mut response = empty(status);
     *response.body_mut() = Body::from(frame.to_string());
@@ -23,12 +23,12 @@ pub(super) fn message(status: u16, frame: &Frame) -> Response {
     response
 }
 
-/// A request that is refused before its message counts.
+/// The response to a request that is rejected before its message is handled.
 pub(super) fn status(status: u16, why: &str) -> Response {
     message(status, &Frame::error(None, code::INVALID_REQUEST, why, None))
 }
 
-/// The status of an answer to a request that stands for itself.
+/// The HTTP status of the response to a stateless request.
 pub(super) fn status_of(answer: &Frame) -> u16 {
     let said = answer.error_value().and_then(|error| error.get("code")).and_then(Value::as_i64);
     match said {

@@ -1,4 +1,4 @@
-//! An answer that is a stream of messages.
+//! A response as a stream of server-sent events (SSE).
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,25 +14,25 @@ use super::reply;
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::EVENT_STREAM;
 
-/// A stream in which nothing is said shows so often that it is still there.
+/// The interval of keep-alive comments in an idle stream.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// Where the messages of a stream come from.
+/// A source of messages for a stream.
 pub(super) trait Messages: Send + Unpin + 'static {
-    /// The next message; nothing at the end.
+    /// Polls the next message; `None` at the end.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>>;
 }
 
-/// A stream of messages as the body of an answer.
+/// The body of a streamed response.
 struct Events<M> {
     messages: M,
     alive: Interval,
-    /// When whoever listens may not listen any longer.
+    /// When the caller's credential expires.
     until: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// An answer that goes on while there are messages. `lasts`: how long it may go on at most. `closing`: ends it when it says so.
+/// Creates a streamed response. `lasts`: its maximum duration. `closing`: ends it when it becomes true.
 pub(super) fn stream(
     messages: impl Messages,
     lasts: Option<Duration>,

@@ -1,5 +1,5 @@
-//! Who comes to the door, as far as the browser and the address say it: web pages must not use a gateway that they can reach only
-//! because it runs beside them.
+//! DNS rebinding protection and CORS: checks `Origin` and `Host`, so that web pages can't use a gateway merely because it runs on the
+//! same machine as the browser.
 
 use std::net::IpAddr;
 
@@ -9,9 +9,9 @@ use axum::response::Response;
 use super::headers::said;
 use super::reply;
 
-/// Which pages, and which names of this machine, are let in.
+/// The allowed origins and host names.
 pub(super) struct Visitors {
-    /// Only this machine can reach the door.
+    /// The server listens on a loopback address.
     is_local: bool,
     origins: Vec<String>,
 }
@@ -23,20 +23,23 @@ impl Visitors {
         Self { is_local, origins }
     }
 
-    /// Says why a request is not let in.
+    /// Checks the origin and the host of a request.
+    ///
+    /// # Errors
+    /// The reason why the request is rejected.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), String> {
         if let Some(origin) = said(headers, header::ORIGIN.as_str())? {
             let origin = origin.to_ascii_lowercase();
             let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_this_machine));
             let is_let_in = self.origins.contains(&origin) || (self.is_local && host == Some(true));
             if !is_let_in {
-                return Err("pages of this origin are not let in".to_owned());
+                return Err("this origin is not allowed".to_owned());
             }
         }
         if !self.is_local {
             return Ok(());
         }
-        // A page of a name that was made to point here says that name.
+        // DNS rebinding: a page whose name was made to resolve to this machine sends that name.
         let host = said(headers, header::HOST.as_str())?.unwrap_or_default().to_ascii_lowercase();
         let name = format!("http://{host}").parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
         let is_allowed = |name: &str| {
@@ -47,7 +50,7 @@ impl Visitors {
         };
         match name {
             Some(name) if is_allowed(&name) => Ok(()),
-            _ => Err("this name is none of this machine's".to_owned()),
+            _ => Err("this host name is not allowed".to_owned()),
         }
     }
 }
@@ -56,7 +59,7 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// What a page may send.
+/// The response to a CORS preflight request.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let mut response = reply::empty(204);
     let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_this_machine_and_allowed_ones_are_let_in() {
+    fn allows_local_and_configured_origins_only() {
         let local = Visitors::new(true, vec!["https://app.example.com/".into()]);
         for (host, origin, lets) in [
             ("127.0.0.1:80", None, true),
@@ -106,7 +109,7 @@ mod tests {
         let open = Visitors::new(false, vec!["https://app.example.com".into()]);
         assert!(lets_in(&open, "mcp.example.com", None));
         assert!(lets_in(&open, "mcp.example.com", Some("https://app.example.com")));
-        // Whoever reads a page at their own machine is not whoever may use this one.
+        // A page on the user's own machine is not local to this one.
         assert!(!lets_in(&open, "mcp.example.com", Some("http://localhost:3000")));
     }
 }

@@ -1,24 +1,24 @@
-//! What a request is told by.
+//! Ids of JSON-RPC requests.
 
 use std::fmt;
 
 use crate::json::Value;
 
-/// The id of a request: a string or a whole number, as it was written.
+/// The id of a request: a string or an integer, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(String);
 
 impl Id {
-    /// An id that is a text.
+    /// Creates a string id.
     pub fn text(text: &str) -> Self {
         Self(Value::from(text).to_string())
     }
 
-    /// The id that a member holds; nothing for what is no id.
+    /// Reads an id from the value of a member. Returns `None` if it is not a valid id.
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(_) => Some(Self(value.to_string())),
-            // An exponent or a fraction may be another number to another reader, and `-0` comes back as `0`.
+            // Parsers may read an exponent or a fraction as different numbers, and return `-0` as `0`.
             Value::Number(number) => {
                 let text = number.text();
                 let digits = text.strip_prefix('-').unwrap_or(&text);
@@ -30,9 +30,9 @@ impl Id {
         }
     }
 
-    /// The id as a member.
+    /// The id as a JSON value.
     pub fn to_json(&self) -> Value {
-        // It was made from JSON.
+        // It was created from valid JSON.
         self.0.parse().unwrap_or_default()
     }
 }

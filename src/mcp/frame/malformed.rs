@@ -1,4 +1,4 @@
-//! Messages that can't be taken.
+//! Malformed messages, and the JSON-RPC errors that answer them.
 
 use super::{Frame, Id};
 use crate::json::{ParseError, ParseErrorKind};
@@ -7,32 +7,32 @@ use crate::text::{cut, inert};
 
 /// The codes of JSON-RPC errors.
 pub mod code {
-    /// The text is not JSON, or can be read in several ways.
+    /// Invalid or ambiguous JSON.
     pub const PARSE_ERROR: i64 = -32700;
-    /// It is JSON, and no message.
+    /// Valid JSON, but not a valid message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// There is no such method.
+    /// Unknown method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The method does not take these parameters.
+    /// Invalid parameters.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// It could not be done.
+    /// The request failed.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// The headers of an HTTP request say something else than its body.
+    /// The headers of an HTTP request don't match its body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client lacks a capability that the request needs.
     pub const MISSING_CAPABILITY: i64 = -32021;
-    /// The version of the protocol is none that is spoken here.
+    /// The protocol version is not supported.
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// A message that can't be taken, with the answer to it.
+/// The error of a malformed message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Malformed {
-    /// Whose answer it is, where that can be told.
+    /// The id of the request, if it could be determined.
     pub id: Option<Id>,
     /// One of [`code`].
     pub code: i64,
-    /// What is wrong with it. What stands in it of the message itself can't break out of its line or its backticks.
+    /// The problem. Excerpts of the message are escaped, so they can't break out of their line or backticks.
     pub message: String,
 }
 
@@ -41,23 +41,23 @@ impl Malformed {
         Self { id, code, message: message.into() }
     }
 
-    /// A text that is no message, whose request is told where that can be.
+    /// Creates the error of text that is not a message, with the id of its request if that can be determined.
     pub(in crate::mcp) fn unreadable(text: &str, message: impl Into<String>) -> Self {
         Self::new(unreadable::asked_by(text), code::PARSE_ERROR, message)
     }
 
-    /// A text that is not valid JSON.
+    /// Creates the error of invalid JSON.
     pub(super) fn invalid_json(text: &str, error: &ParseError) -> Self {
         Self::unreadable(text, format!("invalid JSON: {}", problem(error)))
     }
 
-    /// The answer that says so.
+    /// The error response.
     pub fn answer(&self) -> Frame {
         Frame::error(self.id.as_ref(), self.code, &self.message, None)
     }
 }
 
-/// What is wrong with a JSON text, and where. A key of the text is cut and can't break out of its backticks.
+/// The problem of a JSON text and its position. A key of the text is truncated and escaped.
 fn problem(error: &ParseError) -> String {
     match &error.kind {
         ParseErrorKind::DuplicateKey(key) => {
@@ -73,17 +73,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_message_says_is_told_apart_from_our_words() {
+    fn escapes_and_truncates_message_text_in_errors() {
         let said = |text: &str| Frame::parse(text).expect_err("it is none").message;
         let cases = [
-            (r#"{"id":1.5}"#, "an `id` is a string or a whole number of up to 18 digits"),
+            (r#"{"id":1.5}"#, "`id` must be a string or an integer of at most 18 digits"),
             (r#"{"id" 1}"#, "invalid JSON: expected `:` at line 1 column 7"),
             (r#"{"a":1,"a":2}"#, "invalid JSON: duplicate key `a` at line 1 column 8"),
             (
                 r#"{"`\u001b[2J\n":1,"`\u001b[2J\n":2}"#,
                 r"invalid JSON: duplicate key `\u{60}\u{1b}[2J\u{a}` at line 1 column 19",
             ),
-            (r#"{"`Method":1,"method":2}"#, r"some take the member `\u{60}Method` for another one"),
+            (
+                r#"{"`Method":1,"method":2}"#,
+                r"ambiguous member `\u{60}Method`: some parsers read it as another one",
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(said(text), expected, "{text}");

@@ -1,46 +1,52 @@
-//! What the claims of a token come to in the context of calls.
+//! Maps the claims of a token to the context of calls.
 
 use crate::json::{Map, Value};
 use crate::principal::{Comparison, Principal};
 
-/// Which claim says what.
+/// Which claim is mapped to which member of the context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) principal: String,
-    /// Stands before each principal, so that two issuers never name the same one.
+    /// Prepended to each principal, so that two issuers never name the same one.
     pub(super) prefix: String,
     pub(super) roles: Option<String>,
     pub(super) tenant: Option<String>,
-    /// Claims that are shown as they are.
+    /// Claims that are copied unchanged.
     pub(super) shown: Vec<String>,
-    /// What is said of everyone.
+    /// The fixed context of all callers.
     pub(super) context: Map,
 }
 
 impl Mapping {
-    /// The context that claims come to. Error: there is no principal, or what is mapped is of another kind.
+    /// Maps claims to a context.
+    ///
+    /// # Errors
+    /// There is no principal, or a mapped claim has the wrong type.
     pub(super) fn context(&self, claims: &Map) -> Result<Map, String> {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
-            .ok_or_else(|| format!("its token has no claim `{}`, which says who it is", self.principal))?;
+            .ok_or_else(|| format!("the token lacks the claim `{}`, the principal", self.principal))?;
         if Principal::parse(&principal, Comparison::Canonical).is_none() {
-            return Err(format!("the claim `{}` of its token names nobody", self.principal));
+            return Err(format!(
+                "the claim `{}` of the token is blank or has control characters",
+                self.principal
+            ));
         }
         context.insert("principal".to_owned(), format!("{}{principal}", self.prefix).into());
         if let Some(name) = &self.roles {
             let roles = match claim(claims, name) {
                 None | Some(Value::Null) => Vec::new(),
-                // As in `scope`.
+                // Separated by spaces, as in `scope`.
                 Some(Value::String(words)) => words.split_whitespace().map(Value::from).collect(),
                 Some(Value::Array(roles)) if roles.iter().all(Value::is_string) => roles.clone(),
-                Some(_) => return Err(format!("the claim `{name}` of its token is no list of roles")),
+                Some(_) => return Err(format!("the claim `{name}` of the token is not an array of strings")),
             };
             context.insert("roles".to_owned(), Value::Array(roles));
         }
         if let Some(name) = &self.tenant {
-            // Without a tenant a call would be taken for one that belongs to nobody.
+            // Without a tenant, the call would count as one that belongs to no tenant.
             let tenant = text(claims, name)?
-                .ok_or_else(|| format!("its token has no claim `{name}`, which says its tenant"))?;
+                .ok_or_else(|| format!("the token lacks the claim `{name}`, the tenant"))?;
             context.insert("tenant".to_owned(), tenant.into());
         }
         let shown: Map =
@@ -52,7 +58,7 @@ impl Mapping {
     }
 }
 
-/// A claim by its name; where there is none of the whole name, by the names on the way to it, as in `realm_access.roles`.
+/// A claim by its name or, if there is none of the whole name, by its path, as in `realm_access.roles`.
 fn claim<'c>(claims: &'c Map, name: &str) -> Option<&'c Value> {
     claims.get(name).or_else(|| {
         let mut way = name.split('.');
@@ -65,7 +71,7 @@ fn text(claims: &Map, name: &str) -> Result<Option<String>, String> {
     match claim(claims, name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
-        Some(_) => Err(format!("the claim `{name}` of its token is no text")),
+        Some(_) => Err(format!("the claim `{name}` of the token is not a non-empty string")),
     }
 }
 
@@ -88,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_found_by_their_name_and_on_their_way() {
+    fn finds_claims_by_name_and_by_path() {
         let claims = json!({ "sub": "ann", "realm_access": { "roles": ["a", "b"] }, "https://example.com/tenant": "t",
             "email": "ann@example.com", "admin": true });
         let expected = json!({ "team": "red", "principal": "ann", "roles": ["a", "b"], "tenant": "t",
@@ -97,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_of_another_kind_is_no_identity() {
+    fn rejects_missing_claims_and_wrong_types() {
         for claims in [
             json!({ "https://example.com/tenant": "t" }),
             json!({ "sub": "", "https://example.com/tenant": "t" }),
@@ -112,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_may_be_words() {
+    fn splits_roles_at_spaces() {
         let claims =
             json!({ "sub": "ann", "https://example.com/tenant": "t", "realm_access": { "roles": "a b" } });
         assert_eq!(context(claims).unwrap()["roles"], json!(["a", "b"]));

@@ -1,4 +1,4 @@
-//! The identities that are valid now: read from a file, and read again when it or a key file that it names changes.
+//! Hot reload of identities: watches the identity file and its key files, and replaces the valid identities on a change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::{Caller, Identity, IdentityError, Unknown};
 use crate::diagnostic::SourceMap;
 use crate::json::{self, Digest, json};
 
-/// How often the files are compared. Their contents are, so that every way of replacing a file is noticed.
+/// The polling interval. Contents are compared, so every way of replacing a file is noticed.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// An identity file, as [`HttpDoor::with_identity_file`](crate::mcp::HttpDoor::with_identity_file) takes it.
+/// A parsed identity file, for [`HttpDoor::with_identity_file`](crate::mcp::HttpDoor::with_identity_file).
 pub struct IdentityFile {
     path: PathBuf,
     identity: Identity,
-    /// The digest of the file and all key files that it names.
+    /// The digest of the file and its key files.
     contents: Digest,
 }
 
@@ -29,10 +29,10 @@ impl std::fmt::Debug for IdentityFile {
 }
 
 impl IdentityFile {
-    /// Reads an identity file, with the key files and environment variables that it names.
+    /// Reads an identity file, with its key files and environment variables.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// The file is invalid; the error has all problems.
     pub fn open(path: &Path) -> Result<Self, IdentityError> {
         let (identity, sources) = Identity::read(path)?;
         Ok(Self { path: path.to_owned(), identity, contents: digest(&sources) })
@@ -44,31 +44,31 @@ fn digest(sources: &SourceMap) -> Digest {
     json::digest(&files.collect())
 }
 
-/// The identities that are valid now.
+/// The currently valid identities.
 pub(in crate::mcp) struct CurrentIdentity {
     identity: ArcSwap<Identity>,
-    /// Changes whenever other identities become valid.
+    /// Changes with every reload.
     changed: watch::Sender<u64>,
 }
 
 impl CurrentIdentity {
-    /// Identities that stay as they are.
+    /// Identities that never change.
     pub(in crate::mcp) fn fixed(identity: Identity) -> Self {
         Self { identity: ArcSwap::from_pointee(identity), changed: watch::Sender::new(0) }
     }
 
-    /// The identities of a file, and what [`follow`](Self::follow) needs to follow its changes.
+    /// The identities of a file, and the state for [`follow`](Self::follow).
     pub(in crate::mcp) fn of_file(file: IdentityFile) -> (Self, Followed) {
         let followed = Followed { path: file.path, contents: file.contents };
         (Self::fixed(file.identity), followed)
     }
 
-    /// The caller, by the `Authorization` header of its request.
+    /// Authenticates a caller by the `Authorization` header of its request.
     pub(in crate::mcp) fn caller(&self, authorization: Option<&str>) -> Result<Caller, Unknown> {
         self.identity.load().caller(authorization)
     }
 
-    /// Reads the file again whenever it changes, for ever. A file with errors changes nothing, and is reported once.
+    /// Reloads the file whenever it changes; never returns. A file with errors is rejected and logged once.
     pub(in crate::mcp) async fn follow(self: Arc<Self>, mut followed: Followed, log: impl Fn(&str)) {
         loop {
             tokio::time::sleep(INTERVAL).await;
@@ -89,17 +89,17 @@ impl CurrentIdentity {
                 }
                 Err(error) => {
                     log(&format!(
-                        "the reload of the identity file is rejected, the identities before stay valid: {error}"
+                        "the reload of the identity file is rejected; the previous identities stay valid: {error}"
                     ));
                 }
             }
         }
     }
 
-    /// Becomes true when a caller's credential is revoked, or vouches for something else.
+    /// Becomes true when a caller's credential is revoked, or its verified context changes.
     pub(in crate::mcp) fn revoked(self: &Arc<Self>, caller: &Caller) -> watch::Receiver<bool> {
         let (revoke, revoked) = watch::channel(false);
-        // Subscribed before the first look, so that no change in between is missed.
+        // Subscribed before the first check, so that no change in between is missed.
         let (mut changes, current, caller) = (self.changed.subscribe(), Arc::clone(self), caller.clone());
         tokio::spawn(async move {
             while current.identity.load().still_vouches_for(&caller) {
@@ -114,7 +114,7 @@ impl CurrentIdentity {
     }
 }
 
-/// A file whose changes are followed.
+/// A watched file and the digest of its last contents.
 pub(in crate::mcp) struct Followed {
     path: PathBuf,
     contents: Digest,

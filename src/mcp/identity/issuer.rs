@@ -1,4 +1,4 @@
-//! Those whose tokens (JWT) are believed.
+//! Trusted issuers of JSON Web Tokens (JWT): token → authenticated [`Caller`].
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use super::claims::Mapping;
 use super::{Caller, signatures, token};
 use crate::json::Map;
 
-/// One whose tokens are believed.
+/// A trusted issuer.
 pub(super) struct Issuer {
-    /// What its tokens say in `iss`.
+    /// The `iss` claim of its tokens.
     pub(super) name: String,
-    /// What its tokens are for: one of these stands in `aud`.
+    /// Its tokens' `aud` must contain one of these.
     pub(super) audience: Vec<String>,
     pub(super) algorithms: Vec<Algorithm>,
     pub(super) keys: Vec<Key>,
-    /// How far clocks may be apart.
+    /// The tolerated clock skew.
     pub(super) leeway: Duration,
     pub(super) mapping: Mapping,
 }
 
-/// A key that tokens are signed with.
+/// A key that verifies tokens.
 pub(super) struct Key {
-    /// Its name, and the algorithm it is for, where they are said.
+    /// Its id and algorithm, if given.
     id: Option<String>,
     algorithm: Option<String>,
     key: DecodingKey,
@@ -36,7 +36,7 @@ impl Key {
         Self { id: None, algorithm: None, key: DecodingKey::from_secret(secret) }
     }
 
-    /// A public key, in PEM, for tokens of an algorithm.
+    /// Reads a public key in PEM, for an algorithm.
     pub(super) fn of_pem(pem: &str, algorithm: Algorithm) -> Result<Self, String> {
         let pem = pem.as_bytes();
         let key = match algorithm {
@@ -48,7 +48,7 @@ impl Key {
         Ok(Self { id: None, algorithm: None, key })
     }
 
-    /// The public keys of a JSON Web Key Set that tokens can be signed with. What is of no use here is passed over.
+    /// Reads the public signature keys of a JSON Web Key Set. Skips all other keys.
     pub(super) fn of_set(text: &str) -> Result<Vec<Self>, String> {
         let set: JwkSet = crate::json::from_str(text).map_err(|error| error.to_string())?;
         Ok(set.keys.iter().filter_map(Self::of_jwk).collect())
@@ -73,19 +73,19 @@ impl Key {
     }
 }
 
-/// The caller that a token names, if one of the issuers has signed it.
+/// Authenticates the caller of a token that one of the issuers has signed.
 ///
 /// # Errors
-/// Why the token is refused.
+/// The reason why the token is rejected.
 pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> {
     signatures::install();
-    // Read before any signature is checked, so that every reader of the token reads the same.
+    // Parsed strictly before any signature is verified, so that all parsers of the token agree on its content.
     let claims = token::claims(token)?;
-    let header = decode_header(token).map_err(|_| "its token is none that was given out, and no JWT")?;
+    let header = decode_header(token).map_err(|_| "the token is neither a configured token nor a JWT")?;
     if header.crit.is_some() {
-        return Err("its token asks for more than is known here (`crit`)".to_owned());
+        return Err("the token requires unsupported extensions (`crit`)".to_owned());
     }
-    let mut why = "nobody who is believed has signed its token".to_owned();
+    let mut why = "the token is not signed by a trusted issuer".to_owned();
     for issuer in issuers {
         match issuer.caller(token, &header, &claims) {
             Ok(caller) => return Ok(caller),
@@ -97,14 +97,16 @@ pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> 
 }
 
 impl Issuer {
+    /// Authenticates the caller of a token.
+    ///
     /// # Errors
-    /// Why a token that this issuer has signed is refused; `None` if it has not signed it.
+    /// The reason why a token of this issuer is rejected; `None` if the issuer has not signed it.
     fn caller(&self, token: &str, header: &Header, claims: &Map) -> Result<Caller, Option<String>> {
         if !self.algorithms.contains(&header.alg) {
             return Err(None);
         }
         let mut validation = Validation::new(header.alg);
-        // Dates are checked below: they may have a fraction, which jsonwebtoken does not read.
+        // Dates are checked below: they may have a fraction, which jsonwebtoken does not support.
         validation.validate_exp = false;
         validation.set_issuer(&[&self.name]);
         validation.set_audience(&self.audience);
@@ -122,7 +124,7 @@ impl Issuer {
                 }
                 Err(error) => match error.kind() {
                     jsonwebtoken::errors::ErrorKind::InvalidSignature => {}
-                    _ => why = Some(format!("its token is not believed: {error}")),
+                    _ => why = Some(format!("the token is invalid: {error}")),
                 },
             }
         }

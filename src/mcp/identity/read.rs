@@ -1,4 +1,4 @@
-//! An identity file → who is known.
+//! The identity file: YAML → [`Identity`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::policy;
 use crate::principal::{Comparison, Principal};
 use crate::source::{self, Node};
 
-/// Clocks that differ by this much are not noticed.
+/// The default tolerance for clock skew.
 const LEEWAY: Duration = Duration::from_secs(30);
-/// A shorter secret can be found by trying.
+/// The minimum length of a shared secret, in bytes: shorter ones can be found by brute force.
 const SHORTEST_SECRET: usize = 32;
-/// What the file itself says of everyone.
+/// Members of the context that have keys of their own in the file.
 const OWN: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
 
-/// Why an identity file can't be used.
+/// The errors of an invalid identity file.
 #[derive(Debug)]
 pub struct IdentityError {
-    /// What is wrong, each with its place.
+    /// The problems, each with its location.
     pub diagnostics: Diagnostics,
-    /// The texts of the files.
+    /// The sources of the files.
     pub sources: SourceMap,
 }
 
@@ -45,15 +45,15 @@ impl std::fmt::Display for IdentityError {
 impl std::error::Error for IdentityError {}
 
 impl Identity {
-    /// Reads an identity file, with the keys and environment variables that it names.
+    /// Reads an identity file, with its key files and environment variables.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// The file is invalid; the error has all problems.
     pub fn from_file(path: &Path) -> Result<Self, IdentityError> {
         Self::read(path).map(|(identity, _)| identity)
     }
 
-    /// The same, with all files that were read.
+    /// Reads an identity file; also returns the sources of all files.
     pub(super) fn read(path: &Path) -> Result<(Self, SourceMap), IdentityError> {
         let loaded = source::load_trusted(path);
         let (mut sources, mut diagnostics) = (loaded.sources, loaded.diagnostics);
@@ -96,18 +96,18 @@ impl FileReader<'_> {
         self.check_prefixes(tokens, issuers);
         identity.issuers.extend(issuers.iter().filter_map(|node| self.issuer(node)));
         if root.entries().is_some() && tokens.is_empty() && issuers.is_empty() {
-            let diagnostic = Diagnostic::new(&MISSING_KEY, root.span, "nobody is known")
-                .help("say who may call in `tokens`, or whose tokens are believed in `jwt`");
+            let diagnostic = Diagnostic::new(&MISSING_KEY, root.span, "no identities are configured")
+                .help("list bearer tokens in `tokens`, or trusted issuers in `jwt`");
             self.reader.report(diagnostic);
         }
     }
 
-    /// Reports issuers that could name a principal which another issuer, or a token, names, too. A single issuer needs no prefix.
+    /// Reports issuers that could name the same principal as another issuer or a token. A single issuer needs no prefix.
     fn check_prefixes(&mut self, tokens: &[Node], issuers: &[Node]) {
         if issuers.len() + usize::from(!tokens.is_empty()) < 2 {
             return;
         }
-        // Principals that differ in case only are the same one.
+        // Principals that differ only in case are equal.
         let folded = |node: &Node| node.as_str().unwrap_or_default().to_lowercase();
         let mut known: Vec<String> = Vec::new();
         for issuer in issuers {
@@ -116,15 +116,15 @@ impl FileReader<'_> {
             else {
                 let diagnostic = Diagnostic::new(&MISSING_KEY, issuer.span, "`prefix` is missing")
                     .help(
-                        "principals come from several places here, so two could have one name: write the text that stands before \
-                         each principal of this issuer, such as `prefix: \"staff:\"`",
+                        "with several sources of principals, two callers could get the same name: set a string that is prepended to each \
+                         principal of this issuer, such as `prefix: \"staff:\"`",
                     );
                 self.reader.report(diagnostic);
                 continue;
             };
             let text = folded(prefix);
             if known.iter().any(|other| other.starts_with(&text) || text.starts_with(other)) {
-                let help = "choose prefixes of which none begins another one";
+                let help = "choose prefixes of which none begins with another";
                 self.wrong(prefix, "another issuer could name the same principals", help);
             }
             for principal in tokens.iter().filter_map(|token| token.get("principal")) {
@@ -137,18 +137,18 @@ impl FileReader<'_> {
         }
     }
 
-    /// The digest of a token.
+    /// Reads the digest of a token.
     fn digest(&mut self, node: &Node) -> Option<Vec<u8>> {
         match self.one_of(node, &["sha256", "env"])? {
             ("sha256", said) => {
                 let digest = HEXLOWER_PERMISSIVE.decode(said.as_str()?.as_bytes()).ok();
                 let digest = digest.filter(|digest| digest.len() == digest::SHA256_OUTPUT_LEN);
                 if digest.is_none() {
-                    let message = "this is no SHA-256 digest";
+                    let message = "this is not a SHA-256 digest";
                     self.wrong(
                         said,
                         message,
-                        "`printf %s TOKEN | sha256sum` prints it: 64 hexadecimal digits",
+                        "write 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints them",
                     );
                 }
                 digest
@@ -168,7 +168,7 @@ impl FileReader<'_> {
             self.wrong(
                 principal,
                 "this principal is blank, or has control characters",
-                "write who calls with the token",
+                "write the name of the caller that uses the token",
             );
         }
         for name in ["principal", "roles", "tenant"] {
@@ -219,8 +219,8 @@ impl FileReader<'_> {
         if !fits {
             let at = node.get("algorithms").map_or(node.span, |node| node.span);
             let message = format!("not all of these algorithms can be used with `{kind}`");
-            let help = "a public key must never be taken for a shared secret: `secret_env` is for `HS256` and its like, \
-                `jwks` for the others, `pem` for those of one kind of key";
+            let help = "a public key must never be used as a shared secret: use `secret_env` for `HS256`, `HS384` and `HS512`, \
+                `jwks` for the others, `pem` for algorithms of one key type";
             self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, at, message).help(help));
             return None;
         }
@@ -228,7 +228,7 @@ impl FileReader<'_> {
             let secret = self.variable(named)?;
             if secret.len() < SHORTEST_SECRET {
                 let message = format!("the secret in this variable is shorter than {SHORTEST_SECRET} bytes");
-                self.wrong(named, &message, "a short secret can be found by trying; make a longer one");
+                self.wrong(named, &message, "a short secret can be found by brute force: use a longer one");
                 return None;
             }
             return Some(vec![Key::secret(secret.as_bytes())]);
@@ -241,18 +241,18 @@ impl FileReader<'_> {
         match keys {
             Ok(keys) if !keys.is_empty() => Some(keys),
             Ok(_) => {
-                self.wrong(named, "this file has no key that tokens can be signed with", "name another file");
+                self.wrong(named, "this file has no signature key", "use another file");
                 None
             }
             Err(why) => {
-                let help = "it is to hold the public key in PEM (`pem`) or a JSON Web Key Set (`jwks`)";
+                let help = "the file must contain a public key in PEM (`pem`) or a JSON Web Key Set (`jwks`)";
                 self.wrong(named, &format!("this file can't be used: {why}"), help);
                 None
             }
         }
     }
 
-    /// The one of these keys that is there.
+    /// The only one of these keys that is present; reports if there is none or several.
     fn one_of<'n>(&mut self, node: &'n Node, keys: &[&'static str]) -> Option<(&'static str, &'n Node)> {
         node.entries()?;
         let names = || keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
@@ -261,32 +261,32 @@ impl FileReader<'_> {
             (Some(only), None) => Some(only),
             (None, _) => {
                 let diagnostic = Diagnostic::new(&MISSING_KEY, node.span, format!("{} is missing", names()))
-                    .help("say one of them");
+                    .help("add one of them");
                 self.reader.report(diagnostic);
                 None
             }
             (Some(_), Some((_, second))) => {
-                let message = format!("only one of {} can be said", names());
+                let message = format!("only one of {} is allowed", names());
                 self.reader
-                    .report(Diagnostic::new(&CONFLICTING_KEYS, second.span, message).help("leave one out"));
+                    .report(Diagnostic::new(&CONFLICTING_KEYS, second.span, message).help("remove one"));
                 None
             }
         }
     }
 
-    /// The value of an environment variable.
+    /// Reads an environment variable.
     fn variable(&mut self, name: &Node) -> Option<String> {
         match std::env::var(name.as_str()?) {
             Ok(value) if !value.trim().is_empty() => Some(value),
             _ => {
-                let message = "this environment variable is not set, or empty";
-                self.wrong(name, message, "set it where the gateway is started, or name another one");
+                let message = "this environment variable is not set or empty";
+                self.wrong(name, message, "set it in the gateway's environment, or use another one");
                 None
             }
         }
     }
 
-    /// What is said in `context`.
+    /// Reads `context`.
     fn context(&mut self, node: &Node) -> Map {
         let Some(said) = node.get("context") else { return Map::new() };
         let Some(entries) = said.entries() else {
@@ -296,8 +296,8 @@ impl FileReader<'_> {
         };
         for entry in entries {
             if OWN.contains(&entry.key.as_str()) {
-                let message = format!("`{}` has a key of its own", entry.key);
-                let help = "say it beside `context`, not in it";
+                let message = format!("`{}` is not allowed in `context`", entry.key);
+                let help = "move it out of `context`, to the key of that name";
                 self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, entry.key_span, message).help(help));
             }
         }

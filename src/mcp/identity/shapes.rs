@@ -1,4 +1,4 @@
-//! What an identity file may hold, as tables.
+//! The schema of an identity file, as tables.
 
 use crate::authoring::{Field, Record, Shape};
 
@@ -17,17 +17,17 @@ pub(super) const ALGORITHMS: Shape = Shape::Word(&[
     ("HS512", "a shared secret with SHA-512"),
 ]);
 
-const CLAIM: Shape = Shape::Text("the name of a claim, or the way to it such as `realm_access.roles`");
+const CLAIM: Shape = Shape::Text("the name of a claim, or its path such as `realm_access.roles`");
 
 const CONTEXT: Field = Field::optional(
     "context",
     Shape::Any,
-    "What else is known of whoever calls: a mapping, which policies read below `$.context`.",
+    "More context of the caller: a mapping, which policies read as members of `$.context`.",
 );
 
 static TOKEN: Record = Record {
     name: "token",
-    doc: "A token that was given out. Either its digest is said, or the environment variable that holds it.",
+    doc: "A bearer token, given by its digest (`sha256`) or by an environment variable (`env`).",
     fields: &[
         Field::optional(
             "sha256",
@@ -37,63 +37,67 @@ static TOKEN: Record = Record {
         Field::optional(
             "env",
             Shape::Text("the name of an environment variable"),
-            "The environment variable that holds the token.",
+            "The environment variable with the token.",
         ),
-        Field::required("principal", Shape::Text("a name"), "Who calls with it: `$.context.principal`."),
+        Field::required(
+            "principal",
+            Shape::Text("a name"),
+            "The caller that uses it: `$.context.principal`.",
+        ),
         Field::optional(
             "roles",
             Shape::Items(&Shape::Text("a role")),
-            "The roles of whoever calls: `$.context.roles`.",
+            "The roles of the caller: `$.context.roles`.",
         ),
-        Field::optional("tenant", Shape::Text("a name"), "For whom whoever calls works: `$.context.tenant`."),
+        Field::optional("tenant", Shape::Text("a name"), "The tenant of the caller: `$.context.tenant`."),
         CONTEXT,
     ],
 };
 
 static ISSUER: Record = Record {
     name: "issuer",
-    doc: "One whose tokens (JWT) are believed. The keys are said by one of `jwks`, `pem` and `secret_env`.",
+    doc: "A trusted issuer of tokens (JWT). Its keys are given by one of `jwks`, `pem` and `secret_env`.",
     fields: &[
-        Field::required("issuer", Shape::Text("a URL or name"), "What its tokens say in `iss`."),
+        Field::required("issuer", Shape::Text("a URL or name"), "The `iss` claim of its tokens."),
         Field::required(
             "audience",
             Shape::OneOrMany(&Shape::Text("a URL or name")),
-            "What its tokens must be for: one of these stands in `aud`.",
+            "The audience: the `aud` claim of its tokens must contain one of these.",
         ),
         Field::required(
             "algorithms",
             Shape::OneOrMany(&ALGORITHMS),
-            "What its tokens may be signed by. No other is accepted.",
+            "The allowed signature algorithms of its tokens.",
         ),
         Field::optional("jwks", Shape::Text("a file"), "A file with its public keys, as a JSON Web Key Set."),
         Field::optional("pem", Shape::Text("a file"), "A file with its public key, in PEM."),
         Field::optional(
             "secret_env",
             Shape::Text("the name of an environment variable"),
-            "The environment variable that holds the shared secret, for `HS256` and its like.",
+            "The environment variable with the shared secret, for `HS256`, `HS384` and `HS512`.",
         ),
         Field::optional(
             "leeway",
-            Shape::Text("a span of time such as `30s`"),
-            "How far clocks may be apart. Without it: `30s`.",
+            Shape::Text("a duration such as `30s`"),
+            "The tolerated clock skew. Default: `30s`.",
         ),
-        Field::optional("principal", CLAIM, "The claim that says who calls. Without it: `sub`."),
+        Field::optional("principal", CLAIM, "The claim with the principal. Default: `sub`."),
         Field::optional(
             "prefix",
-            Shape::Text("a text such as `staff:`"),
-            "Stands before each principal of this issuer. Needed where principals come from several issuers or tokens, so that no two \
-             callers have one name.",
+            Shape::Text("a string such as `staff:`"),
+            "A string that is prepended to each principal of this issuer. Required if principals come from several issuers or tokens, so \
+             that no two callers have the same name.",
         ),
         Field::optional(
             "roles",
             CLAIM,
-            "The claim that says the roles: a list of texts, or words in one text. Without it nobody has any.",
+            "The claim with the roles: an array of strings, or one string separated by spaces. Without it callers have no roles.",
         ),
-        Field::optional("tenant", CLAIM, "The claim that says the tenant; a token without it is refused."),
+        Field::optional("tenant", CLAIM, "The claim with the tenant; tokens without it are rejected."),
         Field::optional(
             "claims",
             Shape::List(&CLAIM),
-            "Claims that policies are to see, below `$.context.claims`.",
+            "Claims that are copied to `$.context.claims`, for policies.",
         ),
         CONTEXT,
     ],
@@ -101,19 +105,15 @@ static ISSUER: Record = Record {
 
 static IDENTITY: Record = Record {
     name: "identity",
-    doc: "Who may use a gateway over HTTP, and who they are to policies.",
+    doc: "Who may use a gateway over HTTP, and the context that policies see.",
     fields: &[
         Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-        Field::optional("tokens", Shape::List(&Shape::Record(&TOKEN)), "Tokens that were given out."),
-        Field::optional(
-            "jwt",
-            Shape::OneOrMany(&Shape::Record(&ISSUER)),
-            "Those whose tokens (JWT) are believed.",
-        ),
+        Field::optional("tokens", Shape::List(&Shape::Record(&TOKEN)), "Bearer tokens and their callers."),
+        Field::optional("jwt", Shape::OneOrMany(&Shape::Record(&ISSUER)), "Trusted issuers of tokens (JWT)."),
     ],
 };
 
-/// The shape of an identity file.
+/// The schema of an identity file.
 pub fn identity_record() -> &'static Record {
     &IDENTITY
 }

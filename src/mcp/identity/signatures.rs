@@ -1,4 +1,4 @@
-//! The checking of signatures of tokens, by the cryptography that TLS uses, too. Nothing is signed here.
+//! Verification of JWT signatures with `ring`, the cryptography library that TLS uses, too. Signing is not supported.
 
 use std::sync::Once;
 
@@ -29,7 +29,7 @@ fn unsupported() -> Error {
     ErrorKind::UnsupportedAlgorithm.into()
 }
 
-/// Makes tokens be checked by it, unless the program has chosen otherwise before.
+/// Installs it as the provider of `jsonwebtoken`, unless the program has installed another one.
 pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,20 +1,20 @@
-//! Reads a JSON Web Token strictly: header and claims as JSON without duplicate keys, dates as numbers with or without a fraction.
+//! Strict parser of JSON Web Tokens: header and claims as JSON without duplicate keys, dates as numbers with or without a fraction.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::json::{self, Map, Value};
 use data_encoding::BASE64URL_NOPAD;
 
-/// The claims of a token, which its signature covers but which nobody has verified yet.
+/// The claims of a token, before its signature is verified.
 ///
 /// # Errors
-/// A token that is malformed, or whose header or claims have a key twice at any depth: another reader could take the other one.
+/// The token is malformed, or its header or claims have a duplicate key at any depth: parsers could choose different values.
 pub(super) fn claims(token: &str) -> Result<Map, String> {
     let mut segments = token.split('.');
     let (Some(header), Some(claims), Some(_), None) =
         (segments.next(), segments.next(), segments.next(), segments.next())
     else {
-        return Err("its token is none that was given out, and no JWT".to_owned());
+        return Err("the token is neither a configured token nor a JWT".to_owned());
     };
     object("header", header)?;
     object("claims", claims)
@@ -23,29 +23,29 @@ pub(super) fn claims(token: &str) -> Result<Map, String> {
 fn object(what: &str, segment: &str) -> Result<Map, String> {
     let bytes = BASE64URL_NOPAD.decode(segment.as_bytes()).ok();
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = text.ok_or_else(|| format!("the {what} of its token is not base64url of UTF-8"))?;
+    let text = text.ok_or_else(|| format!("the {what} of the token is not base64url of UTF-8"))?;
     match json::parse(&text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(format!("the {what} of its token is not a JSON object")),
-        Err(error) => Err(format!("the {what} of its token is invalid JSON: {error}")),
+        Ok(_) => Err(format!("the {what} of the token is not a JSON object")),
+        Err(error) => Err(format!("the {what} of the token is invalid JSON: {error}")),
     }
 }
 
-/// Checks `exp` and `nbf`, and returns the time since 1970 at which the token expires. `leeway`: how far clocks may be apart.
+/// Checks `exp` and `nbf`, and returns the time since 1970 at which the token expires. `leeway`: the tolerated clock skew.
 ///
 /// RFC 7519 section 2 defines both as NumericDate, a number of seconds that may have a fraction.
 ///
 /// # Errors
-/// A token without `exp`, with a date that is not a number, that has expired, or that is not valid yet.
+/// The token has no `exp`, has a date that is not a number, has expired, or is not valid yet.
 pub(super) fn check_dates(claims: &Map, leeway: Duration) -> Result<Duration, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let expires = date(claims, "exp")?.ok_or("its token has no `exp`")?;
+    let expires = date(claims, "exp")?.ok_or("the token has no `exp`")?;
     if now >= expires.saturating_add(leeway) {
-        return Err("its token has expired".to_owned());
+        return Err("the token has expired".to_owned());
     }
     let begins = date(claims, "nbf")?;
     if begins.is_some_and(|begins| begins > now.saturating_add(leeway)) {
-        return Err("its token is not valid yet (`nbf`)".to_owned());
+        return Err("the token is not valid yet (`nbf`)".to_owned());
     }
     Ok(expires)
 }
@@ -55,7 +55,7 @@ fn date(claims: &Map, name: &str) -> Result<Option<Duration>, String> {
     let seconds = value.is_number().then(|| value.as_f64()).flatten();
     let date = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     date.map(Some)
-        .ok_or_else(|| format!("the claim `{name}` of its token is not a date in seconds since 1970"))
+        .ok_or_else(|| format!("the claim `{name}` of the token is not a date in seconds since 1970"))
 }
 
 #[cfg(test)]

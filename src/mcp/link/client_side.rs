@@ -1,4 +1,4 @@
-//! What the client says: its requests, what it tells, and its answers.
+//! Handles messages from the client: requests, notifications and responses.
 
 use std::sync::{Arc, Weak};
 use std::task::Poll;
@@ -13,13 +13,13 @@ use crate::mcp::server::Gone;
 use crate::mcp::{calls, many, method, tasks};
 
 impl Link {
-    /// Takes a message of the client. What answers it, and what belongs to it, goes to `outlet`.
+    /// Handles a message from the client. Its response, and all messages that belong to it, go to `outlet`.
     pub(in crate::mcp) async fn from_client(self: &Arc<Self>, frame: Frame, outlet: &Outlet) {
         match frame.kind().clone() {
             Kind::Request(id) => self.request(frame, id, outlet).await,
             Kind::Notification => self.notification(frame).await,
             Kind::Response(id) => self.answered_by_client(frame, &id).await,
-            Kind::Complaint => self.gateway.log("the client could not read a message"),
+            Kind::Complaint => self.gateway.log("the client could not parse a message"),
         }
     }
 
@@ -44,8 +44,8 @@ impl Link {
             }
         };
         if is_taken {
-            // Its answer could not be told from the other one's.
-            let message = "a request with this id is not answered yet";
+            // Their responses could not be distinguished.
+            let message = "a request with this id is still pending";
             return outlet.send(Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
         }
         match frame.method() {
@@ -57,7 +57,7 @@ impl Link {
                         None => drop(locked(&link.asked).remove(&id)),
                     }
                 });
-                // As far as it comes without waiting it comes here, so that calls reach the server in the order in which they came.
+                // Polled once before it is spawned, so that calls reach the server in the order in which they arrived.
                 let is_over =
                     std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready()));
                 if !is_over.await {
@@ -65,7 +65,7 @@ impl Link {
                 }
             }
             method if method::may_be_read_as_tools_call(method) => {
-                let message = "there is no such method; tools are called by `tools/call`";
+                let message = "unknown method; call tools by `tools/call`";
                 let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
                 self.finish(&id, outlet, answer).await;
             }
@@ -100,13 +100,13 @@ impl Link {
         }
     }
 
-    /// Answers a request of the client.
+    /// Sends the response to a request of the client.
     pub(super) async fn finish(&self, id: &Id, outlet: &Outlet, answer: Frame) {
         locked(&self.asked).remove(id);
         outlet.send(answer.with_id(id)).await;
     }
 
-    /// Tells the client that its request came to nothing, unless it does not want it any more.
+    /// Answers a request of the client with an error, unless the client cancelled it.
     pub(super) async fn fail(&self, id: &Id, outlet: &Outlet, why: &str) {
         let asked = locked(&self.asked).remove(id);
         if asked.is_none_or(|asked| !*asked.cancel.borrow()) {
@@ -114,7 +114,7 @@ impl Link {
         }
     }
 
-    /// Passes a request on to a server.
+    /// Forwards a request to a server.
     pub(super) async fn relay(&self, index: usize, frame: Frame, id: Id, outlet: &Outlet, then: Then) {
         let waits = Awaiting::Client { id: id.clone(), outlet: outlet.clone(), then };
         if let Err(Gone(why)) = self.send_request(index, frame, &id, waits).await {
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// Tells a server that a request of the client is not wanted any more.
+    /// Forwards the cancellation of a client's request to its servers.
     pub(in crate::mcp) async fn cancel_at_server(&self, id: &Id, reason: Option<&Value>) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
@@ -134,7 +134,7 @@ impl Link {
         }
     }
 
-    /// Tells servers that what they have not answered of a request is not wanted any more: it took too long.
+    /// Cancels a request that took too long, at all servers that have not answered it.
     pub(in crate::mcp) async fn give_up(&self, id: &Id) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
@@ -157,7 +157,7 @@ impl Link {
             return;
         }
         if method::may_be_read_as_tools_call(frame.method()) {
-            return self.gateway.log("a tool call without id is not passed on");
+            return self.gateway.log("a tool call without an id is not forwarded");
         }
         for index in 0..self.servers.len() {
             let _ = self.send(index, frame.clone()).await;
@@ -167,7 +167,7 @@ impl Link {
     pub(super) async fn answered_by_client(&self, frame: Frame, id: &Id) {
         let waits = locked(&self.asking).remove(id);
         match waits {
-            None => self.gateway.log("the client answered what nobody asked"),
+            None => self.gateway.log("the client sent a response to an unknown request"),
             Some(Asking::Gateway(tell)) => drop(tell.send(frame)),
             Some(Asking::Server(index, own)) => {
                 let _ = self.send(index, frame.with_id(&own)).await;
@@ -176,7 +176,7 @@ impl Link {
     }
 }
 
-/// A request that the client does not want any more needs no answer; one that comes all the same is passed on for a while.
+/// Removes a cancelled request after a delay: it needs no response, but one that arrives in the meantime is forwarded.
 async fn forget_cancelled(link: Weak<Link>, id: Id) {
     tokio::time::sleep(LATE_ANSWERS).await;
     let Some(link) = link.upgrade() else { return };

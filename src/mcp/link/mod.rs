@@ -1,7 +1,7 @@
-//! One client's connection with the servers behind it: what each says goes where it belongs, and tool calls go through policies.
+//! One client's connection: routes messages between the client and its servers, and runs tool calls through the policies.
 //!
-//! Messages keep their ids wherever they can. Where an id is taken already on the other side, the message gets another one there,
-//! and its answer the old one again.
+//! Messages keep their ids if possible. If the other side already uses an id, the message gets a new one there, and its response gets
+//! the original id back.
 
 mod client_side;
 mod sending;
@@ -29,20 +29,20 @@ use crate::json::{Value, json};
 use crate::message::RequestPart;
 use crate::session::ConcurrentSession;
 
-/// Approved calls of one connection whose servers asked for more. Of more the oldest is forgotten: it is asked about anew.
+/// The maximum number of approved calls of one connection that wait for input. Beyond it the oldest is evicted and needs a new approval.
 const GOING_ON: usize = 256;
 
-/// How long an answer is passed on that is not wanted any more.
+/// How long responses to a cancelled request are still forwarded.
 pub(super) const LATE_ANSWERS: Duration = Duration::from_secs(10);
 
-/// Whom a connection serves, as far as its transport has verified it.
+/// The client of a connection, as far as its transport has verified it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Who {
-    /// What is vouched for of every call: principal, roles, tenant, anything.
+    /// The verified context of every call: principal, roles, tenant, anything.
     pub context: Value,
-    /// The session that its calls belong to, where it is to go on beyond the connection; otherwise it is one of its own.
+    /// The session of its calls, if it outlives the connection; `None` creates a new one.
     pub session: Option<String>,
-    /// Names the requester: whoever has this name can use the approvals that were given under it.
+    /// The name of the requester, which owns the approvals given under it.
     pub requester: String,
 }
 
@@ -51,98 +51,98 @@ pub(super) struct Link {
     me: Weak<Self>,
     pub(super) gateway: Arc<Gateway>,
     pub(super) session: ConcurrentSession,
-    /// What is vouched for of every call: what the operator says, and who the client is.
+    /// The verified context of every call: the operator's, and the client's identity.
     pub(super) context: Value,
     pub(super) client: Client,
     servers: Vec<Server>,
     going_on: Mutex<VecDeque<GoingOn>>,
     pub(super) tasks: Tasks,
-    /// The client's requests that are not answered yet.
+    /// The client's pending requests.
     asked: Mutex<HashMap<Id, Asked>>,
-    /// Requests to the client that it has not answered yet.
+    /// Pending requests to the client.
     asking: Mutex<HashMap<Id, Asking>>,
-    /// Where messages go that belong to no request.
+    /// The queue for messages that belong to no request.
     general: Outlet,
-    /// Makes names of our own that no peer can guess.
+    /// The unguessable prefix of the gateway's own ids.
     secret: String,
     count: AtomicU64,
 }
 
-/// One server of the connection.
+/// One upstream server of the connection.
 pub(super) struct Server {
     pub(super) spec: Arc<ServerSpec>,
     connected: tokio::sync::RwLock<Connected>,
-    /// Requests to it that it has not answered yet, with the generation of the connection that they went to.
+    /// Pending requests to it, with the generation of the connection that they were sent on.
     awaiting: Mutex<HashMap<Id, (u64, Awaiting)>>,
     pub(super) tools: KnownTools,
-    /// It took too long to answer, and has said nothing since.
+    /// It timed out, and has sent nothing since.
     pub(super) is_silent: AtomicBool,
 }
 
-/// How a server is reached now.
+/// The current transport connection to a server.
 struct Connected {
     connection: Option<Connection>,
-    /// Which connection it is, from 0.
+    /// The number of the connection, from 0.
     generation: u64,
-    /// When it was started again of late.
+    /// The times of recent restarts.
     starts: Vec<Instant>,
-    /// It is not started again.
+    /// No restart is allowed.
     is_closed: bool,
 }
 
-/// A request of the client.
+/// A pending request of the client.
 struct Asked {
     outlet: Outlet,
-    /// The token by which progress of it is told.
+    /// Its progress token.
     progress: Option<Id>,
-    /// It asks to be told when the tools are others.
+    /// It subscribes to changes of the tool list.
     hears_of_tools: bool,
-    /// To which servers it went, and under which ids.
+    /// The servers it was sent to, with its ids there.
     sent: Vec<(usize, Id)>,
-    /// Tells that the client does not want it any more.
+    /// Becomes true when the client cancels it.
     cancel: watch::Sender<bool>,
 }
 
-/// Who waits for a server's answer.
+/// The receiver of a server's response.
 enum Awaiting {
-    /// The client, by its own id.
+    /// The client, with its own id.
     Client { id: Id, outlet: Outlet, then: Then },
     /// The gateway.
     Gateway(oneshot::Sender<Frame>),
 }
 
-/// What is done with a server's answer before the client gets it.
+/// How a server's response is processed before it is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
-    /// It says what the server can do.
+    /// It declares the server's capabilities.
     Greet,
     /// It lists tools.
     ShowTools,
-    /// It is about this task.
+    /// It belongs to this task.
     OfTask(String),
 }
 
-/// Who waits for the client's answer.
+/// The receiver of the client's response.
 enum Asking {
-    /// A server, by its own id.
+    /// A server, with its own id.
     Server(usize, Id),
     /// The gateway.
     Gateway(oneshot::Sender<Frame>),
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept here is changed in single steps, so a panic elsewhere leaves it whole.
+    // Every update is a single step, so a panic elsewhere leaves the data consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Link {
-    /// Connects a client to all servers, in a session of its own. `general`: where messages go that belong to none of its requests.
+    /// Connects a client to all servers, in a session of its own. `general`: the queue for messages that belong to none of its requests.
     pub(super) fn open(gateway: &Arc<Gateway>, who: &Who, general: Outlet) -> Result<Arc<Self>, Gone> {
         Self::open_in(gateway, gateway.session(who, false), who.context.clone(), general)
     }
 
-    /// The same in a session that other connections may share. `context`: what is vouched for of the calls of this connection.
+    /// Connects a client to all servers, in a session that other connections may share. `context`: the verified context of its calls.
     pub(super) fn open_in(
         gateway: &Arc<Gateway>,
         session: ConcurrentSession,
@@ -196,7 +196,7 @@ impl Link {
         self.servers.get(index)
     }
 
-    /// The server that has a tool, with the tool's own name; of a single server, every tool.
+    /// Routes a tool name to its server by prefix; returns the server's index and the tool's own name.
     pub(super) fn server_of<'n>(&self, name: &'n str) -> Option<(usize, &'n str)> {
         self.servers.iter().enumerate().find_map(|(index, server)| match &server.spec.prefix {
             None => Some((index, name)),
@@ -204,24 +204,24 @@ impl Link {
         })
     }
 
-    /// A name of ours that nobody else has.
+    /// A new id that no peer uses.
     fn own_id(&self) -> Id {
         Id::text(&format!("{}-{}", self.secret, self.count.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A name for a call, which no other call has that the same store knows.
+    /// A new call id, unique in the store.
     pub(super) fn call_id(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         format!("{}-{count}", self.secret.trim_start_matches("callgate-").get(..8).unwrap_or("call"))
     }
 
-    /// Tells of trouble with a server.
+    /// Logs a problem with a server.
     pub(super) fn log_of(&self, index: usize, message: &str) {
         let name = self.servers.get(index).map_or("", |server| &server.spec.name);
         self.gateway.log(&format!("the server `{name}`: {message}"));
     }
 
-    /// Puts a server's prefix before the names of what it has.
+    /// Adds a server's prefix to the names of its items.
     pub(super) fn prefix_names(&self, index: usize, items: &mut [Value]) {
         let Some(prefix) = self.servers.get(index).and_then(|server| server.spec.prefix.as_ref()) else {
             return;
@@ -233,7 +233,7 @@ impl Link {
         }
     }
 
-    /// Asks the client something of the gateway's own, as part of what belongs to one of its requests.
+    /// Sends a request of the gateway to the client, on the stream of one of the client's requests. Returns `None` if no response arrives.
     pub(super) async fn ask_client(&self, method: &str, params: Value, outlet: &Outlet) -> Option<Frame> {
         let id = self.own_id();
         let (tell, told) = oneshot::channel();
@@ -244,7 +244,7 @@ impl Link {
         answer
     }
 
-    /// Keeps an approved call whose server asked for more.
+    /// Stores an approved call whose server requested input.
     pub(super) fn may_go_on(&self, call: GoingOn) {
         let mut going_on = locked(&self.going_on);
         going_on.push_back(call);
@@ -253,14 +253,14 @@ impl Link {
         }
     }
 
-    /// The approved call that goes on by this one, once.
+    /// Takes the approved call that this one continues.
     pub(super) fn goes_on(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> Option<GoingOn> {
         let mut going_on = locked(&self.going_on);
         let place = going_on.iter().position(|known| known.is(call, frame, question))?;
         going_on.remove(place)
     }
 
-    /// Tells the client that its tools may be others now: those that shake hands are told, the others where they asked to be.
+    /// Notifies the client that its tool list may have changed: on the general stream after a handshake, and on its subscriptions.
     pub(super) async fn tell_tools_changed(&self) {
         if self.client.greeting().is_some() {
             self.general.send(Frame::notification(method::TOOLS_CHANGED, json!({}))).await;
@@ -276,12 +276,12 @@ impl Link {
         }
     }
 
-    /// Whether policies hide anything of what calls come to.
+    /// Whether policies redact results of any server.
     pub(super) fn hides_results(&self) -> bool {
         self.servers.iter().any(|server| self.session.hides_results(&server.spec.name))
     }
 
-    /// Whether the client still waits for answers.
+    /// Whether the client has pending requests that it did not cancel.
     pub(super) fn is_busy(&self) -> bool {
         locked(&self.asked).values().any(|asked| !*asked.cancel.borrow())
     }

@@ -1,4 +1,4 @@
-//! What is sent to servers, which are started again where they are gone.
+//! Sends requests and notifications to servers, and restarts servers whose connection was lost.
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::mcp::method;
 use crate::mcp::outlet::QUEUE;
 use crate::mcp::server::{Connection, Gone};
 
-/// So often a server is started again within a minute.
+/// The maximum number of restarts of a server within a minute.
 const RESTARTS: usize = 5;
 const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
-/// How long a server that was started again has to take the connection.
+/// Timeout of the handshake with a restarted server.
 const GREETING: Duration = Duration::from_secs(20);
 
 impl Link {
-    /// Sends a request of the client to a server, under the client's id where that is free there.
+    /// Sends a request of the client to a server, under the client's id unless it is in use there.
     pub(super) async fn send_request(
         &self,
         index: usize,
@@ -29,9 +29,9 @@ impl Link {
         id: &Id,
         waits: Awaiting,
     ) -> Result<(), Gone> {
-        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
         let connected = self.connected(index, server).await?;
-        // While the connection is held it is not lost, so what is noted as sent to it is told of its end.
+        // While the lock is held the connection can't be lost, so a request registered now will be notified of its end.
         let Some(connection) = &connected.connection else { return Err(gone(server)) };
         let sent_as = {
             let mut awaiting = locked(&server.awaiting);
@@ -45,8 +45,8 @@ impl Link {
         });
         let sent = match is_wanted {
             true => connection.send(frame.with_id(&sent_as)).await,
-            // It was cancelled while the server was started again.
-            false => Err(Gone("the client does not want it any more".to_owned())),
+            // It was cancelled during the restart of the server.
+            false => Err(Gone("the client cancelled the request".to_owned())),
         };
         if sent.is_err() {
             locked(&server.awaiting).remove(&sent_as);
@@ -54,16 +54,16 @@ impl Link {
         sent
     }
 
-    /// Sends a message to a server, which is started again for it where it is gone.
+    /// Sends a message to a server, and restarts the server if its connection was lost.
     pub(super) async fn send(&self, index: usize, frame: Frame) -> Result<(), Gone> {
-        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
+        let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
         match &self.connected(index, server).await?.connection {
             Some(connection) => connection.send(frame).await,
             None => Err(gone(server)),
         }
     }
 
-    /// How a server is reached, which is started again where it is gone.
+    /// The current connection to a server, which is restarted if the connection was lost.
     async fn connected<'s>(
         &self,
         index: usize,
@@ -78,7 +78,7 @@ impl Link {
         Ok(server.connected.read().await)
     }
 
-    /// Sends a request of the client's, as far as policies let it, and waits for what the server answers.
+    /// Sends a request of the client after policies allowed it, and waits for the server's response.
     pub(in crate::mcp) async fn ask_for_client(
         &self,
         index: usize,
@@ -86,10 +86,10 @@ impl Link {
         id: &Id,
     ) -> Result<Frame, Gone> {
         let told = self.begin_for_client(index, frame, id).await?;
-        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+        told.await.map_err(|_| Gone("the connection to the server was lost".to_owned()))
     }
 
-    /// The same, without waiting for the answer yet.
+    /// Sends a request of the client, and returns a receiver for the server's response.
     pub(in crate::mcp) async fn begin_for_client(
         &self,
         index: usize,
@@ -101,7 +101,7 @@ impl Link {
         Ok(told)
     }
 
-    /// Asks a server something of the gateway's own.
+    /// Sends a request of the gateway to a server, and waits for the response.
     pub(in crate::mcp) async fn ask_server(
         &self,
         index: usize,
@@ -111,19 +111,19 @@ impl Link {
         let id = self.own_id();
         let (tell, told) = oneshot::channel();
         self.send_request(index, Frame::request(&id, method, params), &id, Awaiting::Gateway(tell)).await?;
-        told.await.map_err(|_| Gone("the server is gone".to_owned()))
+        told.await.map_err(|_| Gone("the connection to the server was lost".to_owned()))
     }
 
-    /// Tells a server something of the gateway's own.
+    /// Sends a notification of the gateway to a server.
     pub(in crate::mcp) async fn tell_server(&self, index: usize, frame: Frame) {
         let _ = self.send(index, frame).await;
     }
 
-    /// A server's connection ended. Whoever waits for an answer of it is told; the next message to it starts it again.
+    /// Handles the end of a server's connection: pending requests fail, and the next message to the server restarts it.
     pub(super) async fn lost(&self, index: usize, generation: u64, why: &str) {
         let Some(server) = self.servers.get(index) else { return };
-        let why = format!("the server `{}` is gone: {why}", server.spec.name);
-        // First who waits: whoever starts it again waits, too, and holds the connection meanwhile.
+        let why = format!("the connection to the server `{}` was lost: {why}", server.spec.name);
+        // First the pending requests: a restart in progress waits for a response while it holds the connection's lock.
         self.tell_of_loss(server, generation, &why).await;
         server.tools.forget();
         let mut connected = server.connected.write().await;
@@ -131,11 +131,11 @@ impl Link {
             self.gateway.log(&why);
         }
         drop(connected);
-        // Then who was about to send while the connection was still there.
+        // Then the requests that were sent while the connection was still present.
         self.tell_of_loss(server, generation, &why).await;
     }
 
-    /// Tells whoever waits for an answer of a connection that is lost.
+    /// Fails all pending requests of a lost connection.
     async fn tell_of_loss(&self, server: &Server, generation: u64, why: &str) {
         let waiting: Vec<Awaiting> = {
             let mut awaiting = locked(&server.awaiting);
@@ -149,14 +149,14 @@ impl Link {
         }
     }
 
-    /// Connects to a server again that was lost, and greets it as the client did.
+    /// Reconnects to a server, and repeats the client's handshake.
     pub(super) fn connect_again(&self, index: usize) -> BoxFuture<'_, Result<(), Gone>> {
         Box::pin(self.start_again(index))
     }
 
     pub(super) async fn start_again(&self, index: usize) -> Result<(), Gone> {
-        let server = self.servers.get(index).ok_or_else(|| Gone("there is no such server".to_owned()))?;
-        let gone = |why: &str| Gone(format!("the server `{}` is gone: {why}", server.spec.name));
+        let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
+        let gone = |why: &str| Gone(format!("the server `{}` is unavailable: {why}", server.spec.name));
         let mut connected = server.connected.write().await;
         if connected.connection.is_some() {
             return Ok(());
@@ -166,14 +166,14 @@ impl Link {
         }
         connected.starts.retain(|at| at.elapsed() < RESTARTS_WITHIN);
         if connected.starts.len() >= RESTARTS {
-            return Err(gone("it was started too often of late"));
+            return Err(gone("it was restarted too often in the last minute"));
         }
         connected.starts.push(Instant::now());
         connected.generation += 1;
         let generation = connected.generation;
         let (events, heard) = mpsc::channel(QUEUE);
         let connection = Connection::open(&server.spec, events, self.gateway.longest_message);
-        // The command of a server is for the operator, not for agents.
+        // Agents must not see the command of a server.
         let connection = connection.map_err(|Gone(why)| {
             self.log_of(index, &why);
             gone("it can't be started")
@@ -186,32 +186,32 @@ impl Link {
             connection.send(greeting.with_id(&id)).await?;
             let answer = tokio::time::timeout(GREETING, told).await;
             if !matches!(&answer, Ok(Ok(answer)) if answer.result_value().is_some()) {
-                return Err(gone("it does not take the connection again"));
+                return Err(gone("it rejects the handshake after a restart"));
             }
             connection.send(Frame::notification(method::INITIALIZED, json!({}))).await?;
         }
-        self.log_of(index, "it was started again");
+        self.log_of(index, "it was restarted");
         connected.connection = Some(connection);
         Ok(())
     }
 
-    /// The client says nothing more: who waits for an answer of it is told that none comes.
+    /// Fails all pending requests to the client, whose input has ended.
     pub(in crate::mcp) async fn no_answers_come(&self) {
         let asking: Vec<Asking> = locked(&self.asking).drain().map(|(_, waits)| waits).collect();
         for waits in asking {
-            // The gateway itself is told by the end of what it waits for.
+            // For the gateway's own requests, dropping the sender is enough.
             let Asking::Server(index, id) = waits else { continue };
             let Some(server) = self.servers.get(index) else { continue };
-            let message = "the client says nothing more";
+            let message = "the client has closed the connection";
             let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
-            // A server that is gone is not started again for this.
+            // A lost server is not restarted for this.
             if let Some(connection) = &server.connected.read().await.connection {
                 let _ = connection.send(answer).await;
             }
         }
     }
 
-    /// The client is gone: its servers are to end. Returns when they have.
+    /// Closes the connection after the client is gone; returns when its servers have ended.
     pub(in crate::mcp) async fn close(&self) {
         locked(&self.asking).clear();
         let mut ends = Vec::new();
@@ -223,16 +223,16 @@ impl Link {
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
         }
-        // What they have not answered is not answered any more.
+        // Requests that are still pending get no response any more.
         for server in &self.servers {
             let generation = server.connected.read().await.generation;
-            self.tell_of_loss(server, generation, "the gateway ends").await;
+            self.tell_of_loss(server, generation, "the gateway is shutting down").await;
         }
-        // What was asked meanwhile.
+        // Requests that arrived in the meantime.
         locked(&self.asking).clear();
     }
 }
 
 fn gone(server: &Server) -> Gone {
-    Gone(format!("the server `{}` is gone", server.spec.name))
+    Gone(format!("the server `{}` is unavailable: the connection was lost", server.spec.name))
 }

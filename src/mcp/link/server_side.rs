@@ -1,4 +1,4 @@
-//! What servers say: their answers, their questions to the client, and what they tell.
+//! Handles messages from servers: responses, requests to the client, and notifications.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -18,13 +18,13 @@ impl Link {
         let Some(server) = self.servers.get(index) else { return };
         match said {
             FromServer::Garbage { why, answers } => {
-                self.log_of(index, &format!("it says what is no message: {why}"));
+                self.log_of(index, &format!("it sent a malformed message: {why}"));
                 for id in answers {
-                    // Half a line may name what nobody waits for.
+                    // A truncated line may contain an id without a pending request.
                     if !locked(&server.awaiting).contains_key(&id) {
                         continue;
                     }
-                    let message = "the server's answer can't be read";
+                    let message = "the server's response is malformed";
                     let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
                     self.answered_by_server(index, server, answer, &id).await;
                 }
@@ -49,7 +49,7 @@ impl Link {
                     }
                     Kind::Complaint => {
                         let name = &server.spec.name;
-                        self.gateway.log(&format!("the server `{name}` could not read a message"));
+                        self.gateway.log(&format!("the server `{name}` could not parse a message"));
                     }
                 }
             }
@@ -67,11 +67,11 @@ impl Link {
         match waits {
             None => {
                 let name = &server.spec.name;
-                self.gateway.log(&format!("the server `{name}` answered what nobody asked"));
+                self.gateway.log(&format!("the server `{name}` sent a response to an unknown request"));
             }
             Some(Awaiting::Gateway(tell)) => {
                 let _ = tell.send(frame);
-                // What the server says next is passed on after what was made of this.
+                // Messages that follow from this response go before the server's next message.
                 tokio::task::yield_now().await;
             }
             Some(Awaiting::Client { id, outlet, then }) => {
@@ -88,9 +88,9 @@ impl Link {
 
     pub(super) async fn asked_by_server(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
         if frame.method() == method::ELICIT && frame.param("message").is_some_and(asking::imitates) {
-            // Nobody but the gateway asks in its name.
-            self.log_of(index, "it asks as if it were Callgate; the client is not asked");
-            let message = "a question that speaks of Callgate is not passed on";
+            // Only the gateway may ask in its own name.
+            self.log_of(index, "it imitates an approval request of Callgate; the request is not forwarded");
+            let message = "a request that mentions Callgate is not forwarded";
             let _ = self.send(index, Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
             return;
         }
@@ -104,8 +104,8 @@ impl Link {
         outlet.send(frame.with_id(&asked_as)).await;
     }
 
-    /// Where a message of a server goes: to what it is about, where its transport, its progress token or its subscription says so; else
-    /// to what belongs to no request, or, for a client that does not listen to such, to the only request that is under way.
+    /// Selects the queue for a server's message: that of the request it belongs to, by its transport, progress token or subscription; else
+    /// the general queue; or, if the client does not read that, the queue of the only pending request.
     pub(super) fn outlet_about(&self, frame: &Frame, about: Option<&Id>) -> Outlet {
         let asked = locked(&self.asked);
         let token = frame.param("progressToken").and_then(Id::of);
@@ -125,7 +125,7 @@ impl Link {
     }
 }
 
-/// Takes what a server says until it is gone, or the connection is.
+/// Handles a server's events until its connection or the client's is closed.
 pub(super) async fn listen(
     link: Weak<Link>,
     index: usize,

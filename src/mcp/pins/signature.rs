@@ -1,4 +1,4 @@
-//! Signatures of lock files (Ed25519): who accepted the tools in one. Whoever checks a signature needs no secret.
+//! Ed25519 signatures of lock files, which prove who accepted the tools. Verification needs no secret.
 
 use std::fmt;
 use std::fs;
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 use crate::json;
 use crate::seal::{SecretFileError, bytes_of_hex, hex, secret_from_file_or_new};
 
-/// What stands before a public key as text.
+/// The prefix of a public key in text form.
 const PREFIX: &str = "ed25519:";
-/// The first member of what is signed: a signature for another purpose has another one.
+/// The first member of the signed content: domain separation from signatures for other purposes.
 const PURPOSE: &str = "callgate pins";
 
-/// A signature over all that a lock file holds.
+/// A signature over the content of a lock file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// The public key that checks it, as [`PublicKey`] is written.
+    /// The public key that verifies it, in the text form of [`PublicKey`].
     key: String,
-    /// In hex digits.
+    /// In hexadecimal digits.
     signature: String,
 }
 
@@ -34,7 +34,7 @@ impl Signature {
     }
 }
 
-/// The public key of someone who may accept tools, as text: `ed25519:` and 64 hex digits.
+/// The public key of someone who may accept tools. Text form: `ed25519:` and 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey(Vec<u8>);
 
@@ -51,7 +51,7 @@ impl PublicKey {
     }
 }
 
-/// Why the keys of signers can't be used.
+/// The error of unusable signer keys.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
     /// The file can't be read.
@@ -64,7 +64,7 @@ pub enum SignerError {
     },
     /// A line is not a public key.
     #[error(
-        "line {line} of `{}` is not a public key: write `{PREFIX}` and 64 hex digits, as `callgate pins key` prints them",
+        "line {line} of `{}` is not a public key: write `{PREFIX}` and 64 hexadecimal digits, as `callgate pins key` prints them",
         path.display()
     )]
     Line {
@@ -73,14 +73,14 @@ pub enum SignerError {
         /// The line, from 1.
         line: usize,
     },
-    /// There is no public key in the file.
-    #[error("`{}` has no public key: write one a line, as `callgate pins key` prints them", .0.display())]
+    /// The file has no public key.
+    #[error("`{}` has no public key: write one per line, as `callgate pins key` prints them", .0.display())]
     Empty(PathBuf),
     /// The file of the secret key can't be used.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
     /// The file of the secret key does not hold one.
-    #[error("`{}` is not a key for signing: it holds 64 hex digits", .0.display())]
+    #[error("`{}` is not a signing key: it must contain 64 hexadecimal digits", .0.display())]
     NotAKey(PathBuf),
 }
 
@@ -89,7 +89,7 @@ pub enum SignerError {
 pub struct Signers(Vec<PublicKey>);
 
 impl Signers {
-    /// Reads a file with one public key a line; what follows a key on its line, and lines that begin with `#`, are comments.
+    /// Reads a file with one public key per line; text after a key and lines that begin with `#` are comments.
     ///
     /// # Errors
     /// The file can't be read, a line is not a key, or there is none.
@@ -110,14 +110,14 @@ impl Signers {
         Ok(Self(keys))
     }
 
-    /// These and one more.
+    /// Adds a signer.
     #[must_use]
     pub fn with(mut self, key: PublicKey) -> Self {
         self.0.push(key);
         self
     }
 
-    /// Returns whether one of these signed the content.
+    /// Verifies that one of these signed the content.
     pub(super) fn verify(&self, content: &Value, signature: &Signature) -> Verified {
         let Some(key) = self.0.iter().find(|key| key.to_string() == signature.key) else {
             return Verified::UnknownSigner;
@@ -135,7 +135,7 @@ impl From<PublicKey> for Signers {
     }
 }
 
-/// What a signature says.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verified {
     Signed,
@@ -148,10 +148,10 @@ pub(super) enum Verified {
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
-    /// Reads the key of a file, which is made with a new key if it is missing. Only its owner may be able to read it.
+    /// Reads the key of a file; creates the file with a new key if it is missing. Only its owner may have access to it.
     ///
     /// # Errors
-    /// The file can't be read or made, others can read it, or it does not hold a key.
+    /// The file can't be read or created, others can read it, or it does not contain a key.
     pub fn from_file_or_new(path: &Path) -> Result<Self, SignerError> {
         let text = secret_from_file_or_new(
             path,
@@ -163,7 +163,7 @@ impl SigningKey {
         pair.map(Self).ok_or_else(|| SignerError::NotAKey(path.to_owned()))
     }
 
-    /// The key that checks what this one signs.
+    /// The public key that verifies signatures of this key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.public_key().as_ref().to_vec())
     }

@@ -1,4 +1,4 @@
-//! A request to an HTTP server, from its POST to its answer.
+//! One request to an HTTP server, from its POST to its response, including resumption of streams and renewal of sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::mcp::http_words::{EVENT_STREAM, LAST_EVENT, read_message};
 use crate::mcp::method;
 use crate::mcp::server::FromServer;
 
-/// How often a broken stream is opened again without anything new in it.
+/// The maximum number of reconnections to a broken stream without new events.
 const RESUMPTIONS: u32 = 5;
-/// How long the end of a stream is waited for after the answer, so that its connection can be used again.
+/// How long to wait for the end of a stream after the response, so that its connection can be reused.
 const TAIL: Duration = Duration::from_millis(500);
 
 impl Talk {
-    /// Sends a request; what comes of it goes to the events.
+    /// Sends a request; its response and messages go to the events.
     pub(super) fn ask(self: &Arc<Self>, frame: Frame, id: Id) {
         let (stop, stopped) = oneshot::channel();
         let is_modern = peer::is_modern(&frame);
         self.under_way().insert(id.clone(), UnderWay { is_modern, stop });
         let talk = Arc::clone(self);
         tokio::spawn(async move {
-            // Held only to come after what goes first.
+            // Waits for the notification that completes the handshake.
             drop(talk.order.read().await);
             tokio::select! {
                 () = talk.exchange(&frame, &id) => {}
-                // The stream is closed by being dropped.
+                // Dropping the stream closes it.
                 Ok(()) = stopped => {}
                 () = talk.closed() => {}
             }
@@ -55,7 +55,7 @@ impl Talk {
         }
     }
 
-    /// Sends a request, once more in a new session where the server does not know the old one any more.
+    /// Sends a request; if the server has lost the session, sends it again in a new one.
     async fn post_in_session(self: &Arc<Self>, frame: &Frame) -> Result<Reply, String> {
         let session = self.peer.session();
         let reply = self.post(frame).await?;
@@ -72,7 +72,7 @@ impl Talk {
         }
     }
 
-    /// An HTTP error: its own words, where they are an answer.
+    /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
     async fn refused(&self, request: &Frame, id: &Id, mut reply: Reply) {
         let (status, text) = (reply.status(), reply.status_text());
         let body = incoming::body(&mut reply, self.limit).await.unwrap_or_default();
@@ -83,17 +83,18 @@ impl Talk {
             }
             Some(error) => self.say(Frame::failed(id, error.clone()), Some(id)).await,
             None => {
-                let mut why = format!("it answers {text}");
+                let mut why = format!("it responds with {text}");
                 if let (300..=399, Some(place)) = (status, reply.header("location")) {
-                    why =
-                        format!("{why}: it points to `{place}`, which is not followed; name that as its URL");
+                    why = format!(
+                        "{why}: a redirect to `{place}`, which is not followed; configure that URL instead"
+                    );
                 }
                 self.fail(id, &why, Some(status)).await;
             }
         }
     }
 
-    /// A tool may want other arguments repeated in headers than it did when tools were listed: asks which, and calls it once more.
+    /// Lists the tools and repeats a call once: the set of arguments that the tool requires in headers may have changed.
     async fn ask_again(&self, request: &Frame, id: &Id, error: &Value) {
         let list = Frame::request(
             id,
@@ -117,7 +118,7 @@ impl Talk {
         }
     }
 
-    /// Passes on what answers a request and what belongs to it. Says why there was no answer.
+    /// Forwards the response to a request and the messages that belong to it. Returns the reason if there was no response.
     async fn read_answer(
         &self,
         request: &Frame,
@@ -151,7 +152,10 @@ impl Talk {
         }
     }
 
-    /// Passes on the messages of one answer. Error: it ended, and the request is not answered.
+    /// Forwards the messages of one HTTP response.
+    ///
+    /// # Errors
+    /// It ended without the response to the request.
     async fn pass_on(
         &self,
         request: &Frame,
@@ -173,21 +177,23 @@ impl Talk {
                 Next::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
                 Next::Frame(frame) => {
                     let error = frame.error_value().cloned();
-                    let Some(error) = error else { return Err("it answers another request".to_owned()) };
+                    let Some(error) = error else { return Err("it responds to another request".to_owned()) };
                     self.say(Frame::failed(id, error), Some(id)).await;
                     return Ok(());
                 }
                 Next::Garbage(why) if is_stream => {
                     let _ = self.events.send(FromServer::Garbage { why, answers: Vec::new() }).await;
                 }
-                Next::Garbage(why) => return Err(format!("its answer is no message: {why}")),
+                Next::Garbage(why) => return Err(format!("its response is malformed: {why}")),
                 Next::End(Some(why)) => return Err(why),
-                Next::End(None) => return Err("it ended its answer without answering".to_owned()),
+                Next::End(None) => {
+                    return Err("its HTTP response ended without a response to the request".to_owned());
+                }
             }
         }
     }
 
-    /// Opens the stream of a session, where it stood if it broke.
+    /// Opens the stream of a session, or resumes it at the cursor.
     pub(super) async fn open_stream(&self, cursor: &Cursor) -> Result<Reply, String> {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
         headers.extend(self.peer.session_headers());
@@ -195,7 +201,7 @@ impl Talk {
         self.wire.send(Verb::Get, &headers, None).await
     }
 
-    /// Shakes hands anew, as the client did, where the server has lost the session `old`.
+    /// Repeats the client's handshake after the server has lost the session `old`.
     async fn renew(self: &Arc<Self>, old: &str) -> Result<(), String> {
         let _renewing = self.renewing.lock().await;
         if self.peer.session().is_some_and(|session| session != old) {
@@ -206,7 +212,7 @@ impl Talk {
         self.peer.forget_session();
         let reply = self.post(&initialize).await?;
         if !reply.is_success() {
-            return Err(format!("{}, and answers {} to a new one", lost(), reply.status_text()));
+            return Err(format!("{}, and responds with {} to a new handshake", lost(), reply.status_text()));
         }
         self.peer.answered(&initialize, &reply);
         let mut cursor = Cursor::default();
@@ -227,14 +233,14 @@ impl Talk {
             let talk = Arc::clone(self);
             tokio::spawn(async move { talk.listen().await });
         }
-        self.trouble("it had lost the session, which was begun anew".to_owned()).await;
-        // Whoever began anew may be another one now, with other tools.
+        self.trouble("it had lost the session; a new one was started".to_owned()).await;
+        // A restarted server may have other tools.
         self.say(Frame::notification(method::TOOLS_CHANGED, json!({})), None).await;
         Ok(())
     }
 }
 
-/// Whether a server says that headers and body are at odds.
+/// Whether an error reports that headers and body don't match.
 fn is_mismatch(error: &Value) -> bool {
     error.get("code").and_then(Value::as_i64) == Some(code::HEADER_MISMATCH)
 }

@@ -1,4 +1,4 @@
-//! The messages of one HTTP answer, whether it is one message or a stream of them.
+//! Reads the messages of one HTTP response, a single message or a stream.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use super::wire::Reply;
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{self, EVENT_STREAM};
 
-/// How long is waited before a broken stream is opened again, where the server does not say.
+/// The default delay before reconnecting to a broken stream.
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest such wait that a server may ask for.
+/// The maximum delay that a server may request.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// Where a stream stands, for opening it again.
+/// The position in a stream, to resume it.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
-    /// The last event that has a name.
+    /// The id of the last event that has one.
     pub(super) last: Option<String>,
     pub(super) retry: Duration,
 }
@@ -26,19 +26,19 @@ impl Default for Cursor {
     }
 }
 
-/// What comes next.
+/// The next item of a response.
 pub(super) enum Next {
     Frame(Frame),
-    /// Something that is no message, and why.
+    /// A malformed message: the problem.
     Garbage(String),
-    /// Nothing more: the answer is over, or it broke off, and why.
+    /// The end of the response; with the reason if it broke off.
     End(Option<String>),
 }
 
-/// Reads the messages of an answer.
+/// Reads the messages of a response.
 pub(super) struct Incoming<'c> {
     reply: Reply,
-    /// Of a stream.
+    /// The parser, if the response is a stream.
     parser: Option<Parser>,
     waiting: std::collections::VecDeque<Event>,
     cursor: &'c mut Cursor,
@@ -47,7 +47,7 @@ pub(super) struct Incoming<'c> {
 }
 
 impl<'c> Incoming<'c> {
-    /// `limit`: the longest message, in bytes.
+    /// Creates a reader. `limit`: the maximum size of a message, in bytes.
     pub(super) fn of(reply: Reply, limit: usize, cursor: &'c mut Cursor) -> Self {
         let parser = reply.is(EVENT_STREAM).then(|| Parser::new(limit));
         Self { reply, parser, waiting: std::collections::VecDeque::new(), cursor, limit, is_over: false }
@@ -93,7 +93,7 @@ impl<'c> Incoming<'c> {
             self.cursor.retry = Duration::from_millis(milliseconds).min(LONGEST_RETRY);
         }
         if event.id.is_some() {
-            // An empty name takes the one before it away.
+            // An empty id resets the last one.
             self.cursor.last = event.id.filter(|id| !id.is_empty());
         }
         let is_message = event.kind.is_none_or(|kind| kind == "message" || kind.is_empty());
@@ -106,7 +106,7 @@ impl<'c> Incoming<'c> {
         })
     }
 
-    /// A body that is one message.
+    /// Reads a body that is one message.
     async fn whole(&mut self) -> Next {
         match body(&mut self.reply, self.limit).await {
             Err(why) => Next::End(Some(why)),
@@ -119,12 +119,12 @@ impl<'c> Incoming<'c> {
     }
 }
 
-/// The whole body of an answer.
+/// Reads the whole body of a response.
 pub(super) async fn body(reply: &mut Reply, limit: usize) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while let Some(bytes) = reply.bytes().await? {
         if body.len() + bytes.len() > limit {
-            return Err(format!("its answer is longer than {limit} bytes"));
+            return Err(format!("its response is longer than {limit} bytes"));
         }
         body.extend_from_slice(&bytes);
     }

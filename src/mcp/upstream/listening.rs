@@ -1,4 +1,4 @@
-//! The stream of a session, for messages that belong to no request.
+//! Reads the stream of a session, with the server's messages that belong to no request.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use super::incoming::{Cursor, Incoming, Next};
 use crate::mcp::http_words::EVENT_STREAM;
 use crate::mcp::server::FromServer;
 
-/// The longest wait between two attempts at a server that does not answer.
+/// The maximum backoff between two attempts to open the stream.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Talk {
-    /// Listens until the connection is closed, or the server has no such stream. One does at a time.
+    /// Reads the stream until the connection is closed, or the server has no such stream. Returns at once if another task reads it.
     pub(super) async fn listen(&self) {
         let Ok(_listening) = self.listening.try_lock() else { return };
         tokio::select! {
@@ -28,8 +28,7 @@ impl Talk {
                 Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => {
                     failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
                 }
-                // It has no such stream, or knows the session no more, which the next request finds out. What is too much for it now
-                // may not be so later.
+                // It has no such stream, or has lost the session, which the next request detects. 429 (too many requests) is temporary.
                 Ok(reply) if reply.status() < 500 && reply.status() != 429 => return,
                 _ => {}
             }
@@ -39,7 +38,7 @@ impl Talk {
         }
     }
 
-    /// Passes on what comes. Says whether anything did.
+    /// Forwards the messages of one response. Returns whether there were any.
     async fn hear(&self, reply: super::wire::Reply, cursor: &mut Cursor) -> bool {
         let mut messages = Incoming::of(reply, self.limit, cursor);
         let mut heard = false;

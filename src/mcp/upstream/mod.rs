@@ -1,5 +1,5 @@
-//! A server that is reached over streamable HTTP: each message is a POST, what belongs to a request comes in the answer to it, and the
-//! rest, for clients that shake hands, in a stream of its own.
+//! The client side of streamable HTTP: each message to the server is a POST, messages that belong to a request arrive in its response,
+//! and all others, after a handshake, in a stream of their own.
 
 mod asking;
 mod incoming;
@@ -24,42 +24,41 @@ use crate::mcp::server::{FromServer, Gone, ServerEvents};
 
 pub use wire::HttpSpec;
 
-/// How long the server has to hear that a client shook hands before its next request goes out all the same, and to hear that its
-/// session ends.
+/// Timeout for the notification that completes the handshake, before the next request is sent, and for the end of the session.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection to an HTTP server.
 pub(super) struct HttpServer {
     talk: Arc<Talk>,
-    /// Whoever works for the connection ends with it.
+    /// Becomes true at close; ends all tasks of the connection.
     closing: watch::Sender<bool>,
 }
 
-/// What all who work for a connection share.
+/// The shared state of a connection's tasks.
 struct Talk {
     wire: Wire,
     peer: Peer,
     events: ServerEvents,
-    /// The longest message, in bytes.
+    /// The maximum size of a message, in bytes.
     limit: usize,
     closing: watch::Receiver<bool>,
-    /// Requests that are not answered yet.
+    /// Pending requests.
     under_way: Mutex<HashMap<Id, UnderWay>>,
-    /// Held for writing while the server hears that the client shook hands: requests come after it.
+    /// Held for writing while the notification that completes the handshake is sent: requests wait for it.
     order: Arc<RwLock<()>>,
     renewing: tokio::sync::Mutex<()>,
-    /// Held by whoever reads the session's stream.
+    /// Held by the task that reads the session's stream.
     listening: tokio::sync::Mutex<()>,
 }
 
 struct UnderWay {
-    /// Closing its stream is what tells the server that it is not wanted any more.
+    /// It is stateless: closing its stream cancels it.
     is_modern: bool,
     stop: oneshot::Sender<()>,
 }
 
 impl HttpServer {
-    /// Makes ready; nothing is sent before the client says something.
+    /// Prepares the connection; nothing is sent before the client's first message.
     pub(super) fn open(spec: &HttpSpec, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
         let (closing, closed) = watch::channel(false);
         let talk = Talk {
@@ -76,7 +75,7 @@ impl HttpServer {
         Ok(Self { talk: Arc::new(talk), closing })
     }
 
-    /// Sends a message. What goes wrong with a request is its answer; it is no reason to take the server for gone.
+    /// Sends a message. The failure of a request is reported as its response; it does not end the connection.
     pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
         let talk = &self.talk;
         match frame.kind().clone() {
@@ -101,7 +100,7 @@ impl HttpServer {
         Ok(())
     }
 
-    /// Ends what is under way, and the session; tells when that is done.
+    /// Ends pending requests and the session; the receiver becomes true when that is done.
     pub(super) fn close(self) -> watch::Receiver<bool> {
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(async move {
@@ -136,19 +135,19 @@ impl Talk {
         let _ = self.events.send(FromServer::Trouble(why)).await;
     }
 
-    /// Answers a request in the place of the server.
+    /// Answers a request with an error on behalf of the server.
     async fn fail(&self, id: &Id, why: &str, status: Option<u16>) {
         let data = status.map(|status| json!({ "httpStatus": status }));
         self.say(Frame::error(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
     }
 
-    /// Sends what no answer is due to. Says whether the server took it.
+    /// Sends a message that needs no response. Returns whether the server accepted it.
     async fn tell(&self, frame: &Frame) -> bool {
         match self.post(frame).await {
             Ok(reply) if reply.is_success() => true,
             Ok(reply) => {
-                let what = if frame.method().is_empty() { "an answer" } else { frame.method() };
-                self.trouble(format!("it does not take {what}: {}", reply.status_text())).await;
+                let what = if frame.method().is_empty() { "a response" } else { frame.method() };
+                self.trouble(format!("it rejects {what}: {}", reply.status_text())).await;
                 false
             }
             Err(why) => {
@@ -168,7 +167,7 @@ impl Talk {
         self.wire.send(Verb::Post, &headers, Some(frame.to_string())).await
     }
 
-    /// Gives up the request that a cancellation names, where that is how its server is told.
+    /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.
     fn stop(&self, cancellation: &Frame) -> bool {
         let Some(id) = cancellation.param("requestId").and_then(Id::of) else { return false };
         let mut under_way = self.under_way();

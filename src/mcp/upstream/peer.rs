@@ -1,5 +1,4 @@
-//! What is known of an HTTP server while it is connected: its session, its version of the protocol, and what its tools want repeated
-//! in headers.
+//! The state of a connection to an HTTP server: its session, its protocol version, and the arguments that its tools require in headers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +9,7 @@ use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{self, RepeatedArguments};
 use crate::mcp::method;
 
-/// What is known of the server.
+/// The state that the server has reported.
 #[derive(Default)]
 pub(super) struct Peer {
     known: Mutex<Known>,
@@ -18,20 +17,20 @@ pub(super) struct Peer {
 
 #[derive(Default)]
 struct Known {
-    /// The session that it opened, of a client that shakes hands.
+    /// The session that it opened in the handshake.
     session: Option<String>,
-    /// The version that was agreed on in the handshake.
+    /// The protocol version negotiated in the handshake.
     version: Option<String>,
-    /// How the client began, to begin anew where the server has lost the session.
+    /// The client's `initialize`, repeated if the server loses the session.
     initialize: Option<Frame>,
-    /// The version that requests without a handshake say.
+    /// The protocol version of requests without a handshake.
     modern_version: Option<String>,
     repeated: HashMap<String, RepeatedArguments>,
 }
 
 impl Peer {
     fn known(&self) -> MutexGuard<'_, Known> {
-        // What is kept here is changed in single steps, so a panic elsewhere leaves it whole.
+        // Every update is a single step, so a panic elsewhere leaves the data consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,21 +42,21 @@ impl Peer {
         self.known().initialize.clone()
     }
 
-    /// The server knows the session no more.
+    /// Removes the session, which the server has lost.
     pub(super) fn forget_session(&self) {
         let mut known = self.known();
         known.session = None;
         known.version = None;
     }
 
-    /// What a message says of itself in headers.
+    /// The headers for a message.
     pub(super) fn headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
         let mut known = self.known();
         let said = http_words::version_of(frame).filter(|version| http_words::is_modern(version));
         if let Some(version) = said {
             known.modern_version = Some(version.to_owned());
         }
-        // Messages beside requests need not say their version.
+        // Only requests must have a version.
         let is_request = frame.method() == method::INITIALIZE || frame.id().is_some();
         let modern = match said {
             None if !is_request && known.version.is_none() => known.modern_version.clone(),
@@ -74,7 +73,7 @@ impl Peer {
         headers
     }
 
-    /// The arguments of a call that its tool wants repeated: what reaches the server, not what the client sent.
+    /// The headers that repeat a call's arguments, as sent to the server, not as received from the client.
     pub(super) fn repeated(&self, frame: &Frame) -> Vec<(String, String)> {
         if frame.method() != method::TOOLS_CALL || http_words::version_of(frame).is_none() {
             return Vec::new();
@@ -86,14 +85,14 @@ impl Peer {
         said.filter_map(|(header, text)| Some((header.to_owned(), http_words::encode(&text?)))).collect()
     }
 
-    /// What is told of GET and DELETE, which hold no message.
+    /// The headers for GET and DELETE, which have no message.
     pub(super) fn session_headers(&self) -> Vec<(&'static str, String)> {
         let known = self.known();
         let session = known.session.iter().map(|session| (http_words::SESSION, session.clone()));
         session.chain(known.version.iter().map(|version| (http_words::VERSION, version.clone()))).collect()
     }
 
-    /// Takes in what the answer to a request tells beside its messages.
+    /// Stores the session from the headers of a response.
     pub(super) fn answered(&self, request: &Frame, reply: &Reply) {
         if request.method() == method::INITIALIZE && reply.is_success() {
             let mut known = self.known();
@@ -102,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// Takes in what an answer says.
+    /// Stores the protocol version, or the arguments that tools require in headers, from a response.
     pub(super) fn said(&self, request: &Frame, answer: &Frame) {
         let Some(result) = answer.result_value() else { return };
         match request.method() {
@@ -128,7 +127,7 @@ impl Peer {
 
 impl Known {
     fn legacy_headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
-        // A client that begins has neither yet.
+        // Neither is known before the handshake.
         if frame.method() == method::INITIALIZE {
             return Vec::new();
         }
@@ -137,7 +136,7 @@ impl Known {
     }
 }
 
-/// Whether a request says its version itself, so that its stream is all that the server knows of it.
+/// Whether a request is stateless: it has its protocol version itself, and is cancelled by closing its stream.
 pub(super) fn is_modern(frame: &Frame) -> bool {
     http_words::version_of(frame).is_some_and(http_words::is_modern)
 }

@@ -1,31 +1,31 @@
-//! Server-sent events, read from bytes as they come.
+//! Incremental parser of server-sent events (SSE).
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Its data, lines joined. Empty for an event that only says where the stream stands.
+    /// Its data, lines joined. Empty for an event that has only an id or a retry delay.
     pub(super) data: Vec<u8>,
-    /// Its name, where it has one.
+    /// Its id, if it has one.
     pub(super) id: Option<String>,
-    /// What kind it is; messages need not say.
+    /// Its type; optional for messages.
     pub(super) kind: Option<String>,
-    /// How long to wait before the stream is opened again, in milliseconds.
+    /// The reconnection delay, in milliseconds.
     pub(super) retry: Option<u64>,
 }
 
-/// An event is longer than may be.
+/// The error of an event above the size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Reads events.
+/// Parses events.
 #[derive(Debug)]
 pub(super) struct Parser {
-    /// The longest event, in bytes.
+    /// The maximum size of an event, in bytes.
     limit: usize,
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// The last byte ended a line by a carriage return, to which a line feed may belong.
+    /// The last byte was a carriage return, which a line feed may follow as part of the same line end.
     after_return: bool,
     is_first_line: bool,
 }
@@ -42,7 +42,7 @@ impl Parser {
         }
     }
 
-    /// Takes bytes; gives the events that are whole now.
+    /// Feeds bytes; returns the events that are now complete.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -95,7 +95,7 @@ impl Parser {
                 self.event.data.extend_from_slice(value);
             }
             b"event" => self.event.kind = Some(text()),
-            // What could not stand in a header can't be said again.
+            // An id must be a valid header value, because `Last-Event-ID` sends it back.
             b"id" if value.iter().all(|byte| (b' '..=b'~').contains(byte)) => self.event.id = Some(text()),
             b"retry" => self.event.retry = text().parse().ok().or(self.event.retry),
             _ => {}
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_however_they_are_cut() {
+    fn parses_the_same_events_in_chunks_of_any_size() {
         let stream = "\u{feff}: hello\r\ndata: {\"a\":\r\ndata:1}\r\n\r\nevent: message\nid: 7\nretry: 250\ndata: \u{e9}\n\n\
             id: 8\rdata\r\r: end\n\n";
         let expected = [
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_does_not_end_is_refused() {
+    fn rejects_an_event_above_the_size_limit() {
         let mut parser = Parser::new(20);
         assert_eq!(parser.feed(b"data: 0123456789\n"), Ok(vec![]));
         assert_eq!(parser.feed(b"data: 0123456789\n"), Err(TooLong));

@@ -1,4 +1,4 @@
-//! HTTP requests to a server. Only this file knows what makes them.
+//! The HTTP client for one server. No other module depends on the HTTP library.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
-/// How long a connection may take to be made. How long a tool takes is not for us to bound.
+/// Timeout for connecting. Requests have no timeout, as tools may run for any time.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A peer that has vanished is noticed after a few of these.
+/// The TCP keep-alive interval; a vanished peer is detected after a few of them.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// How an HTTP server is reached.
+/// The endpoint of an HTTP server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpSpec {
-    /// Where it takes messages, such as `https://example.com/mcp`.
+    /// Its URL, such as `https://example.com/mcp`.
     pub url: String,
-    /// Headers of every request to it, such as its own `Authorization`. What clients of the gateway send is not passed on.
+    /// Headers of every request to it, such as `Authorization`. Headers from the gateway's clients are not forwarded.
     pub headers: Vec<(String, String)>,
 }
 
-/// Without the values of headers, which are secrets.
+/// Leaves out the values of headers, which are secrets.
 impl std::fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -29,16 +29,22 @@ impl std::fmt::Debug for HttpSpec {
 }
 
 impl HttpSpec {
-    /// Says what is wrong with it: a URL that is none, or not of HTTP, a header that can't be one.
+    /// Validates it.
+    ///
+    /// # Errors
+    /// The URL is invalid or not HTTP, or a header is invalid.
     pub fn check(&self) -> Result<(), String> {
         self.url().and(self.headers()).map(drop)
     }
 
     fn url(&self) -> Result<Url, String> {
-        let url = Url::parse(&self.url).map_err(|error| format!("`{}` is no URL: {error}", self.url))?;
+        let url =
+            Url::parse(&self.url).map_err(|error| format!("`{}` is not a valid URL: {error}", self.url))?;
         match url.scheme() {
             "http" | "https" if url.has_host() => Ok(url),
-            _ => Err(format!("`{}` is no URL of HTTP; it begins with `https://` or `http://`", self.url)),
+            _ => {
+                Err(format!("`{}` is not an HTTP URL; it must begin with `https://` or `http://`", self.url))
+            }
         }
     }
 
@@ -46,9 +52,9 @@ impl HttpSpec {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let header =
-                HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+                HeaderName::try_from(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
             let mut value = HeaderValue::try_from(value)
-                .map_err(|_| format!("the value of the header `{name}` can't stand in one"))?;
+                .map_err(|_| format!("the value of the header `{name}` is not a valid header value"))?;
             value.set_sensitive(true);
             headers.append(header, value);
         }
@@ -56,14 +62,14 @@ impl HttpSpec {
     }
 }
 
-/// The way to one server.
+/// An HTTP client for one server.
 pub(super) struct Wire {
     client: Client,
     url: Url,
     headers: HeaderMap,
 }
 
-/// The kinds of requests.
+/// The HTTP methods in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Post,
@@ -71,13 +77,13 @@ pub(super) enum Verb {
     Delete,
 }
 
-/// What a server answered: its status and headers, and its body as it comes.
+/// An HTTP response: its status and headers, and its body as a stream.
 pub(super) struct Reply(Response);
 
 impl Wire {
     pub(super) fn new(spec: &HttpSpec) -> Result<Self, String> {
         static CRYPTOGRAPHY: Once = Once::new();
-        // An embedding program may have chosen its own before.
+        // An embedding program may already have installed its own.
         CRYPTOGRAPHY.call_once(|| {
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
@@ -89,17 +95,19 @@ impl Wire {
         let mut client = Client::builder()
             .connect_timeout(CONNECT)
             .tcp_keepalive(KEEPALIVE)
-            // Another place would get the headers that are meant for this one.
+            // Another host would receive the headers of this server.
             .redirect(redirect::Policy::none())
             .user_agent(concat!("callgate/", env!("CARGO_PKG_VERSION")));
         if is_here {
             client = client.no_proxy();
         }
-        let client = client.build().map_err(|error| format!("no HTTP client: {}", causes(&error)))?;
+        let client = client
+            .build()
+            .map_err(|error| format!("the HTTP client can't be created: {}", causes(&error)))?;
         Ok(Self { client, url, headers: spec.headers()? })
     }
 
-    /// Sends one request; returns when its status and headers are there.
+    /// Sends one request; returns when its status and headers have arrived.
     pub(super) async fn send(
         &self,
         verb: Verb,
@@ -141,23 +149,23 @@ impl Reply {
         self.0.headers().get(name)?.to_str().ok()
     }
 
-    /// Whether its body is of this content type.
+    /// Whether its body has this content type.
     pub(super) fn is(&self, content_type: &str) -> bool {
         let said = self.header("content-type").unwrap_or_default();
         let said = said.split(';').next().unwrap_or_default().trim();
         said.eq_ignore_ascii_case(content_type)
     }
 
-    /// The next bytes of its body; nothing at its end.
+    /// The next bytes of its body; `None` at its end.
     pub(super) async fn bytes(&mut self) -> Result<Option<Vec<u8>>, String> {
         match self.0.chunk().await {
             Ok(bytes) => Ok(bytes.map(Vec::from)),
-            Err(error) => Err(format!("its answer broke off: {}", causes(&error.without_url()))),
+            Err(error) => Err(format!("its response broke off: {}", causes(&error.without_url()))),
         }
     }
 }
 
-/// An error with what caused it.
+/// The message of an error with all its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
