@@ -1,4 +1,4 @@
-//! The embedder's face: load rules, decide calls, open sessions, take in new rules.
+//! The embedding API: loads rules, decides calls, opens sessions, replaces the active rules.
 
 mod status;
 
@@ -25,7 +25,7 @@ use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, Tools};
 use status::Story;
 
-/// A loaded bundle with everything that decides calls under it. Cheap to clone; clones share everything.
+/// The active rules with everything that evaluates calls against them. Cheap to clone; clones share all state.
 ///
 /// ```
 /// use callgate::{Effect, Engine, SessionState, ToolCall};
@@ -55,11 +55,11 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Rules that can't be loaded, with everything that is wrong with them.
+/// Rules that can't be loaded, with all their diagnostics.
 pub struct LoadError(Box<Built>);
 
 impl LoadError {
-    /// The diagnostics, and the files that they point into.
+    /// The diagnostics, and the source files that they refer to.
     pub fn built(&self) -> &Built {
         &self.0
     }
@@ -71,7 +71,7 @@ impl std::fmt::Display for LoadError {
     }
 }
 
-/// As it is displayed: a `main` that returns the error prints what is wrong, and not the trees of the files.
+/// Same as `Display`: a `main` that returns the error prints the diagnostics, and not the document trees.
 impl std::fmt::Debug for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -80,12 +80,13 @@ impl std::fmt::Debug for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Compiles rules for [`Engine`]s and for the lower layers of sessions ([`Session::with_layer`]).
+/// Loads and compiles the rules files at and below the paths, for [`Engine`]s and for the lower layers of sessions
+/// ([`Session::with_layer`]).
 pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, LoadError> {
     compiled(policy::build(paths))
 }
 
-/// Compiles one rules file that is given as text.
+/// Compiles one rules file given as a string.
 pub fn load_text(text: &str) -> Result<Arc<Chains>, LoadError> {
     compiled(policy::build_texts([("rules.yaml", text)]))
 }
@@ -95,22 +96,22 @@ fn compiled(mut built: Built) -> Result<Arc<Chains>, LoadError> {
 }
 
 impl Engine {
-    /// An engine over compiled rules, without known tools, with the machine's clock.
+    /// Creates an engine with these rules, no tool descriptors and the system clock.
     pub fn new(chains: Arc<Chains>) -> Self {
         Self::builder(chains).build()
     }
 
-    /// An engine over all rules files below these paths.
+    /// Creates an engine with the rules files at and below these paths.
     pub fn from_paths(paths: &[PathBuf]) -> Result<Self, LoadError> {
         load(paths).map(Self::new)
     }
 
-    /// An engine over one rules file that is given as text.
+    /// Creates an engine with one rules file given as a string.
     pub fn from_text(text: &str) -> Result<Self, LoadError> {
         load_text(text).map(Self::new)
     }
 
-    /// An engine over compiled rules with more to say about it.
+    /// Starts building an engine with these rules.
     pub fn builder(chains: Arc<Chains>) -> EngineBuilder {
         EngineBuilder {
             chains,
@@ -126,19 +127,19 @@ impl Engine {
         }
     }
 
-    /// Opens a session: one agent run.
+    /// Opens a session, which is one agent run.
     pub fn session(&self) -> Session {
         Session::new(Arc::clone(&self.shared))
     }
 
-    /// What is to become of a call, given what its session has seen. Synchronous; executes, counts and records nothing.
+    /// Decides a call, given the state of its session. Synchronous; executes, counts and records nothing.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let layers = Layers::from_iter([self.shared.bundle.load_full()]);
         self.shared.kernel(&layers).decide(call, session)
     }
 
-    /// What is to become of a call, as [`decide`](Self::decide) says, and why in full: every policy, whether it matched and by which test.
-    /// `sources`: the files of the bundle, so that places can be named. Nothing only if Callgate itself fails on it.
+    /// Decides a call as [`decide`](Self::decide) does, and explains the decision: for every policy, whether it matched and which of its
+    /// conditions decided that. `sources` are the files of the bundle, for source positions. Returns `None` only after an internal error.
     pub fn explain(
         &self,
         call: &ToolCall,
@@ -152,23 +153,23 @@ impl Engine {
         explainer.decided()
     }
 
-    /// What questions are sealed with: the keys of [`EngineBuilder::keys`], or one that ends with the engine.
+    /// The keys that seal approval requests: those of [`EngineBuilder::keys`], or a random one that only this engine has.
     pub fn keys(&self) -> &Keys {
         &self.shared.services.keys
     }
 
-    /// The rules that decide now, to be a lower layer of another engine's sessions.
+    /// The active rules, for use as a lower layer of another engine's sessions.
     pub fn rules(&self) -> Arc<Chains> {
         self.shared.bundle.load_full()
     }
 
-    /// The digest of the rules that decide now.
+    /// The digest of the active rules.
     pub fn revision(&self) -> String {
         self.shared.bundle.load().revision().to_owned()
     }
 }
 
-/// What an [`Engine`] is made of.
+/// Builds an [`Engine`].
 pub struct EngineBuilder {
     chains: Arc<Chains>,
     tools: Tools,
@@ -189,56 +190,55 @@ impl std::fmt::Debug for EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// The tools that stand behind the calls.
+    /// Sets the descriptors of the tools that calls can name.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         self.tools = Tools::new(tools);
         self
     }
 
-    /// Another clock than the machine's.
+    /// Replaces the system clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Box::new(clock);
         self
     }
 
-    /// One more that sees every outcome, after those that were added before it.
+    /// Adds an observer that receives every outcome, after the observers added before it.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
 
-    /// Another store for what outlives a call than this process's memory. Engines that share a store share their limits
-    /// and caches.
+    /// Sets the store for state that outlives a call; the default is in memory. Engines that share a store share limits and caches.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn StateStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Makes chance repeatable: the jitter of `retry`, and `random()` in scripts.
+    /// Seeds the random number generator, so that the jitter of `retry` and `random()` in scripts are deterministic.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The server's keys. Questions to people and what sessions have seen are encrypted with them, answers sealed, and digests made;
-    /// what was not made with one of them counts for nothing when it comes back. A store that other processes share is used as a
-    /// [`SealedStore`](crate::state::SealedStore), without an anchor unless it is one already.
+    /// Sets the server's keys. They encrypt approval requests and session state, seal answers, and key digests; a token that none of them
+    /// made is rejected when it comes back. A store that processes share is used as a [`SealedStore`](crate::state::SealedStore), without
+    /// an anchor unless it is a `SealedStore` already.
     ///
-    /// Without keys the engine generates one that ends with it: another process asks again about a pending call, a history does not carry
-    /// the state of its session, and a store that processes share is not used.
+    /// Without keys the engine generates one that only it has: another process requests approval of a pending call again, a history does
+    /// not carry the state of its session, and a store that processes share is not used.
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// Judges tokens in people's answers that are not the question's own, such as one-time tokens of the host's: an answer counts
-    /// only if this says so.
+    /// Validates tokens in approval answers that are not the request's own, such as one-time tokens of the host: such an answer counts
+    /// only if `accepts` returns `true`.
     #[must_use]
     pub fn accepting_answers(
         mut self,
@@ -248,21 +248,21 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds the host's own code to the chain of every session, after what is there.
+    /// Adds a hook of the host to every session, after the hooks added before it.
     #[must_use]
     pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.hooks.push(Arc::new(middleware));
         self
     }
 
-    /// Lets someone hear of every asking of a policy, in all sessions.
+    /// Sets a listener that is notified of every evaluation of a policy, in all sessions.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// The engine.
+    /// Builds the engine.
     pub fn build(self) -> Engine {
         let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } =
             self;

@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 
-// The modules stand in the order in which a policy and then a call meet them. A module uses only modules listed
-// above it; tests/layering.rs keeps that law.
+// The modules are listed in the order in which a policy, and then a call, passes through them. A module uses only modules listed
+// above it; tests/layering.rs enforces this.
 
-// Words, which every room speaks.
+// Base types that every module uses.
 mod files;
 mod unicode;
 mod regexes;
@@ -17,13 +17,13 @@ pub mod host;
 pub mod state;
 pub mod message;
 
-// Reading: rules files → trees with places.
+// Reading: rules files → document trees with positions.
 pub mod source;
 pub mod text;
 pub mod spans;
 pub mod card;
 
-// What a policy is made of.
+// The parts of a policy.
 pub mod path;
 pub mod template;
 pub mod script;
@@ -36,26 +36,26 @@ pub mod authoring;
 pub mod matcher;
 pub mod middleware;
 
-// Building: trees → bundle → plan → chains.
+// Compiling: document trees → bundle → plan → compiled policies.
 pub mod policy;
 
-// Running: one call, one agent run, and the whole for those who embed it.
+// Running: one call, one agent run, and the engine for programs that embed Callgate.
 pub mod kernel;
 pub mod explain;
 mod execution;
 pub mod session;
 pub mod engine;
 
-// Trying: policy tests.
+// Policy tests.
 pub mod suite;
 
-// Advising: what is probably not meant.
+// Lints: rules that are valid but probably wrong.
 pub mod lint;
 
-// Changing: rules taken in anew.
+// Hot reload of rules.
 pub mod reload;
 
-// The door for MCP clients.
+// The MCP gateway.
 #[cfg(feature = "mcp")]
 pub mod mcp;
 

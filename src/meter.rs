@@ -1,35 +1,35 @@
-//! What one call may use of the processor: work units, shared by everything that is evaluated for it.
+//! Work limit of one call: a budget of work units (fuel), shared by everything that is evaluated for the call.
 //!
-//! Conditions, JSONPaths, regular expressions, expressions, the replays of scripts, templates, schemas and redaction all spend units before
-//! they work. Units are counted, never measured: the same call under the same policies spends the same on every machine. A unit is about 20 ns
-//! of one core. Once the units of a call are used up, nothing more is evaluated for it, and the call is denied, or its result is withheld.
+//! Conditions, JSONPaths, regular expressions, expressions, script replays, templates, schemas and redaction all spend units before they
+//! do work. Units are counted, not timed: the same call under the same policies spends the same on every machine. A unit is about 20 ns
+//! of one core. Once the units of a call are used up, nothing more is evaluated for it, and it fails closed: the call is denied, or its
+//! result is withheld.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 
-/// Units that one decision may use: about a fifth of a second.
+/// Units for one decision: about a fifth of a second.
 pub const DECISION_UNITS: u64 = 10_000_000;
 
-/// Units that one call may use from its decision to its outcome: about half a second.
+/// Units for one call, from its decision to its outcome: about half a second.
 pub const CALL_UNITS: u64 = 25_000_000;
 
 /// The units of a call are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the policies need more work for this call than one call may use")]
+#[error("evaluating the policies for this call exceeds the work limit of one call")]
 pub struct WorkExceeded;
 
 thread_local! {
-    /// What is left for the call that is evaluated on this thread; `None` where none is.
+    /// Units left for the call that is evaluated on this thread; `None` if there is none.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     static USED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Spends units of the call that is evaluated on this thread, if one is.
+/// Spends units of the call that is evaluated on this thread, if there is one.
 ///
 /// # Errors
-/// So many are not left. Then none are left any more: whatever comes after the first thing that was not evaluated is not evaluated
-/// either.
+/// [`WorkExceeded`] if too few units are left. Then none are left: after the first evaluation that fails, all later ones fail, too.
 pub(crate) fn spend(units: u64) -> Result<(), WorkExceeded> {
     let Some(left) = LEFT.get() else { return Ok(()) };
     match left.checked_sub(units) {
@@ -45,7 +45,7 @@ pub(crate) fn spend(units: u64) -> Result<(), WorkExceeded> {
     }
 }
 
-/// The same for work on so many bytes or values, of which one unit pays `per_unit`.
+/// Spends units for work on `amount` bytes or values, `per_unit` of them a unit.
 pub(crate) fn spend_on(amount: usize, per_unit: u64) -> Result<(), WorkExceeded> {
     spend(amount as u64 / per_unit + 1)
 }
@@ -55,7 +55,7 @@ pub(crate) fn is_exceeded() -> bool {
     LEFT.get() == Some(0)
 }
 
-/// How many units calls have used on this thread. For tests: what they used themselves is the difference.
+/// Units that calls have used on this thread. For tests, which compare the value before and after.
 pub fn used_on_this_thread() -> u64 {
     USED.get()
 }
@@ -72,17 +72,17 @@ impl Meter {
         Self { left: DECISION_UNITS }
     }
 
-    /// The meter of a call whose decision used so many units.
+    /// The meter of a call whose decision used this number of units.
     pub(crate) fn after_decision(used: u64) -> Self {
         Self { left: CALL_UNITS.saturating_sub(used) }
     }
 
-    /// Units that were used of a decision.
+    /// Units used by the decision so far.
     pub(crate) fn used_of_decision(&self) -> u64 {
         DECISION_UNITS.saturating_sub(self.left)
     }
 
-    /// Evaluates something for the call.
+    /// Runs a function that spends units of this meter.
     pub(crate) fn run<T>(&mut self, evaluate: impl FnOnce() -> T) -> T {
         let outer = Outer { left: LEFT.replace(Some(self.left)), meter: self };
         let result = evaluate();
@@ -90,7 +90,7 @@ impl Meter {
         result
     }
 
-    /// Evaluates something for the call that is evaluated on this thread, or, if none is, within this meter.
+    /// Runs a function that spends units of the call on this thread, or of this meter if there is none.
     pub(crate) fn or_outer<T>(mut self, evaluate: impl FnOnce() -> T) -> T {
         match LEFT.get() {
             Some(_) => evaluate(),
@@ -98,14 +98,14 @@ impl Meter {
         }
     }
 
-    /// Runs a future for the call, on whichever threads it is polled.
+    /// Runs a future that spends units of this meter, on whichever threads it is polled.
     pub(crate) async fn scope<F: Future>(mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| self.run(|| future.as_mut().poll(context))).await
     }
 }
 
-/// Puts back what is left for whatever was evaluated before, also after a panic.
+/// Restores the units of the enclosing call when dropped, also after a panic.
 struct Outer<'m> {
     left: Option<u64>,
     meter: &'m mut Meter,
@@ -122,12 +122,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_up_stays_used_up_and_outside_nothing_counts() {
+    fn an_exceeded_meter_stays_exceeded_and_work_outside_a_call_is_free() {
         assert_eq!(spend(u64::MAX), Ok(()));
         let mut meter = Meter { left: 10 };
         meter.run(|| {
             assert_eq!(spend(9), Ok(()));
-            // A call inside of this one has units of its own.
+            // A nested call has its own units.
             let mut inner = Meter { left: 5 };
             inner.run(|| assert_eq!(spend(5), Err(WorkExceeded)));
             assert!(!is_exceeded());
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_leaves_no_call_behind() {
+    fn a_panic_restores_the_outer_meter() {
         let mut meter = Meter { left: 10 };
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| meter.run(|| panic!("on purpose"))));
         assert_eq!((spend(100), meter.left), (Ok(()), 10));
     }
 
     #[test]
-    fn a_future_spends_of_its_own_call_whatever_is_polled_between() {
+    fn interleaved_futures_spend_units_of_their_own_calls() {
         let a = Meter { left: 10 }.scope(async {
             let first = spend(6);
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Principals: the name of who calls or who approves → [`Principal`]. Everything that compares principals compares these.
+//! Principals: the name of a caller or approver → [`Principal`]. All comparisons of principals use this type.
 //!
 //! Two names are one principal if their canonical forms are equal: Unicode's NFKC_Casefold (compatibility normalization, full case
 //! folding, default-ignorable code points removed), without white space at the ends. So `Bob` is `bob`, and so are full-width
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::{JsonType, Value};
 use crate::unicode;
 
-/// How principals are compared (`defaults.principals`).
+/// The comparison of principals (`defaults.principals`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
@@ -30,7 +30,7 @@ impl Comparison {
     }
 }
 
-/// Who calls, or who approves. Equal to another one if both are compared alike and name the same principal.
+/// A caller or an approver. Two are equal if their keys are: the same canonical form, or the same name, as [`Comparison`] says.
 #[derive(Clone, Debug)]
 pub struct Principal {
     written: String,
@@ -38,8 +38,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Reads a name. Returns `None` if nothing is left of it in canonical form, or if it contains a control character: then nobody
-    /// is named, whatever the comparison.
+    /// Parses a name. Returns `None` if its canonical form is empty or contains a control character, whatever the comparison.
     ///
     /// ```
     /// use callgate::principal::{Comparison, Principal};
@@ -66,7 +65,7 @@ impl Principal {
         &self.written
     }
 
-    /// The form that is compared: the same text for the same principal.
+    /// The form that is compared: the same string for the same principal.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -86,19 +85,19 @@ impl Hash for Principal {
     }
 }
 
-/// What a value that is expected to name a principal says.
+/// The meaning of a value that should name a principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     /// It names this principal.
     Principal(Principal),
     /// It is absent, null or blank.
     Nobody,
-    /// It is not a string that can name anybody.
+    /// It is not a valid name; the string describes what it is instead.
     Invalid(&'static str),
 }
 
 impl Named {
-    /// Reads the value.
+    /// Interprets a value.
     pub fn from_value(value: Option<&Value>, comparison: Comparison) -> Self {
         match value {
             None | Some(Value::Null) => Self::Nobody,
@@ -111,7 +110,7 @@ impl Named {
         }
     }
 
-    /// Reads `principal` of a call's context.
+    /// Interprets `principal` of a call's context.
     pub fn from_context(context: &Value, comparison: Comparison) -> Self {
         match context {
             Value::Null | Value::Object(_) => Self::from_value(context.get("principal"), comparison),
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_names_and_names_with_control_characters_name_nobody() {
+    fn rejects_blank_names_and_names_with_control_characters() {
         for comparison in [Comparison::Canonical, Comparison::Exact] {
             for name in [
                 "",

@@ -1,29 +1,29 @@
-//! Compiles the regular expressions that rules name, of which a bundle may hold only so many large ones.
+//! Compiles regular expressions of rules, within a size budget for each bundle.
 //!
-//! A few bytes such as `\w{400}` compile to megabytes, whether they stand in a name pattern, a condition, a JSONPath, a script or a
-//! schema. All of them are compiled here, and while a bundle is read they are charged to one budget, also if they are too large to
-//! compile: what is left of it bounds the time and the memory that a hostile bundle can take.
+//! A few bytes such as `\w{400}` compile to megabytes, whether in a name pattern, a condition, a JSONPath, a script or a schema. All of
+//! them are compiled here. While a bundle is read, each is charged to one budget, even if it is too large to compile: this bounds the
+//! time and the memory that a hostile bundle can take.
 
 use std::cell::Cell;
 
 use regex::{Error, Regex, RegexBuilder};
 
-/// The largest compiled form of one regular expression, in bytes.
+/// Maximum compiled size of one regular expression, in bytes.
 pub(crate) const SIZE_LIMIT: usize = 1 << 20;
-/// The sizes that compiled forms are charged by: what one really takes is not known, so it is charged with the smallest of these
-/// that is enough.
+/// Size classes for the budget: the exact compiled size is unknown, so each regular expression is charged the smallest class that
+/// fits it.
 const SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, SIZE_LIMIT];
-/// What the regular expressions of a bundle may take together.
+/// Maximum compiled size of all regular expressions of a bundle, in bytes.
 const BUNDLE_LIMIT: usize = 64 << 20;
 
 thread_local! {
-    /// What is left for the bundle that is read on this thread; `None` where none is.
+    /// Bytes left for the bundle that is read on this thread; `None` if there is none.
     static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Reads a bundle, all of whose regular expressions share one budget.
+/// Runs a function that reads a bundle. All regular expressions compiled in it share one budget.
 pub(crate) fn within_budget<T>(read: impl FnOnce() -> T) -> T {
-    /// Puts back what was there, also if reading panics.
+    /// Restores the previous value, also if reading panics.
     struct Restored(Option<usize>);
     impl Drop for Restored {
         fn drop(&mut self) {
@@ -34,7 +34,7 @@ pub(crate) fn within_budget<T>(read: impl FnOnce() -> T) -> T {
     read()
 }
 
-/// Whether a regular expression of a bundle was refused because of those before it, and not because it is too large itself.
+/// Whether the budget is exhausted: a regular expression was rejected because of those before it, and not because of its own size.
 pub(crate) fn is_exhausted() -> bool {
     LEFT.get().is_some_and(|left| left < SIZE_LIMIT)
 }
@@ -42,7 +42,7 @@ pub(crate) fn is_exhausted() -> bool {
 /// Compiles a regular expression, in the syntax of the `regex` crate.
 ///
 /// # Errors
-/// It is none, or its compiled form takes more than [`SIZE_LIMIT`], or more than is left for the bundle.
+/// If the syntax is invalid, or the compiled size exceeds [`SIZE_LIMIT`] or the rest of the bundle's budget.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
     let left = LEFT.get().unwrap_or(SIZE_LIMIT);
     let mut built = Err(Error::CompiledTooBig(left));
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_pays_for_what_compiles_and_for_what_does_not() {
+    fn charges_the_budget_for_compiled_and_for_rejected_expressions() {
         for pattern in [r"\w{100}", "(?:[a-z]{100}){80}"] {
             within_budget(|| {
                 let mut tries = 0;

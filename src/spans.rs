@@ -1,16 +1,16 @@
-//! Spans of time as people write and read them: `30s`, `1h30m`.
+//! Durations as human-readable strings: `30s`, `1h30m`.
 
 use std::time::Duration;
 
-/// Reads a span of time such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Nothing where the text is none; a span
-/// may be zero, and is not negative.
+/// Parses a duration such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Returns `None` if the string is not a duration, or a
+/// negative one. Zero is valid.
 pub fn parse(text: &str) -> Option<Duration> {
     let span: jiff::Span = text.parse().ok()?;
     let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
     Duration::try_from(duration).ok()
 }
 
-/// A span of time for people, never shorter than it is: `250ms`, `12s`, `1m 30s`, `3h 5m`.
+/// Formats a duration, rounded up: `250ms`, `12s`, `1m 30s`, `3h 5m`.
 pub fn in_words(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
     if millis < 1000 {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_rounded_up() {
+    fn formatted_durations_are_rounded_up() {
         for (micros, words) in [
             (1, "1ms"),
             (999_001, "1s"),
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_can_be_written() {
+    fn formatted_durations_parse_back() {
         for seconds in [1, 59, 60, 61, 3_600, 86_399, 86_400, 1_000_000] {
             let duration = Duration::from_secs(seconds);
             assert_eq!(parse(&in_words(duration)), Some(duration));

@@ -1,7 +1,6 @@
-//! Properties of characters, from the data of Unicode: which are invisible, which are another form of an ASCII character, and the
-//! form in which names are compared.
+//! Unicode character properties: invisible characters, forms of ASCII characters, and case folding for the comparison of names.
 //!
-//! No list here is written by hand. The data comes with the `icu` crates, of which `url` uses all but the case mapping, too.
+//! No list here is written by hand. The data comes with the `icu` crates, which `url` uses, too, except for the case mapping.
 
 use std::borrow::Cow;
 
@@ -17,7 +16,7 @@ const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMa
 const SCRIPT: CodePointMapDataBorrowed<'static, Script> = CodePointMapData::new();
 const COMPATIBILITY: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
 
-/// Normalization and folding each can make work for the other. Every name is stable after three rounds.
+/// Normalization and case folding can each require another round of the other. Every name is stable after three rounds.
 const MAX_ROUNDS: usize = 8;
 
 /// Returns the form in which names are compared: Unicode's NFKC_Casefold, without white space at the ends.
@@ -70,7 +69,7 @@ pub(crate) fn ascii_form(c: char) -> Option<char> {
         GeneralCategory::SpaceSeparator => Some(' '),
         GeneralCategory::DashPunctuation => Some('-'),
         GeneralCategory::DecimalNumber => digit(c),
-        // Most letters of most texts: none is a form of an ASCII character, but for two ordinal indicators.
+        // Most letters of most scripts: only the two ordinal indicators are forms of ASCII characters.
         GeneralCategory::OtherLetter if !matches!(c, 'ª' | 'º') => None,
         _ => match c {
             // Minus sign, hyphen bullet: punctuation and symbols that are drawn as a dash.
@@ -84,7 +83,7 @@ pub(crate) fn ascii_form(c: char) -> Option<char> {
     }
 }
 
-/// The decimal digits of a script stand in a row from zero to nine, as the stability policy of Unicode guarantees.
+/// The value of a decimal digit. The digits of a script are contiguous from zero to nine, as Unicode's stability policy guarantees.
 fn digit(c: char) -> Option<char> {
     let code = u32::from(c);
     let is_digit = |code: &u32| CATEGORY.get32(*code) == GeneralCategory::DecimalNumber;
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_ascii_characters_are_known() {
+    fn maps_forms_of_ascii_characters() {
         for (forms, ascii) in [
             ("４٤۴४४𝟒𝟜𝟰𝟺⁴₄④\u{1fbf4}", '4'),
             ("ａ𝐚𝒂𝕒ⓐªᵃ", 'a'),
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_script_has_its_ten_digits() {
+    fn maps_the_ten_digits_of_every_script() {
         let digits: Vec<char> =
             ('\u{80}'..=char::MAX).filter(|c| CATEGORY.get(*c) == GeneralCategory::DecimalNumber).collect();
         assert!(digits.len() > 700, "{}", digits.len());

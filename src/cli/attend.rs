@@ -1,18 +1,18 @@
-//! How the gateway starts its servers.
+//! `callgate attend` (hidden): runs an MCP server as a child process that ends with the gateway.
 
 use std::ffi::OsString;
 
 use super::exit::{Exit, Stop};
 use crate::mcp::become_server;
 
-/// The command's name.
+/// The name of the command.
 pub(super) const NAME: &str = "attend";
 
-/// Become a server that ends when the gateway does. The gateway starts its servers by this; it is for nobody else.
+/// Run an MCP server that ends when the gateway ends. Internal: only the gateway uses this command.
 #[derive(clap::Args)]
 #[command(hide = true)]
 pub(super) struct Attend {
-    /// The gateway's process
+    /// The process id of the gateway
     gateway: u32,
     /// The server's program and its arguments
     #[arg(last = true, required = true)]

@@ -1,4 +1,4 @@
-//! `callgate check`: compiles a bundle and shows everything that is wrong with it, or probably not meant.
+//! `callgate check`: compiles a bundle and reports its errors and lint warnings.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::schema::ArgumentSchema;
 use crate::suite;
 use crate::tools::ToolDescriptor;
 
-/// Check rules files: show everything that is wrong with them, and what is probably not meant.
+/// Check rules files for errors and likely mistakes.
 ///
 /// A bundle is every *.yaml and *.yml file below the paths, except policy tests (*.test.yaml) and hidden files. All
-/// problems of all files are shown at once, each with its place and what to do. `callgate rule CODE` explains a code;
-/// `# callgate: allow CODE because …`, on a line or above it, allows a warning there.
+/// problems of all files are reported at once, each with its position and a fix. `callgate rule CODE` explains a code;
+/// `# callgate: allow CODE because …`, on the same line or the line above, suppresses a warning.
 ///
-/// Exit status: 0 no errors, 1 errors found (with --deny-warnings: or warnings; with --diff: or something to mend), 2 a
+/// Exit status: 0 no errors, 1 errors found (with --deny-warnings: or warnings; with --diff: or something to fix), 2 a
 /// path can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -33,36 +33,36 @@ use crate::tools::ToolDescriptor;
     callgate check policies --diff\n  \
     callgate check policies --format json | jq '.[].message'")]
 pub(super) struct Check {
-    /// Rules files, and directories to search for them
+    /// Rules files, or directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Check against these tools, and check their schemas: a JSON list, or the result of an MCP tools/list
+    /// Check against these tools, and check their schemas: a JSON array, or the result of an MCP tools/list
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// How problems are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
-    /// Exit with 1 for warnings, too
+    /// Exit with status 1 for warnings, too
     #[arg(long)]
     deny_warnings: bool,
-    /// Mend in the files what can be mended without doubt, and show the rest
+    /// Apply the safe fixes to the files, and report the remaining problems
     #[arg(long)]
     fix: bool,
-    /// Show what --fix would change, and change nothing
+    /// Show what --fix would change, without changing files
     #[arg(long, conflicts_with_all = ["fix", "format"])]
     diff: bool,
 }
 
-/// Who reads the problems.
+/// Output formats of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// For people
+    /// Human-readable text
     Text,
-    /// A JSON list for programs; stable
+    /// A JSON array for programs, stable
     Json,
     /// SARIF 2.1.0, for code scanning services
     Sarif,
-    /// Workflow commands, for annotations on GitHub
+    /// GitHub workflow commands, for annotations
     Github,
 }
 
@@ -100,7 +100,7 @@ fn show(form: Form, linted: &Linted, output: &mut Output) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The exit status for what was found. Where nothing is wrong but that a path can't be read, no rules were asked about.
+/// The exit status for these diagnostics: [`Exit::Trouble`] if the only errors are unreadable paths.
 pub(super) fn exit(diagnostics: &Diagnostics) -> Exit {
     let of_path = |diagnostic: &Diagnostic| {
         diagnostic.span.is_none()
@@ -119,7 +119,7 @@ fn check_tools(path: &Path, tools: &[ToolDescriptor], diagnostics: &mut Diagnost
         let message = format!("the schema of the tool `{}` can't be used: {error}", tool.name);
         diagnostics.push(
             Diagnostic::of_file(&INVALID_SCHEMA, path.display().to_string(), message).help(
-                "`validate: { schema: tool }` denies every call of this tool until the schema is mended",
+                "fix the schema: until then, `validate: { schema: tool }` denies every call of this tool",
             ),
         );
     }
@@ -129,7 +129,7 @@ fn write_text(linted: &Linted, output: &mut Output) -> Result<(), Stop> {
     let summary = render::summary(&linted.diagnostics, &linted.sources);
     if !linted.diagnostics.is_empty() {
         write!(output, "{}", render::text(&linted.diagnostics, &linted.sources, output.colour))?;
-        // The last word comes last, also where both streams are one terminal.
+        // Flushed first, so that the summary comes last if both streams go to one terminal.
         output.flush()?;
         let style = if linted.diagnostics.has_errors() { RED } else { YELLOW };
         let _ = writeln!(anstream::stderr(), "\n{style}{summary}{style:#}");

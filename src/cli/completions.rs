@@ -1,4 +1,4 @@
-//! `callgate completions`: what shells complete commands and options by.
+//! `callgate completions`: shell completion scripts.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::Arguments;
 use super::exit::{Exit, Stop};
 use super::output::Output;
 
-/// Print what makes a shell complete commands, options and their values.
+/// Print a shell completion script.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate completions bash > ~/.local/share/bash-completion/completions/callgate\n  \
@@ -18,7 +18,7 @@ use super::output::Output;
     callgate completions powershell >> $PROFILE\n  \
     callgate completions elvish >> ~/.config/elvish/rc.elv")]
 pub(super) struct Completions {
-    /// The shell
+    /// The shell to complete for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! How a process that serves is told to end.
+//! Shutdown signals (SIGINT, SIGTERM) for graceful shutdown of servers.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// Returns when the process is interrupted or told to end.
+/// Returns when the process receives an interrupt or termination signal.
 pub(super) async fn told_to_end() {
     let interrupted = tokio::signal::ctrl_c();
     match signal(SignalKind::terminate()) {
@@ -22,7 +22,7 @@ pub(super) async fn told_to_end() {
     }
 }
 
-/// What is read until the process is told to end: whoever reads it ends as if nothing more came. Tells when nothing more comes.
+/// A reader that reports end of input once the process receives a shutdown signal, and notifies a receiver at the end of input.
 pub(super) struct UntilTold<R> {
     from: R,
     told: Pin<Box<dyn Future<Output = ()> + Send>>,

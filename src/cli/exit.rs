@@ -1,16 +1,16 @@
-//! How a command ends.
+//! Exit statuses and errors of commands.
 
 use std::io;
 use std::process::ExitCode;
 
-/// The exit status of a command that came to its end.
+/// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// Done.
+    /// Status 0.
     Done,
-    /// What was asked about fails: errors in rules, an outcome that must not be.
+    /// Status 1, a negative result: errors in rules, or an outcome of `--fail-on`.
     Fails,
-    /// A wrong argument, or something that can't be read or written.
+    /// Status 2: a usage or I/O error.
     Trouble,
 }
 
@@ -24,12 +24,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command does not come to its end.
+/// Why a command stops early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// Whoever read the results needs no more of them (`| head`).
+    /// The reader of stdout closed it (`| head`).
     ReaderGone,
-    /// With what to say about it.
+    /// An error, with its message.
     Trouble(String),
 }
 
@@ -39,12 +39,12 @@ impl Stop {
     }
 }
 
-/// Of writing results. What is read has its own messages, which name the file.
+/// Errors of writing results. Errors of reading files have their own messages, which name the file.
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
-            _ => Self::Trouble(format!("the results can't be written: {error}")),
+            _ => Self::Trouble(format!("can't write to stdout: {error}")),
         }
     }
 }

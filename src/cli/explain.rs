@@ -1,4 +1,4 @@
-//! `callgate explain`: one call's way through the policies.
+//! `callgate explain`: explains the decision on one call.
 
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
@@ -22,16 +22,16 @@ use crate::explain::{Explainer, Explanation, render};
 use crate::json::{self, Map, Value};
 use crate::policy;
 
-/// Tell one call's way through the policies: which matched, which did not and by which test, and why it was decided so.
+/// Explain the decision on one call: which policies matched, which did not and because of which condition.
 ///
-/// CALL is one call, {"tool": "…", "input": {…}}, or a session as JSON Lines as `callgate run` reads them. Of several calls the last is
-/// explained; those before it are put through first, with what their tools are recorded to have answered, so that limits, labels
-/// and facts are what they were. Nothing is executed: "recorded": {"output": …} or {"error": "…"} plays the tool.
+/// CALL is one call, {"tool": "…", "input": {…}}, or a session as JSON Lines, as for `callgate run`. Of several calls the last one is
+/// explained. Those before it are evaluated first, with their recorded results, so that limits, labels and facts are as they were. No
+/// tool is executed: "recorded": {"output": …} or {"error": "…"} supplies the result.
 ///
-/// What policies redact is redacted here, too.
+/// The explanation is redacted as the policies say.
 ///
-/// Exit status: 0 explained, whatever became of the call, 1 the rules hold errors, 2 wrong usage, an unknown policy or call, a line that
-/// is no call, or a file that can't be read.
+/// Exit status: 0 explained, whatever the outcome of the call, 1 the rules have errors, 2 usage error, unknown policy or call, invalid
+/// line, or a file can't be read.
 #[derive(clap::Args)]
 #[command(
     override_usage = "callgate explain [OPTIONS] --policies <PATH>... <CALL>",
@@ -42,36 +42,35 @@ use crate::policy;
         echo '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}' | callgate explain --policies policies -"
 )]
 pub(super) struct Explain {
-    /// Rules files, and directories to search for them
+    /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     policies: Vec<PathBuf>,
-    /// The tools behind the calls: a JSON list of {name, description?, input_schema?, annotations?, server?}, or the result
-    /// of an MCP tools/list
+    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
+    /// tools/list
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// A JSON object that is the context of every call; members of a call's own context stand before those of the same name
+    /// A JSON object, the context of every call; members of a call's own context override it
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// Answer only why this policy did not act
+    /// Explain only why this policy did not apply
     #[arg(long, value_name = "POLICY")]
     why_not: Option<String>,
-    /// Explain the call of this id; of several the last
+    /// Explain the call with this id; if several have it, the last one
     #[arg(long, value_name = "ID")]
     call: Option<String>,
-    /// Show also the policies for other tools, and those that nobody asked, each in a line of its own
+    /// Also show the policies for other tools and those that were not evaluated, each on its own line
     #[arg(long)]
     all: bool,
-    /// How it is written: for people, or as one JSON document for programs
+    /// Output format: text, or one JSON document for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// The call, or the calls as JSON Lines; `-` for stdin
+    /// The call, or several as JSON Lines; `-` for stdin
     #[arg(value_name = "CALL")]
     calls: Option<PathBuf>,
 }
 
 pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<Exit, Stop> {
-    let which =
-        "which call? name a file with it, or `-` for stdin: `callgate explain --policies policies call.json`";
+    let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
     let (policies, calls) = rules::and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
@@ -95,7 +94,10 @@ pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// Errors: there is no policy of this id.
+/// Checks that a policy with this id exists.
+///
+/// # Errors
+/// If it does not, with the closest match.
 fn known_policy<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) -> Result<(), Stop> {
     if known.clone().any(|id| id == wanted) {
         return Ok(());
@@ -106,7 +108,7 @@ fn known_policy<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) 
     }))
 }
 
-/// The calls of a file: one as a JSON document, or one a line.
+/// Reads the calls of a file: one call as a JSON document, or one call a line.
 fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
     let (name, bytes) = read(path)?;
     let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
@@ -114,7 +116,7 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
     match &document {
         Some(Ok(Value::Array(_))) => {
             return Err(Stop::trouble(format!(
-                "`{name}` is a JSON list: give one call as a JSON object, or several with one on each line"
+                "`{name}` is a JSON array; write one call as a JSON object, or several as JSON Lines, one object a line"
             )));
         }
         Some(Ok(_)) => {
@@ -132,10 +134,10 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
         match line.text.and_then(|text| record(text, number, context)) {
             Ok(record) => records.push(record),
             Err(problem) => {
-                // A document over several lines is wrong where it is wrong as a whole.
+                // For a document over several lines, the position in the whole document is reported.
                 return Err(Stop::trouble(match (&document, records.is_empty()) {
                     (Some(Err(error)), true) if error.line > line_of_first(&bytes) => {
-                        format!("{name}:{}:{}: not JSON: {}", error.line, error.column, error.kind)
+                        format!("{name}:{}:{}: invalid JSON: {}", error.line, error.column, error.kind)
                     }
                     _ => format!("{name}:{number}: {problem}"),
                 }));
@@ -143,12 +145,12 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
         }
     }
     if records.is_empty() {
-        return Err(Stop::trouble(format!("there is no call in `{name}`")));
+        return Err(Stop::trouble(format!("`{name}` contains no call")));
     }
     Ok(records)
 }
 
-/// The first line that is not blank.
+/// The number of the first line that is not blank.
 fn line_of_first(bytes: &[u8]) -> usize {
     let blank =
         bytes.split(|byte| *byte == b'\n').take_while(|line| line.iter().all(u8::is_ascii_whitespace));
@@ -165,7 +167,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
     Ok(("stdin".to_owned(), bytes))
 }
 
-/// The calls up to the one that is explained, with its place, and the rest of its round.
+/// Returns the calls up to the one to explain and the rest of its round, and that call's index.
 fn up_to(
     mut records: Vec<CallRecord>,
     wanted: Option<&str>,
@@ -176,9 +178,9 @@ fn up_to(
         let wanted = wanted.unwrap_or_default();
         let help = match nearest(wanted, records.iter().map(|record| record.call.id.as_str())) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "a call without id is named after its line, as in `line_3`".to_owned(),
+            None => "a call without an id is named after its line, as in `line_3`".to_owned(),
         };
-        return Err(Stop::trouble(format!("there is no call `{wanted}` in `{}`; {help}", path.display())));
+        return Err(Stop::trouble(format!("`{}` contains no call `{wanted}`; {help}", path.display())));
     };
     let mut end = place + 1;
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
@@ -192,14 +194,14 @@ fn up_to(
     Ok((records, place))
 }
 
-/// Puts the calls through, and gives the explanation of the one at this place.
+/// Evaluates the calls, and returns the explanation of the one at this index.
 fn put_through(
     records: Vec<CallRecord>,
     place: usize,
     sources: &SourceMap,
     engine: impl FnOnce(Arc<Explainer>) -> Engine,
 ) -> Result<Explanation, Stop> {
-    let lost = || Stop::trouble("Callgate failed to explain this call");
+    let lost = || Stop::trouble("internal error: Callgate failed to explain this call");
     let target = records.get(place).ok_or_else(lost)?;
     let (id, session) = (target.call.id.clone(), target.session.clone());
     let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
@@ -217,7 +219,7 @@ fn put_through(
         }
     };
     for record in records {
-        // What waits for its round is no more than what was read.
+        // The size is not counted: the calls are in memory already.
         sessions.take(record, 0, &mut |_| Ok(()))?;
         look(explainer.take());
     }

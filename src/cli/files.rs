@@ -1,4 +1,4 @@
-//! The JSON files that commands take beside rules.
+//! JSON input files of commands: `--tools` and `--context`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::files::{MAX_FILE_BYTES, ReadError, Roots};
 use crate::json::{self, Map, Value};
 use crate::tools::{self, ToolDescriptor, ToolsError};
 
-/// Reads `--tools`: a JSON list of tools, or the result of an MCP `tools/list`.
+/// Reads `--tools`: a JSON array of tools, or the result of an MCP `tools/list`.
 pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
     tools::read_list(&read(path)?).map_err(|error| match error {
         ToolsError::Json(error) => misplaced(path, &error),
@@ -20,22 +20,24 @@ pub(super) fn read_context(path: &Path) -> Result<Map, Stop> {
     match parse(path, &read(path)?)? {
         Value::Object(members) => Ok(members),
         other => Err(Stop::trouble(format!(
-            "`{}` must be a JSON object such as `{{\"principal\": \"ana\"}}`, this is {}",
+            "`{}` must be a JSON object such as `{{\"principal\": \"ana\"}}`, but is {}",
             path.display(),
             json::JsonType::of(&other)
         ))),
     }
 }
 
-/// Reads a regular file of bounded size. A link that leads out of its directory is not followed: whoever wrote the file may not be
-/// whoever named it.
+/// Reads a regular file of limited size. A symbolic link that leads out of its directory is not followed: its author may not be the
+/// user who passes the path.
 fn read(path: &Path) -> Result<String, Stop> {
     let trouble = |why: &str| Stop::trouble(format!("`{}` can't be read: {why}", path.display()));
     let bytes = Roots::of(&[path.to_owned()]).read(path).map_err(|error| match error {
         ReadError::Unreadable(kind) => trouble(&kind.to_string()),
-        // Of a path that does not exist there is no directory to be below of.
+        // A path in a missing directory is outside of every directory.
         ReadError::Outside if !path.exists() => trouble(&std::io::ErrorKind::NotFound.to_string()),
-        ReadError::Outside => trouble("it is a link that leads out of its directory; name what it leads to"),
+        ReadError::Outside => {
+            trouble("it is a symbolic link out of its directory; pass the target's path instead")
+        }
         ReadError::Directory => trouble("it is a directory"),
         ReadError::NotRegular => trouble("it is not a regular file"),
         ReadError::TooLarge | ReadError::TooMuch => {

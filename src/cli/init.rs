@@ -1,4 +1,4 @@
-//! `callgate init`: a bundle to begin with.
+//! `callgate init`: writes a starter bundle.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,29 +7,25 @@ use std::path::{Path, PathBuf};
 use super::exit::{Exit, Stop};
 use super::output::{BOLD, DIM, Output, shell_word};
 
-/// Write a commented starter bundle, tests of it, and calls to try it on.
+/// Write a commented starter bundle with tests and sample calls.
 ///
-/// Nothing is ever overwritten: if one of the files is there already, none is written.
+/// Existing files are never overwritten: if one of the files exists, none is written.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  callgate init\n  callgate init agents/support")]
 pub(super) struct Init {
-    /// Where; the directory is made if it is not there
+    /// The directory to write to; created if it does not exist
     #[arg(value_name = "DIR", default_value = "policies")]
     directory: PathBuf,
 }
 
 const FILES: [(&str, &str, &str); 3] = [
-    (
-        "rules.yaml",
-        include_str!("../../policies/starter/rules.yaml"),
-        "seven policies, with what each of them says",
-    ),
+    ("rules.yaml", include_str!("../../policies/starter/rules.yaml"), "seven commented policies"),
     (
         "rules.test.yaml",
         include_str!("../../policies/starter/rules.test.yaml"),
-        "tests of the policies, run by `callgate test`",
+        "policy tests, run with `callgate test`",
     ),
-    ("calls.jsonl", include_str!("../../policies/starter/calls.jsonl"), "calls of an agent to try them on"),
+    ("calls.jsonl", include_str!("../../policies/starter/calls.jsonl"), "sample calls of an agent"),
 ];
 
 pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> {
@@ -41,15 +37,15 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> 
         .map(|path| format!("`{}`", path.display()))
         .collect();
     if !taken.is_empty() {
-        let (verb, them) = if taken.len() == 1 { ("is", "it") } else { ("are", "them") };
+        let (verb, them) = if taken.len() == 1 { ("exists", "it") } else { ("exist", "them") };
         return Err(Stop::trouble(format!(
-            "{} {verb} there already, so nothing was written; move {them} away or name another directory",
+            "{} already {verb}, so nothing was written; move {them} away or use another directory",
             taken.join(" and ")
         )));
     }
     fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
     for (path, (_, text, _)) in paths.iter().zip(FILES) {
-        // `create_new`: a file that came there meanwhile is not overwritten either.
+        // `create_new`: a file created in the meantime is not overwritten either.
         File::create_new(path)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| unwritable(path, &error))?;
@@ -61,7 +57,7 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> 
         writeln!(output, "  {:longest$}  {about}", path.display().to_string())?;
     }
     let [rules, tests, calls] = paths.map(|path| path_word(&path));
-    writeln!(output, "\nSee what the policies make of the calls, then change one and see again:")?;
+    writeln!(output, "\nRun the policies on the sample calls, then change a policy and run them again:")?;
     for command in [
         format!("callgate check {rules}"),
         format!("callgate run --policies {rules} {calls}"),

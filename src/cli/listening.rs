@@ -1,4 +1,4 @@
-//! `callgate proxy --listen`: the gateway's door over HTTP.
+//! HTTP options of `callgate proxy`: `--listen` and related arguments → a ready [`HttpDoor`].
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -11,58 +11,58 @@ use super::exit::Stop;
 use super::output::{complain_of, note};
 use crate::mcp::{Gateway, HttpDoor, IdentityFile, MOST_CLIENTS, MOST_CONVERSATIONS, SessionFrom};
 
-/// How clients reach the gateway over HTTP, and who they are.
+/// HTTP server options: the address, authentication and limits.
 #[derive(clap::Args)]
 pub(super) struct Listening {
-    /// Serve clients over streamable HTTP at this address, such as `127.0.0.1:8080`, in the place of one on stdin; the path is `/mcp`
+    /// Serve clients over streamable HTTP at this address, such as `127.0.0.1:8080`, instead of stdin; the path is `/mcp`
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Who may call, and who they are to policies: tokens that were given out, and issuers of tokens (JWT); see docs/gateway-http.md.
-    /// Needed where other machines can reach the address
+    /// Authenticate callers with this file: static tokens and JWT issuers, and their principals in policies; see docs/gateway-http.md.
+    /// Required if other machines can reach the address
     #[arg(long, value_name = "FILE", requires = "listen")]
     auth: Option<PathBuf>,
-    /// Let pages of this origin in, beside those of this machine
+    /// Accept requests of web pages from this origin, in addition to local ones
     #[arg(long, value_name = "ORIGIN", requires = "listen")]
     allow_origin: Vec<String>,
-    /// Where requests without a handshake say which session of their caller they belong to: `header:NAME` or `meta:KEY`. Without it each
-    /// caller has one
+    /// The part of a request without a handshake that names its session: `header:NAME` or `meta:KEY` [default: one session for each
+    /// caller]
     #[arg(long, value_name = "PLACE", requires = "listen")]
     session_from: Option<SessionFrom>,
-    /// How many clients may be connected at once; of more, the one that was idle longest is closed
+    /// Maximum number of connected clients; beyond it, the client idle for longest is disconnected
     #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = MOST_CLIENTS)]
     most_clients: usize,
-    /// How many connections there may be at once: a third of them for each address, a half for each network. Without it, eight for each
-    /// client that may be connected. Raise it behind a reverse proxy, whose address all connections come from
+    /// Maximum number of connections, of which one address may have a third and one network half. Raise it behind a reverse proxy, as
+    /// all connections come from its address [default: eight times --most-clients]
     #[arg(long, value_name = "NUMBER", requires = "listen")]
     most_connections: Option<usize>,
-    /// How many conversations of each caller are remembered; of more, the one used least recently is evicted
+    /// Maximum number of conversations remembered for each caller; beyond it, the least recently used one is evicted
     #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = MOST_CONVERSATIONS)]
     most_conversations: usize,
 }
 
-/// A door that is ready.
+/// An HTTP server that is ready to serve, with its address.
 pub(super) struct Ready {
     address: SocketAddr,
     door: HttpDoor,
 }
 
-/// What is said of a door.
+/// The HTTP server that the options ask for.
 pub(super) enum Said {
-    /// None is wanted.
+    /// None: `--listen` is not set.
     Nothing,
-    /// It is ready.
+    /// A server.
     Door(Box<Ready>),
-    /// The identity file holds errors, which are told.
+    /// The identity file has errors, which have been reported.
     Errors,
 }
 
 impl Listening {
-    /// Whether clients are let in over HTTP.
+    /// Whether `--listen` is set.
     pub(super) fn is_asked(&self) -> bool {
         self.listen.is_some()
     }
 
-    /// The door to a gateway, if one is wanted.
+    /// Prepares the HTTP server of a gateway, if `--listen` is set.
     pub(super) fn door(&self, gateway: &Arc<Gateway>) -> Result<Said, Stop> {
         let Some(listen) = &self.listen else { return Ok(Said::Nothing) };
         let address = address(listen)?;
@@ -92,18 +92,19 @@ impl Listening {
 }
 
 impl Ready {
-    /// Serves clients until the process is told to end.
+    /// Serves clients until the process receives a shutdown signal.
     pub(super) async fn serve(self) -> Result<(), String> {
         let listener = TcpListener::bind(self.address).await;
-        let listener =
-            listener.map_err(|error| format!("`{}` can't be listened at: {error}", self.address))?;
+        let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        note(format!("listening at http://{address}/mcp"));
+        note(format!("listening on http://{address}/mcp"));
         self.door.serve(listener, told_to_end()).await
     }
 }
 
 fn address(text: &str) -> Result<SocketAddr, Stop> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-    found.ok_or_else(|| Stop::trouble(format!("`{text}` is no address; write for example `127.0.0.1:8080`")))
+    found.ok_or_else(|| {
+        Stop::trouble(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))
+    })
 }

@@ -1,4 +1,4 @@
-//! `callgate check --fix` and `--diff`: what can be mended without doubt.
+//! `callgate check --fix` and `--diff`: applies the safe fixes of lints, or shows them as a diff.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use super::exit::{Exit, Stop};
 use super::output::{self, GREEN, Output, RED, amount, one_line};
 use crate::lint::{Beside, Linted, fix};
 
-/// Writes the mended files, and gives what is left to be mended by hand. Everything that was not mended stays as it was.
+/// Writes the fixed files, and returns the remaining problems. Everything else in the files stays unchanged.
 pub(super) fn write(linted: Linted, beside: &Beside<'_>) -> Result<Linted, Stop> {
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
@@ -18,7 +18,7 @@ pub(super) fn write(linted: Linted, beside: &Beside<'_>) -> Result<Linted, Stop>
     if fixed.fixes > 0 {
         let (made, files) = (fixed.fixes, fixed.changed.len());
         output::note(format!(
-            "{} mended in {}",
+            "{} fixed in {}",
             amount(made, "problem", "problems"),
             amount(files, "file", "files")
         ));
@@ -26,18 +26,18 @@ pub(super) fn write(linted: Linted, beside: &Beside<'_>) -> Result<Linted, Stop>
     Ok(fixed.linted)
 }
 
-/// Replaces what a file holds, its byte order mark kept.
+/// Replaces the content of a file, except for its byte order mark.
 fn replace(name: &str, before: &str, after: &str) -> Result<(), String> {
     const MARK: &str = "\u{feff}";
     let now = fs::read_to_string(name).map_err(|error| format!("can't be read: {error}"))?;
     let (mark, text) = now.strip_prefix(MARK).map_or(("", now.as_str()), |text| (MARK, text));
     if text != before {
-        return Err("has changed meanwhile; run `callgate check --fix` again".to_owned());
+        return Err("was changed in the meantime; run `callgate check --fix` again".to_owned());
     }
     fs::write(name, format!("{mark}{after}")).map_err(|error| format!("can't be written: {error}"))
 }
 
-/// Shows what would be written, as a unified diff. The exit status says whether there is anything.
+/// Shows the fixes as a unified diff. The exit status is [`Exit::Fails`] if there are fixes or errors.
 pub(super) fn diff(linted: Linted, beside: &Beside<'_>, output: &mut Output) -> Result<Exit, Stop> {
     let has_errors = linted.diagnostics.has_errors();
     let fixed = fix(linted, beside);
@@ -46,12 +46,12 @@ pub(super) fn diff(linted: Linted, beside: &Beside<'_>, output: &mut Output) -> 
     }
     if has_errors {
         output.flush()?;
-        output::complain("there are errors, which are mended by hand first: `callgate check` shows them");
+        output::complain("the rules have errors; fix them by hand first: `callgate check` shows them");
     }
     Ok(if has_errors || !fixed.changed.is_empty() { Exit::Fails } else { Exit::Done })
 }
 
-/// Shows what would become of a file.
+/// Writes the unified diff of one file.
 pub(super) fn write_diff(name: &str, before: &str, after: &str, output: &mut Output) -> Result<(), Stop> {
     let diff = TextDiff::from_lines(before, after);
     let unified = diff.unified_diff().header(name, name).to_string();
@@ -59,7 +59,7 @@ pub(super) fn write_diff(name: &str, before: &str, after: &str, output: &mut Out
 }
 
 fn write_line(line: &str, output: &mut Output) -> Result<(), Stop> {
-    // In a file or a pipe it is a patch, letter by letter; a terminal would act on some letters.
+    // A file or a pipe gets an exact patch; for a terminal, control characters are escaped.
     if output.width.is_none() {
         return Ok(output.write_all(line.as_bytes())?);
     }

@@ -1,6 +1,6 @@
-//! The command line: one file a command, and what they share.
+//! The command line: one module a command, and shared helpers.
 //!
-//! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 what was asked about fails, 2 usage or I/O.
+//! Results go to stdout, everything else to stderr. Exit status: 0 success, 1 negative result, 2 usage or I/O error.
 
 mod approvals;
 mod attend;
@@ -46,11 +46,12 @@ struct Arguments {
 }
 
 const LONG_ABOUT: &str = "A declarative policy engine between AI agents and their tools.\n\n\
-    Policies are written in YAML. Every tool call of an agent passes through them: it runs, is changed, is answered, \
-    waits for a person, or is denied.\n\n\
-    Begin with `callgate init`.";
+    Policies are written in YAML. Every tool call of an agent is evaluated against them: it runs, is changed, is answered \
+    without the tool, requires human approval, or is denied.\n\n\
+    Start with `callgate init`.";
 
-const EXIT_STATUS: &str = "Exit status: 0 done, 1 what was asked about fails, 2 usage or I/O.";
+const EXIT_STATUS: &str =
+    "Exit status: 0 success, 1 negative result (see each command), 2 usage or I/O error.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -71,21 +72,21 @@ enum Command {
     Attend(attend::Attend),
 }
 
-/// Who reads the result.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs; stable
+    /// JSON for programs, stable
     Json,
 }
 
-/// Runs the command that these arguments ask for; the first is the program's name.
+/// Runs the command of these arguments; the first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(answer) => {
-            // Also for `--help` and `--version`, which are answers and no errors. Nobody may be reading them.
+            // Includes `--help` and `--version`, which are not errors. The output may be closed.
             let _ = answer.print();
             return if answer.use_stderr() { Exit::Trouble.into() } else { Exit::Done.into() };
         }
@@ -108,7 +109,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Completions(arguments) => completions::completions(&arguments, &mut output),
         Command::Attend(arguments) => attend::attend(&arguments),
     };
-    // What was written before the trouble is part of the result.
+    // Output written before an error is part of the result.
     let ended = output.end().and(ended);
     match ended {
         Ok(exit) => exit.into(),
@@ -132,7 +133,7 @@ mod tests {
         command.build();
         command.clone().debug_assert();
         for subcommand in command.get_subcommands() {
-            assert!(subcommand.get_about().is_some(), "{} says not what it does", subcommand.get_name());
+            assert!(subcommand.get_about().is_some(), "{} has no description", subcommand.get_name());
             for argument in subcommand.get_arguments() {
                 assert!(argument.get_help().is_some(), "{} {}", subcommand.get_name(), argument.get_id());
             }

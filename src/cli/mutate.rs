@@ -1,4 +1,4 @@
-//! `callgate test --mutate`: which changes of the rules no test notices.
+//! `callgate test --mutate`: mutation testing of rules; lists mutants that no policy test detects.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::progress::Progress;
 use crate::policy::Built;
 use crate::suite::{Suite, mutate, render};
 
-/// Makes every change to the policies in whose id or file's name `only` occurs, and runs the whole suite over each.
+/// Mutates the policies whose id or file name contains `only`, and runs the whole suite on each mutant.
 pub(super) fn run(
     built: &Built,
     suite: &Suite,
@@ -26,7 +26,7 @@ pub(super) fn run(
             write!(output, "{}", render::text(&report, output.colour))?;
             output.flush()?;
             complain(
-                "rules are changed only once all cases pass over them as they are; mend these first, or see \
+                "mutation testing needs a passing suite, but these cases fail on the unchanged rules; fix them first, using \
                  `callgate test` without `--mutate`",
             );
             return Ok(Exit::Fails);
@@ -34,7 +34,7 @@ pub(super) fn run(
     };
     if let (0, Some(only)) = (mutated.changes, only) {
         return Err(Stop::trouble(format!(
-            "no policy with something to change has `{only}` in its id, or in the name of its file"
+            "no policy that can be mutated has `{only}` in its id or in its file name"
         )));
     }
     if format == Format::Json {

@@ -1,4 +1,4 @@
-//! Where a command writes, and how it looks there.
+//! Output of commands: buffered stdout, messages on stderr, colours, and text layout for terminals.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -21,12 +21,12 @@ pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(super) const BOLD: Style = Style::new().effects(Effects::BOLD);
 pub(super) const DIM: Style = Style::new().effects(Effects::DIMMED);
 
-/// Stdout, buffered until someone may be waiting for it.
+/// Buffered stdout.
 pub(super) struct Output {
     writer: BufWriter<io::Stdout>,
-    /// Whether escapes for colours may be written: on a terminal, and as `NO_COLOR` and `CLICOLOR` say.
+    /// Whether to write colour escapes: on a terminal, and as `NO_COLOR` and `CLICOLOR` say.
     pub(super) colour: bool,
-    /// The width of the terminal in columns; `None` where it is no terminal.
+    /// The width of the terminal in columns; `None` if stdout is not a terminal.
     pub(super) width: Option<usize>,
 }
 
@@ -41,12 +41,12 @@ impl Output {
         Self { writer: BufWriter::new(stdout), colour, width }
     }
 
-    /// The text in this style, where colours are shown.
+    /// The text in this style, if colours are enabled.
     pub(super) fn paint<'t>(&self, style: Style, text: &'t str) -> Cow<'t, str> {
         if self.colour && !text.is_empty() { format!("{style}{text}{style:#}").into() } else { text.into() }
     }
 
-    /// Writes out what is left.
+    /// Flushes the buffer.
     pub(super) fn end(&mut self) -> Result<(), Stop> {
         Ok(self.writer.flush()?)
     }
@@ -62,52 +62,52 @@ impl Write for Output {
     }
 }
 
-/// Says on stderr what is wrong.
+/// Prints an error to stderr.
 pub(super) fn complain(message: impl Display) {
     say(RED.effects(Effects::BOLD), "error:", message);
 }
 
-/// Says on stderr what does not stop the command.
+/// Prints a warning to stderr.
 pub(super) fn warn(message: impl Display) {
     say(YELLOW.effects(Effects::BOLD), "warning:", message);
 }
 
-/// Says on stderr what has happened.
+/// Prints a note to stderr.
 pub(super) fn note(message: impl Display) {
     say(CYAN.effects(Effects::BOLD), "note:", message);
 }
 
 fn say(style: Style, word: &str, message: impl Display) {
     let message = message.to_string();
-    // That nobody reads stderr is no reason to stop.
+    // A closed stderr does not stop the command.
     let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {}", one_line(&message));
 }
 
-/// Shows on stderr what is wrong with rules that can't be loaded.
+/// Prints the diagnostics of rules that can't be loaded to stderr.
 pub(super) fn complain_of_rules(built: &Built) {
     complain_of(&built.diagnostics, &built.sources);
 }
 
-/// Shows on stderr what is wrong with files, and how much.
+/// Prints diagnostics and their summary to stderr.
 pub(super) fn complain_of(diagnostics: &Diagnostics, sources: &SourceMap) {
     let text = render::text(diagnostics, sources, true);
-    // The stream itself takes the colours out where they are not to be.
+    // The stream removes the colours where they are not supported.
     let _ = writeln!(anstream::stderr(), "{text}");
     complain(render::summary(diagnostics, sources));
 }
 
-/// Shows on stderr what came of policy tests that keep rules from being taken in, and in one line why.
+/// Prints the report of policy tests because of which rules were rejected to stderr, and the reason in one line.
 pub(super) fn complain_of_tests(text: &str, why: &Refusal) {
     let _ = writeln!(anstream::stderr(), "{text}");
     complain(why.summary());
 }
 
-/// A number with a word in its form for that number: `1 call`, `2 calls`.
+/// A number with its noun, singular or plural: `1 call`, `2 calls`.
 pub(super) fn amount(count: usize, singular: &str, plural: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
 }
 
-/// `12,345`
+/// A number with thousands separators: `12,345`.
 pub(super) fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -120,13 +120,12 @@ pub(super) fn grouped(count: usize) -> String {
     text
 }
 
-/// A name from outside, between quotes unless it is plain: where it ends can always be told.
+/// An untrusted name, in quotes unless it is plain, so that its end is unambiguous.
 pub(super) fn name(text: &str) -> String {
     unmarked_name(text, usize::MAX).text
 }
 
-/// Text from outside in one line that no terminal acts on: line breaks become spaces, controls and hidden characters
-/// escapes.
+/// Untrusted text in one line that is safe on a terminal: line breaks become spaces; control and hidden characters are escaped.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() || is_hidden(c)) {
         return text.into();
@@ -143,7 +142,7 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// The text as one word of a shell command, which shows and does nothing that a terminal acts on.
+/// Quotes a string as one word of a shell command, with control and hidden characters escaped.
 pub(super) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
     let misleads = |c: char| c.is_control() || is_hidden(c);
@@ -164,18 +163,18 @@ pub(super) fn shell_word(text: &str) -> String {
     format!("$'{spelt}'")
 }
 
-/// A time in RFC 3339 as people write it.
+/// A time in RFC 3339, shown to the minute.
 pub(super) fn to_the_minute(time: &str) -> String {
     let read = time.parse::<jiff::Timestamp>();
     read.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// How many columns a text takes.
+/// The width of a text in columns.
 pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to so many columns, its end marked by `…`.
+/// Truncates a text to a width in columns, marked with `…`.
 pub(super) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if columns(text) <= width {
         return text.into();
@@ -189,7 +188,7 @@ pub(super) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     fitting.chain(['…']).collect()
 }
 
-/// The text in lines of at most so many columns, broken at spaces where there are any.
+/// Wraps a text to a width in columns, at spaces if possible.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_fitted_by_the_columns_they_take() {
+    fn truncates_and_wraps_by_display_width() {
         assert_eq!(cut("refund", 6), "refund");
         assert_eq!(cut("refunds", 6), "refun…");
         assert_eq!(cut("日本語", 5), "日本…");
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_comes_through() {
+    fn escapes_terminal_control_characters() {
         assert_eq!(one_line("a\n`b`\u{1b}[2J\u{202e}é"), "a `b`\\u{1b}[2J\\u{202e}é");
     }
 

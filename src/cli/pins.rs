@@ -1,4 +1,4 @@
-//! `callgate pins`: the tools of servers as people have reviewed them.
+//! `callgate pins`: reviews, accepts and verifies pinned tools of MCP servers in a lock file.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -22,14 +22,14 @@ use crate::mcp::{
 };
 use crate::text::inert;
 
-/// Look at the tools of MCP servers, and accept them.
+/// Review and pin the tools of MCP servers.
 ///
-/// A server may describe its tools otherwise tomorrow, and models do what descriptions say. With `callgate proxy --pins FILE`, only tools
-/// that are as FILE has them are shown and run; what is new or changed waits until a person has looked at it.
+/// A server can change its tool descriptions at any time, and models follow what descriptions say (tool poisoning, prompt injection).
+/// With `callgate proxy --pins FILE`, only tools that match FILE are shown and run; new or changed tools are blocked until a person has
+/// reviewed and accepted them.
 ///
-/// Exit status: 0 done; of `review` 1 where something is new, changed or flagged; of `verify` 1 where the lock file was edited or is not
-/// signed as it must be; 2 wrong usage, a server that can't be asked, or
-/// a file that can't be used.
+/// Exit status: 0 done; 1 for `review`: something is new, changed or flagged, for `verify`: the lock file was edited or lacks a required
+/// signature; 2 usage error, a server can't be reached, or a file can't be used.
 #[derive(clap::Args)]
 #[command(
     subcommand_required = true,
@@ -50,37 +50,37 @@ pub(super) struct Pins {
 
 #[derive(Subcommand)]
 enum Command {
-    /// What is new or changed since tools were accepted, and what in them is not what it seems
+    /// Show tools that are new or changed since they were accepted, and suspicious content in them
     Review {
         #[command(flatten)]
         file: File,
-        /// How it is written
+        /// Output format
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
         #[command(flatten)]
         servers: Servers,
     },
-    /// Accept tools as they are now
+    /// Accept the current tools into the lock file
     Accept {
         #[command(flatten)]
         file: File,
-        /// Accept only this tool; may be said several times. Without it: all, and tools that are gone are forgotten
+        /// Accept only this tool; repeatable. Without it, all tools are accepted, and missing ones removed from the lock file
         #[arg(long, value_name = "NAME")]
         tool: Vec<String>,
-        /// Sign the lock file with the secret key in KEY, which is made if it is missing. What no trusted key signed before is left out
+        /// Sign the lock file with the secret key in KEY, created if missing. Earlier entries that no trusted key has signed are dropped
         #[arg(long, value_name = "KEY")]
         sign: Option<PathBuf>,
         #[command(flatten)]
         servers: Servers,
     },
-    /// Whether the lock file is as it was accepted, and signed; no server is asked
+    /// Verify that the lock file was not edited, and its signature; contacts no server
     Verify {
         #[command(flatten)]
         file: File,
     },
-    /// Print the public key of a secret key for signing, which is made if it is missing
+    /// Print the public key of a signing key, which is created if missing
     Key {
-        /// The file of the secret key, readable by its owner alone
+        /// The secret key file, readable only by its owner
         #[arg(value_name = "KEY")]
         path: PathBuf,
     },
@@ -91,12 +91,12 @@ struct File {
     /// The lock file
     #[arg(long = "pins", value_name = "FILE", default_value = "callgate.lock")]
     path: PathBuf,
-    /// Trust the lock file only if it is signed with one of the public keys in FILE, one a line
+    /// Require a signature of the lock file by one of the public keys in FILE, one a line
     #[arg(long, value_name = "FILE")]
     signed_by: Option<PathBuf>,
 }
 
-/// One tool, as it stands.
+/// One tool and its pin status.
 #[derive(Serialize)]
 struct Reviewed {
     server: String,
@@ -147,7 +147,7 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
             let signed = if file.signed_by.is_some() { ", signed" } else { "" };
             writeln!(
                 output,
-                "{} as accepted{signed} ({})",
+                "{} verified{signed} ({})",
                 amount(tools, "tool", "tools"),
                 file.path.display()
             )?;
@@ -160,7 +160,7 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
     }
 }
 
-/// Reads a lock file; with the file of public keys, one that one of them must have signed.
+/// Reads a lock file; with a file of public keys, one of them must have signed it.
 pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFile, Stop> {
     let signers = signed_by.map(signers_of).transpose()?;
     let lock = match signers {
@@ -170,7 +170,7 @@ pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFil
     lock.map_err(|error| Stop::trouble(error.to_string()))
 }
 
-/// The public keys of those who may accept tools.
+/// Reads the public keys of trusted signers.
 pub(super) fn signers_of(path: &Path) -> Result<Signers, Stop> {
     Signers::from_file(path).map_err(|error| Stop::trouble(error.to_string()))
 }
@@ -179,13 +179,13 @@ fn signing_key(path: &Path) -> Result<SigningKey, Stop> {
     SigningKey::from_file_or_new(path).map_err(|error| Stop::trouble(error.to_string()))
 }
 
-/// The lock file that tools are accepted into. Whoever signs it answers for all that it holds, so what no trusted key signed is
-/// left out.
+/// Reads the lock file that tools are accepted into. A signature covers the whole file, so entries that no trusted key has signed
+/// are dropped before it is signed.
 fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
     let Some(key) = key else {
         let lock = read_lock(&file.path, file.signed_by.as_deref())?;
         if lock.is_signed() {
-            warn("the lock file was signed and is not any more: sign it with `--sign KEY`");
+            warn("the lock file was signed before and will not be now; sign it with `--sign KEY`");
         }
         return Ok(lock);
     };
@@ -196,20 +196,22 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
     match LockFile::read_signed(&file.path, &signers) {
         Ok(lock) => Ok(lock),
         Err(why @ (LockError::Unsigned(_) | LockError::UnknownSigner { .. })) => {
-            warn(format!("{why}; what it holds is left out, and only what is accepted now is in it"));
+            warn(format!(
+                "{why}; its entries are dropped, and the new lock file has only the tools accepted now"
+            ));
             Ok(LockFile::empty())
         }
         Err(why) => Err(Stop::trouble(why.to_string())),
     }
 }
 
-/// Asks the servers for their tools; nothing where the file that names them holds errors.
+/// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
 fn inspect(servers: &Servers) -> Result<Option<Vec<Inspected>>, Stop> {
     let Said::Config(config) = servers.read()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Stop::trouble(format!("no runtime for the servers: {error}")))?;
+        .map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))?;
     let rules = engine::load_text("policies: []").map_err(|error| Stop::trouble(error.to_string()))?;
     let specs = config.servers.into_iter().map(|server| ServerSpec {
         name: server.name,
@@ -292,7 +294,7 @@ fn write_text(reviewed: &[Reviewed], path: &Path, output: &mut Output) -> Result
     Ok(())
 }
 
-/// What a server says of a tool line by line, with what is different.
+/// Writes the line diff of a tool's descriptor.
 fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> Result<(), Stop> {
     let text = |tool: Option<&Value>| tool.map(|tool| format!("{tool:#}")).unwrap_or_default();
     let (was, is) = (text(was), text(is));

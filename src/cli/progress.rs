@@ -1,17 +1,17 @@
-//! How far a long run is, for the person who waits for it.
+//! Progress counter on stderr for long runs.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use super::output::grouped;
 
-/// So often the line is renewed, and so long it does not appear at all.
+/// The interval between updates, and the delay before the line first appears.
 const PACE: Duration = Duration::from_millis(500);
 
-/// A line on stderr that counts, where that is a terminal.
+/// A counter line on stderr, if that is a terminal.
 pub(super) struct Progress {
     watched: bool,
-    /// What is counted.
+    /// The noun for the things counted, in the plural.
     word: &'static str,
     count: usize,
     next: Instant,
@@ -19,13 +19,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `wanted`: whether the line would not stand among the results.
+    /// Creates a counter. `wanted` is false if the line would mix with the results.
     pub(super) fn new(word: &'static str, wanted: bool) -> Self {
         let watched = wanted && stderr().is_terminal();
         Self { watched, word, count: 0, next: Instant::now() + PACE, shown: false }
     }
 
-    /// One more.
+    /// Counts one.
     pub(super) fn step(&mut self) {
         self.count += 1;
         // The clock is not read every time.
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// So many of so many, where each takes its time.
+    /// Sets the count out of a total, for slow steps.
     pub(super) fn step_of(&mut self, count: usize, of: usize) {
         self.count = count;
         if self.watched && Instant::now() >= self.next {
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(stderr(), "\r\x1b[K");

@@ -17,36 +17,35 @@ use super::watching;
 use crate::engine::{Change, Engine};
 use crate::mcp::{self, Gateway, Reach, ServerSpec};
 
-/// Stand between an MCP client and its servers, and put every tool call through the policies.
+/// Run an MCP gateway: evaluate every tool call between an MCP client and its servers against the policies.
 ///
-/// A client that starts its servers as processes starts this in their place: `callgate proxy --policies my-rules -- SERVER COMMAND`. All
-/// that the client and the server say passes as it is, but for tool calls: each is judged, and one that policies are against never
-/// reaches the server. Changed rules are taken in while it runs.
+/// A client that starts its servers as processes starts the gateway instead: `callgate proxy --policies my-rules -- SERVER COMMAND`.
+/// Messages are forwarded unchanged, except for tool calls: each is evaluated, and a denied call never reaches the server. Rules are
+/// reloaded when their files change (hot reload).
 ///
-/// Exit status: 0 the client is gone, 1 the rules hold errors, 2 wrong usage, or the server can't be started.
+/// Exit status: 0 the client has disconnected, 1 the rules have errors, 2 usage error, or a server can't be started.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate proxy --policies policies/filesystem -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
     callgate proxy --policies my-rules --context context.json --state file:state.db -- my-server --flag")]
 pub(super) struct Proxy {
-    /// Rules files, and directories to search for them. Without any, every call passes
+    /// Rules files, or directories to search for them. Without any, every call is allowed
     #[arg(long, value_name = "PATH", num_args = 1..)]
     policies: Vec<PathBuf>,
-    /// A JSON object that is the context of every call: who the client acts for, and whatever else the rules ask for
+    /// A JSON object, the context of every call: the client's principal, and other values that the rules use
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// Keep questions to people, limits and what is remembered in a state: `file:PATH`, made if it is not there, or `memory:`
-    /// [default: memory:]
+    /// Persist approvals, limits and session state in a state store: `file:PATH`, created if missing, or `memory:` [default: memory:]
     #[arg(long, value_name = "URL")]
     state: Option<String>,
-    /// The session that the client's calls belong to. With a state in a file, labels, facts and limits by run go on where an earlier
-    /// gateway of this session left them
+    /// The session of the client's calls. With `--state file:PATH`, labels, facts and limits per run continue from an earlier gateway
+    /// with the same session
     #[arg(long, value_name = "NAME", conflicts_with = "listen")]
     session: Option<String>,
-    /// Show and run only tools that are as this lock file has them: see `callgate pins`
+    /// Show and run only tools that match this lock file; see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
-    /// Use the lock file only if it is signed with one of the public keys in FILE, one a line: see `callgate pins key`
+    /// Require a signature of the lock file by one of the public keys in FILE, one a line; see `callgate pins key`
     #[arg(long, value_name = "FILE")]
     pins_signed_by: Option<PathBuf>,
     #[command(flatten)]
@@ -65,15 +64,16 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         Err(exit) => return Ok(exit),
     };
     let runtime = match arguments.listening.is_asked() {
-        // Clients and servers of this machine need cores, too; a message that is handed on between threads waits for each of them.
+        // Local clients and servers need cores, too, and every hand-over of a message between threads adds latency.
         true => tokio::runtime::Builder::new_multi_thread()
             .worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)))
             .enable_all()
             .build(),
-        // One client's messages come one after the other, and a thread for all of them has nobody to hand them to.
+        // One client sends its messages one after the other, so a single thread avoids hand-overs.
         false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime = runtime.map_err(|error| Stop::trouble(format!("no runtime for the gateway: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = State::open_or_new(&url, &runtime)?;
     let engine = Engine::builder(rules).store(state.store).keys(state.keys).build();
@@ -105,7 +105,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
             gateway = gateway.pinned_by(file, signers).map_err(|error| Stop::trouble(error.to_string()))?;
         }
         None if signers.is_some() => {
-            return Err(Stop::trouble("`--pins-signed-by` needs a lock file: say which with `--pins FILE`"));
+            return Err(Stop::trouble("`--pins-signed-by` needs a lock file; name it with `--pins FILE`"));
         }
         None => {}
     }
@@ -132,7 +132,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     let served = runtime.block_on(async {
         let (stdin, over) = UntilTold::new(mcp::stdin());
         let listens = door.is_some();
-        // Whoever says it twice, or closes stdin and then says it, does not wait for requests that are under way.
+        // The second signal, or a signal after the end of stdin, ends the process without waiting for requests in progress.
         let told_twice = async {
             match listens {
                 true => told_to_end().await,
@@ -151,18 +151,18 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
             () = told_twice => Ok(()),
         }
     });
-    // Whoever reads stdin may never come back.
+    // The thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
     served.map(|()| Exit::Done).map_err(Stop::Trouble)
 }
 
-/// Where people can answer: the state by a name that holds in every directory, as it stands in a command.
+/// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
 fn answered_in(state: &str) -> Option<String> {
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
     Some(shell_word(&format!("file:{}", path.display())))
 }
 
-/// Clients hear of rules that were taken in, for they may be shown other tools by them.
+/// Notifies clients when new rules take effect, as these may change which tools are shown.
 fn tell_of_changes(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
     let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
     engine.on_change(move |change| {

@@ -1,4 +1,4 @@
-//! `callgate rule`: what a diagnostic means.
+//! `callgate rule`: prints the documentation page of a diagnostic.
 
 use std::io::Write;
 
@@ -6,9 +6,9 @@ use super::exit::{Exit, Stop};
 use super::output::{BOLD, Output};
 use crate::diagnostic::{self, ALL, by_name};
 
-/// Explain a diagnostic, with an example of what is wrong and what is right.
+/// Explain a diagnostic code, with a bad and a good example.
 ///
-/// Without CODE, all codes are listed.
+/// Without CODE, lists all codes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  callgate rule CG201\n  callgate rule unknown-key")]
 pub(super) struct Rule {
@@ -30,7 +30,7 @@ pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<Exit, Stop> 
             Some(near) => format!("did you mean `{near}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Err(Stop::trouble(format!("there is no diagnostic `{word}`; {help}")));
+        return Err(Stop::trouble(format!("unknown diagnostic `{word}`; {help}")));
     };
     writeln!(output, "{}", code.page.trim_end())?;
     Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! Rules that a command decides calls by.
+//! Rules arguments of commands: loads `--policies` and reports errors on stderr.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::policy::Chains;
 use crate::reload;
 use crate::source::is_rules_file;
 
-/// Rules, or how the command ends where they can't be used, which is told.
+/// Loads rules. If they can't be used, reports the errors and returns the exit status.
 pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
     reload::load(policies).map_err(|why| {
         match &why {
@@ -26,7 +26,7 @@ pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
     })
 }
 
-/// The same where there need not be any: without paths every call passes.
+/// Loads rules as [`load`] does; without paths, returns rules that allow every call.
 pub(super) fn of(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
     if !policies.is_empty() {
         return load(policies);
@@ -37,8 +37,8 @@ pub(super) fn of(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
     })
 }
 
-/// The rules and the calls. In `--policies a b calls.jsonl` the calls stand among the values of the option. `which` is said where none
-/// are named.
+/// Separates rules and calls: in `--policies a b calls.jsonl`, the calls are among the values of the option. `which` is the error
+/// message if no calls are given.
 pub(super) fn and_calls<'a>(
     policies: &'a [PathBuf],
     calls: Option<&'a Path>,

@@ -1,4 +1,4 @@
-//! `callgate schema`: what editors check and complete rules files and test files by.
+//! `callgate schema`: JSON Schemas of Callgate's files, for validation and completion in editors.
 
 use std::io::Write;
 
@@ -13,30 +13,30 @@ use crate::middleware::KINDS;
 use crate::policy::rules_record;
 use crate::suite::tests_record;
 
-/// Print the JSON Schema of rules files, of test files, or of gateway files, for editors.
+/// Print the JSON Schema of rules, test, gateway or identity files, for editors.
 ///
-/// With the YAML language server, begin a rules file with
+/// For the YAML language server, start a rules file with
 /// `# yaml-language-server: $schema=rules.schema.json`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  callgate schema > rules.schema.json\n  callgate schema tests > tests.schema.json"
 )]
 pub(super) struct Schema {
-    /// Of which files
+    /// The kind of file
     #[arg(value_enum, default_value_t = Subject::Rules)]
     of: Subject,
 }
 
-/// The files that have a schema.
+/// Kinds of files that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Subject {
     /// Rules files
     Rules,
-    /// Policy tests
+    /// Policy test files
     Tests,
-    /// The servers behind a gateway (`callgate proxy --config`)
+    /// Config files of the gateway (`callgate proxy --config`)
     Gateway,
-    /// Who calls a gateway over HTTP (`callgate proxy --auth`)
+    /// Files that authenticate HTTP callers of the gateway (`callgate proxy --auth`)
     Identity,
 }
 
@@ -79,5 +79,5 @@ fn condition() -> Constraint {
     }
 }
 
-/// The keys of a condition of which exactly one says what it is.
+/// The keys that determine the form of a condition; each condition has exactly one of them.
 const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];

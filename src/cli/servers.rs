@@ -1,4 +1,4 @@
-//! Which MCP servers a command is about, and the rules before them: named on the command line, or in a file.
+//! Server arguments of commands: MCP servers from the command line or from a config file → [`Config`].
 
 use std::path::PathBuf;
 
@@ -7,29 +7,29 @@ use super::output::complain_of;
 use crate::json::{Map, Value};
 use crate::mcp::{ChildSpec, Config, ConfiguredServer, HttpSpec, Reach};
 
-/// The servers.
+/// Arguments that name MCP servers.
 #[derive(clap::Args)]
 #[group(id = "server", multiple = true)]
 pub(super) struct Servers {
-    /// A file that says which servers there are, with what else is said here: see `callgate schema gateway`
+    /// A config file with servers, policies and other options; see `callgate schema gateway`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "command", "upstream"])]
     config: Option<PathBuf>,
-    /// What policies and lock files call the server (`server:` in `match`)
+    /// The name of the server in policies (`server:` in `match`) and lock files
     #[arg(long, value_name = "NAME", default_value = "server")]
     name: String,
-    /// A server that is reached over streamable HTTP, in the place of a command
+    /// The URL of a server that speaks streamable HTTP, instead of a command
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     upstream: Option<String>,
-    /// The server's command, after `--`
+    /// The server's command and its arguments, after `--`
     #[arg(value_name = "SERVER COMMAND", last = true)]
     command: Vec<String>,
 }
 
-/// What is said of servers, and of the gateway before them.
+/// The result of reading the arguments.
 pub(super) enum Said {
-    /// All of it.
+    /// The configuration.
     Config(Config),
-    /// The file holds errors, which are told.
+    /// The config file has errors, which have been reported.
     Errors,
 }
 
@@ -57,7 +57,7 @@ impl Servers {
         }
         let Some((command, args)) = self.command.split_first() else {
             return Err(Stop::trouble(
-                "which server? name its command after `--`, its URL with `--upstream`, or a file with `--config`",
+                "no server given; add its command after `--`, its URL with `--upstream`, or a file with `--config`",
             ));
         };
         Ok(Reach::Child(ChildSpec {
@@ -69,7 +69,7 @@ impl Servers {
     }
 }
 
-/// A context over another one: its members stand before those of the same name.
+/// Merges two contexts; members of `more` override those of `base`.
 pub(super) fn over(more: Option<Map>, base: Map) -> Value {
     let mut both = base;
     both.extend(more.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! `--state`: the store that outlives a run, with the keys that its records are sealed with, and `callgate state`.
+//! `--state`: opens a state store with the keys that seal its records; and `callgate state`.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::host::{StateStore, SystemClock};
 use crate::seal::{KEYS_VARIABLE, Keys};
 use crate::state::{self, FileStore, IntegrityError, SealedStore};
 
-/// Take care of a state.
+/// Manage a state store.
 #[derive(clap::Args)]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(super) struct StateCommand {
@@ -26,15 +26,15 @@ pub(super) struct StateCommand {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Accept a state as it is now, after a backup was restored or its anchor was lost
+    /// Accept a state store as it is now, after a backup was restored or its anchor was lost
     ///
-    /// A state is refused if it is older than what this machine saw last, if it was emptied, or if its anchor (`PATH.anchor`) is
-    /// missing. This command makes a new anchor for the state as it is. Calls that ran after a backup was made can run again
-    /// then, and limits count from nothing: end every process that uses the state first, and see what it lists.
+    /// A state store is rejected if it is older than this machine last saw it (rollback), if it was emptied, or if its anchor
+    /// (`PATH.anchor`) is missing. This command creates a new anchor for the store as it is. Calls that ran after the backup can then
+    /// run again, and limits start from zero: stop every process that uses the store first, and check the numbers printed.
     ///
-    /// Exit status: 0 done, 2 the state can't be read or was made with other keys.
+    /// Exit status: 0 done, 2 the state store can't be read or was created with other keys.
     Accept {
-        /// The state, as `--state` of other commands names it: `file:PATH`
+        /// The state store, as in `--state` of other commands: `file:PATH`
         #[arg(long, value_name = "URL")]
         state: String,
     },
@@ -44,7 +44,7 @@ pub(super) fn state(arguments: &StateCommand, output: &mut Output) -> Result<Exi
     let Command::Accept { state: url } = &arguments.command;
     let runtime = runtime()?;
     let Some(path) = state::file_of(url).map_err(trouble)? else {
-        return Err(Stop::trouble(format!("`{url}` ends with its process; name a `file:PATH`")));
+        return Err(Stop::trouble(format!("`{url}` ends with its process; use `file:PATH`")));
     };
     let State { store, .. } = State::open(url, Some(path), &runtime, Opening::Accepting)?;
     let ledger = Ledger::new(store, &SystemClock);
@@ -56,30 +56,30 @@ pub(super) fn state(arguments: &StateCommand, output: &mut Output) -> Result<Exi
 
 /// A state store and its keys.
 pub(super) struct State {
-    /// As it was named.
+    /// The URL as given.
     pub(super) url: String,
     pub(super) store: Arc<dyn StateStore>,
-    /// Those of CALLGATE_KEYS, or of the file beside the state; for a state that ends with the process, one that does, too.
+    /// From CALLGATE_KEYS, or else from the key file next to the store; for an in-memory store, a random key.
     pub(super) keys: Keys,
 }
 
-/// How a state is opened.
+/// How to open a state store.
 #[derive(Clone, Copy, PartialEq)]
 enum Opening {
-    /// One that is new gets a key.
+    /// Create it, and its key, if missing.
     Making,
-    /// It has a key.
+    /// It must exist, with its key.
     Existing,
-    /// It is believed as it is, and gets a new anchor.
+    /// Trust it as it is, and create a new anchor.
     Accepting,
 }
 
-/// What waits for stores.
+/// The async runtime for stores and sessions.
 pub(super) fn runtime() -> Result<Runtime, Stop> {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| Stop::trouble(format!("no runtime for the tools: {error}")))
+        .map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))
 }
 
 fn trouble(error: impl std::fmt::Display) -> Stop {
@@ -87,25 +87,25 @@ fn trouble(error: impl std::fmt::Display) -> Stop {
 }
 
 impl State {
-    /// Opens a state, and makes it, and its key, where there is none.
+    /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
         Self::open(url, path, runtime, Opening::Making)
     }
 
-    /// Opens a state that a run has left.
+    /// Opens an existing state store.
     pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
         let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
         match path {
             Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
                 return Err(Stop::trouble(format!(
-                    "there is no state `{}`; `callgate run --state` makes it",
+                    "the state store `{}` does not exist; `callgate run --state` creates it",
                     path.display()
                 )));
             }
             None if url == "memory:" => {
                 return Err(Stop::trouble(
-                    "`memory:` ends with its process, so nothing waits there; name the `file:PATH` of a run",
+                    "`memory:` ends with its process, so it has no pending approvals; use the `file:PATH` of a run",
                 ));
             }
             _ => {}
@@ -142,14 +142,14 @@ impl State {
         match opened {
             Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
             Err(IntegrityError::OtherKeys) => Err(Stop::trouble(format!(
-                "`{url}` was made with another key than the one of {from}, so what it says can't be believed: give the key that \
-                 it was made with, or name another state"
+                "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that \
+                 it was created with, or another state store"
             ))),
             Err(error) => Err(Stop::trouble(refused(url, &error))),
         }
     }
 
-    /// The keys of a state, and where they are from.
+    /// The keys of a state store, and their source.
     fn keys(key: Option<&Path>, is_sealed: bool, opening: Opening) -> Result<(Keys, String), Stop> {
         if let Some(keys) = keys_given()? {
             return Ok((keys, KEYS_VARIABLE.to_owned()));
@@ -159,7 +159,7 @@ impl State {
         };
         if (is_sealed || opening != Opening::Making) && !key.exists() {
             return Err(Stop::trouble(format!(
-                "the key of this state is missing: bring `{}` back, or set {KEYS_VARIABLE} to what it held",
+                "the key of this state store is missing: restore `{}`, or set {KEYS_VARIABLE} to its content",
                 key.display()
             )));
         }
@@ -172,12 +172,12 @@ impl State {
     }
 }
 
-/// The keys of the environment, if it has any.
+/// The keys of the environment variable, if it is set.
 pub(super) fn keys_given() -> Result<Option<Keys>, Stop> {
     Keys::from_environment().map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
 }
 
-/// Makes a new anchor for a state whose keys these are.
+/// Creates a new anchor for a state store that was created with these keys.
 fn accept(
     store: Arc<dyn StateStore>,
     keys: &Keys,
@@ -200,27 +200,27 @@ fn accept(
     Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
 }
 
-/// Why a state is not opened, and what to do.
+/// The message for a state store that fails its integrity check, with what to do.
 fn refused(url: &str, error: &IntegrityError) -> String {
     let accept = format!("run `callgate state accept --state {url}`");
     match error {
         IntegrityError::Lost => format!(
-            "the state `{url}` is empty or missing, although it was in use: bring the file back. To begin again with an empty \
-             state, which knows neither approvals nor what ran, {accept}"
+            "the state store `{url}` is empty or missing, although it was in use: restore the file. To start with an empty \
+             state store, without approvals and completed calls, {accept}"
         ),
         IntegrityError::OtherAnchor => format!(
-            "the state `{url}` is not the one that its anchor (`PATH.anchor`) knows, or the anchor was lost: bring both files back \
-             from one copy. To accept the state as it is, whatever ran since, {accept}"
+            "the state store `{url}` does not match its anchor (`PATH.anchor`), or the anchor was lost: restore both files \
+             from one backup. To accept the state store as it is, although calls may have run since, {accept}"
         ),
         IntegrityError::Unsealed => format!(
-            "the state `{url}` was used without a key, or by an earlier version, so what it says can't be believed: name another \
-             state"
+            "the state store `{url}` was used without a key, or by an earlier version, so its content can't be verified; use another \
+             state store"
         ),
-        other => format!("the state `{url}` can't be opened: {other}"),
+        other => format!("the state store `{url}` can't be opened: {other}"),
     }
 }
 
-/// A file beside the state.
+/// The path of a file next to the state store.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);

@@ -1,4 +1,4 @@
-//! `callgate test`: runs the policy tests beside the rules and shows what did not come as expected.
+//! `callgate test`: runs policy tests and reports failures.
 
 mod coverage;
 mod generate;
@@ -20,12 +20,12 @@ use crate::diagnostic::{Diagnostic, Diagnostics, render};
 use crate::policy::{self, Built};
 use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Report, Suite, rules_paths};
 
-/// Run the policy tests beside rules files and show what did not come as expected.
+/// Run policy tests and report failures.
 ///
-/// The rules are every *.yaml and *.yml file below the paths, the tests every *.test.yaml and *.test.yml among them. Each case is a session
-/// of its own, with stubbed tools and a clock that stands still: no tool is run, and nobody waits.
+/// The rules are every *.yaml and *.yml file below the paths, the tests every *.test.yaml and *.test.yml among them. Each case runs in
+/// its own session, with stubbed tools and a fixed clock: no tool is executed, and nothing waits for real time.
 ///
-/// Exit status: 0 all cases pass (with --mutate: no change survives), 1 a case fails, too little is covered or a file has errors, 2 there
+/// Exit status: 0 all cases pass (with --mutate: no mutant survives), 1 a case fails, coverage is too low or a file has errors, 2 there
 /// are no tests, or a path can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -37,49 +37,48 @@ use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Repo
     callgate test policies --mutate\n  \
     callgate test policies --generate calls.jsonl --output policies/recorded.test.yaml")]
 pub(super) struct Test {
-    /// Rules files and test files, and directories to search for them
+    /// Rules files and test files, or directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Run only the cases in whose name, or in the name of whose file, this occurs; with `--mutate`: change only the policies
-    /// in whose id, or in the name of whose file, it occurs
+    /// Run only cases whose name or file name contains this; with `--mutate`: mutate only policies whose id or file name contains it
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Change the rules, one small change at a time, and list the changes that no case notices
+    /// Mutation testing: change the rules, one small change at a time, and list the mutants that no case detects
     #[arg(long, conflicts_with_all = ["coverage", "coverage_min", "generate"])]
     mutate: bool,
-    /// How results are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
-    /// Show which policies, and which branches of them, the cases did not come to: what was never true, never false, never the reason
+    /// Report branch coverage: policies and conditions that were never true, never false or never decisive in any case
     #[arg(long)]
     coverage: bool,
-    /// Fail if less of the branches than this is covered, in percent; with --coverage
+    /// Fail if branch coverage is below this percentage; implies --coverage
     #[arg(long, value_name = "PERCENT", value_parser = coverage::percent)]
     coverage_min: Option<f64>,
-    /// Write test cases out of recorded calls (JSON Lines as for `callgate run`; `-` for stdin): one for each session, or for those
-    /// in whose name --filter occurs. They expect what the rules make of the calls now, and are to be reviewed
+    /// Generate test cases from recorded calls (JSON Lines as for `callgate run`; `-` for stdin): one for each session, or for each
+    /// whose name contains --filter. The cases expect the current outcomes; review them
     #[arg(long, value_name = "CALLS", conflicts_with_all = ["format", "coverage", "coverage_min"])]
     generate: Option<PathBuf>,
-    /// Where they are written, such as `recorded.test.yaml`; a file that is there is never overwritten. Without it: stdout
+    /// Write the generated cases to this file, such as `recorded.test.yaml`; never overwrites a file [default: stdout]
     #[arg(long, value_name = "FILE", requires = "generate")]
     output: Option<PathBuf>,
-    /// The tools behind the recorded calls: a JSON list, or the result of an MCP tools/list
+    /// The tool descriptors of the recorded calls: a JSON array, or the result of an MCP tools/list
     #[arg(long, value_name = "FILE", requires = "generate")]
     tools: Option<PathBuf>,
 }
 
-/// Who reads the results.
+/// Output formats of test results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One JSON document for programs; stable
+    /// One JSON document for programs, stable
     Json,
-    /// JUnit's XML, for the reports of continuous integration
+    /// JUnit XML, for continuous integration reports
     Junit,
-    /// Workflow commands, for annotations on GitHub
+    /// GitHub workflow commands, for annotations
     Github,
-    /// A tracefile of the coverage, for editors, genhtml and services that show it; results go to stderr
+    /// An LCOV tracefile of the coverage, for editors, genhtml and coverage services; results go to stderr
     Lcov,
 }
 
@@ -91,7 +90,7 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
     let mut loaded = suite::load(&arguments.paths);
     if rules.is_empty() {
         return Err(Stop::trouble(
-            "there are only tests below these paths; name the rules that they test, too: `callgate test policies tests`",
+            "these paths contain only tests; add the rules that they test: `callgate test policies tests`",
         ));
     }
     let mut built = policy::build(&rules);
@@ -108,7 +107,7 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
             Form::Text => Format::Text,
             Form::Json => Format::Json,
             Form::Junit | Form::Github | Form::Lcov => {
-                return Err(Stop::trouble("what --mutate finds is written as `text` or `json`"));
+                return Err(Stop::trouble("`--mutate` supports only the formats `text` and `json`"));
             }
         };
         return mutate::run(&built, &suite, arguments.filter.as_deref(), format, output);
@@ -142,13 +141,13 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
     Ok(if report.passed() && is_enough { Exit::Done } else { Exit::Fails })
 }
 
-/// The cases that were asked for.
+/// The cases selected by `--filter`.
 fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
     if suite.is_empty() {
         let paths: Vec<String> = arguments.paths.iter().map(|path| format!("`{}`", path.display())).collect();
         return Err(Stop::trouble(format!(
-            "there are no tests below {}; write some into a file such as `rules.test.yaml` beside the rules \
-             (`callgate init` shows how)",
+            "there are no tests below {}; add some in a file such as `rules.test.yaml` next to the rules \
+             (`callgate init` writes an example)",
             paths.join(" and ")
         )));
     }
@@ -157,13 +156,13 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
     let chosen = suite.only(text);
     if chosen.is_empty() {
         return Err(Stop::trouble(format!(
-            "no case has `{text}` in its name; leave out `--filter` to run all"
+            "no case name or file name contains `{text}`; omit `--filter` to run all cases"
         )));
     }
     Ok(chosen)
 }
 
-/// Files with errors are shown instead of run.
+/// Reports the errors of rules and test files, whose cases are not run.
 fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut Output) -> Result<Exit, Stop> {
     match form {
         Form::Text | Form::Lcov => {
@@ -178,13 +177,13 @@ fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut O
                 summaries.push(format!("{of}: {}", render::summary(diagnostics, sources)));
             }
             match form {
-                // What is written there is no tracefile. The stream itself takes the colours out where they are not to be.
+                // stdout is for the tracefile only. The stream removes the colours where they are not supported.
                 Form::Lcov => {
                     let _ = write!(anstream::stderr(), "{page}");
                 }
                 _ => write!(output, "{page}")?,
             }
-            // The last word comes last, also where both streams are one terminal.
+            // Flushed first, so that the summary comes last if both streams go to one terminal.
             output.flush()?;
             let _ = writeln!(anstream::stderr(), "\n{RED}{}{RED:#}", summaries.join("; "));
         }
@@ -195,7 +194,7 @@ fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut O
     Ok(check::exit(&all))
 }
 
-/// What is wrong with the test files. A path that can't be read is wrong for the rules, too, and told once.
+/// The diagnostics of the test files, without those of unreadable paths that the rules' diagnostics already have.
 fn problems_of_tests(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
     let mut found = Diagnostics::default();
     let told = |one: &Diagnostic| one.span.is_none() && built.diagnostics.iter().any(|other| other == one);
@@ -203,7 +202,7 @@ fn problems_of_tests(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
     found
 }
 
-/// What programs read: the results with how long each case took, if they were run.
+/// Writes a machine-readable document: the diagnostics, and the results with the time of each case if the cases were run.
 fn write_document(
     form: Form,
     report: Option<(&Report, Option<&CoverageReport>, &[Duration])>,

@@ -1,4 +1,4 @@
-//! `--watch`: what becomes of rules that change while calls are read, said on stderr.
+//! `--watch`: hot reload of rules, with the results reported on stderr.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use super::output::{amount, complain_of_rules, complain_of_tests, note, warn};
 use crate::engine::{Change, Engine, Refusal};
 use crate::reload::{Reloader, Watch, WatchOptions};
 
-/// Of a revision so much is shown.
+/// Number of characters shown of a revision.
 const SHOWN: usize = 12;
 
-/// Of what rules would allow, so much is listed.
+/// Maximum number of changes listed for pending rules.
 const LISTED: usize = 20;
 
-/// Watches until what it returns is dropped.
+/// Starts watching, until the returned value is dropped.
 pub(super) fn begin(engine: &Engine, policies: &[PathBuf]) -> Result<Watch, Stop> {
     let active = engine.clone();
     engine.on_change(move |change| say(change, &active));
@@ -30,7 +30,7 @@ fn say(change: &Change, engine: &Engine) {
     let active = short(&active);
     match change {
         Change::TakenIn { from, to } => {
-            note(format!("changed rules are taken in: revision {} → {}", short(from), short(to)));
+            note(format!("rules reloaded: revision {} → {}", short(from), short(to)));
         }
         Change::Refused(refused) => {
             match &refused.why {
@@ -38,7 +38,7 @@ fn say(change: &Change, engine: &Engine) {
                 why @ Refusal::Tests(text) => complain_of_tests(text, why),
                 why => warn(why),
             }
-            warn(format!("the changed rules are refused, and revision {active} stays: mend them"));
+            warn(format!("the reload is rejected, and revision {active} stays active; fix the rules"));
         }
         Change::Held(held) => {
             for widening in held.widenings.iter().take(LISTED) {
@@ -49,11 +49,11 @@ fn say(change: &Change, engine: &Engine) {
                 warn(format!("and {}", amount(more, "more change", "more changes")));
             }
             warn(format!(
-                "the changed rules (revision {}) may allow more, so revision {active} stays: start the run anew to take \
-                 them in, or take these changes back",
+                "the changed rules (revision {}) may allow more, so revision {active} stays active; restart to apply \
+                 them, or revert the changes",
                 short(&held.revision)
             ));
         }
-        Change::Restored => note(format!("the rules are again those of revision {active}")),
+        Change::Restored => note(format!("the rules match the active revision {active} again")),
     }
 }

@@ -1,4 +1,4 @@
-//! What is active, what was refused, what waits for the host's word, and who is told of it.
+//! Reload status of an [`Engine`]: the active rules, rejected rules, rules pending confirmation, and the listeners of changes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,54 +12,54 @@ use crate::diagnostic::render;
 use crate::host::Clock;
 use crate::policy::{Built, Chains, Widening};
 
-/// Which rules decide, and what became of newer ones.
+/// The active rules, and the result of the last reload.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// The digest of the rules that decide now.
+    /// The digest of the active rules.
     pub revision: String,
-    /// Since when they do.
+    /// When they took effect.
     pub loaded_at: Timestamp,
-    /// The newest rules, where they were refused. Nothing once newer ones were taken in or wait, or the files say again
-    /// what is active.
+    /// The newest rules, if they were rejected. `None` again once newer rules take effect or are pending, or the files match the
+    /// active rules again.
     pub last_refused: Option<Refused>,
-    /// The newest rules, where they wait for [`Engine::confirm`].
+    /// The newest rules, if they are pending confirmation by [`Engine::confirm`].
     pub held: Option<Held>,
 }
 
-/// Rules that were not taken in.
+/// Rules whose reload was rejected.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// When.
+    /// When they were rejected.
     pub at: Timestamp,
-    /// Their digest; none where they could not be read.
+    /// Their digest; `None` if they could not be read.
     pub revision: Option<String>,
-    /// Why.
+    /// Why they were rejected.
     pub why: Refusal,
 }
 
-/// Why rules are not taken in. Shown, it is everything that there is to say, in several lines.
+/// Why a reload is rejected. `Display` gives the full report, in several lines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// They hold errors, or can't be read.
+    /// The rules have errors, or can't be read.
     Errors(Arc<Built>),
-    /// Their own policy tests fail or hold errors, which the text shows.
+    /// Their own policy tests fail or have errors; the string is the report.
     Tests(String),
-    /// They have to pass policy tests, and have none.
+    /// They must pass policy tests, and have none.
     NoTests,
-    /// Callgate failed to judge them.
+    /// An internal error of Callgate.
     Failure(String),
 }
 
-const NO_TESTS: &str = "their policy tests have to pass, and they have none; write some into a file such as \
-                        `rules.test.yaml` beside the rules";
+const NO_TESTS: &str = "the rules must pass their policy tests, but have none; add some in a file such as \
+                        `rules.test.yaml` next to the rules";
 
 impl Refusal {
-    /// The same in one line.
+    /// The reason in one line.
     pub fn summary(&self) -> String {
         match self {
             Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
-            Self::Tests(_) => "their own policy tests fail".to_owned(),
+            Self::Tests(_) => "the policy tests of the rules fail".to_owned(),
             Self::NoTests => NO_TESTS.to_owned(),
             Self::Failure(problem) => problem.clone(),
         }
@@ -76,33 +76,33 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Rules that may allow more than those that are active, and wait for the host's word.
+/// Rules that may allow more than the active ones, pending confirmation by the host.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Their digest, to be confirmed.
+    /// Their digest, the argument of [`Engine::confirm`].
     pub revision: String,
-    /// Since when they wait.
+    /// Since when they are pending.
     pub since: Timestamp,
-    /// What they may allow.
+    /// What they may allow that the active rules do not.
     pub widenings: Vec<Widening>,
 }
 
-/// News of the rules.
+/// A change of the rules, as listeners receive it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// Other rules decide now.
+    /// New rules took effect.
     TakenIn {
-        /// The digest of those that decided before.
+        /// The digest of the rules before.
         from: String,
-        /// Theirs.
+        /// The digest of the new rules.
         to: String,
     },
-    /// New rules were refused.
+    /// The reload of new rules was rejected.
     Refused(Refused),
-    /// New rules wait for the host's word.
+    /// New rules are pending confirmation.
     Held(Held),
-    /// What was refused or waited is gone: the files say again what is active.
+    /// The rejected or pending rules are gone: the files match the active rules again.
     Restored,
 }
 
@@ -110,22 +110,22 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfirmError {
-    /// Nothing waits: it was taken in, refused or withdrawn meanwhile.
-    #[error("no rules wait to be confirmed; look at the status again")]
+    /// No rules are pending: they took effect, were rejected or were withdrawn in the meantime.
+    #[error("no rules are pending confirmation; check the status again")]
     NothingHeld,
-    /// Something else waits by now.
+    /// Other rules are pending by now.
     #[error(
-        "the rules that wait have the revision `{held}`; look at what they would allow, and confirm that one"
+        "the pending rules have the revision `{held}`; review what they would allow, then confirm that revision"
     )]
     OtherHeld {
-        /// Its digest.
+        /// Their digest.
         held: String,
     },
 }
 
-/// What is to become of new rules.
+/// What to do with new rules.
 pub(crate) enum Verdict {
-    /// They are those that are active.
+    /// Nothing: they are the active ones.
     Same,
     TakeIn(Arc<Chains>),
     Hold(Arc<Chains>, Vec<Widening>),
@@ -134,24 +134,24 @@ pub(crate) enum Verdict {
 
 type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
 
-/// The story of an engine's rules. Whoever swaps them holds its lock, so that the story and the rules agree.
+/// Reload history of an engine. Swapping the rules requires its lock, so that the history and the active rules agree.
 pub(super) struct Story(Mutex<State>);
 
 struct State {
     loaded_at: Timestamp,
     last_refused: Option<Refused>,
     held: Option<(Held, Arc<Chains>)>,
-    /// Rules that may still decide calls that began under them. Freeing thousands of policies takes a while, and is not to
-    /// fall to a call that happens to be the last.
+    /// Replaced rules that calls in progress may still use. Freeing thousands of policies takes a while, and should not delay the call
+    /// that happens to finish last.
     retired: Vec<Arc<Chains>>,
     listeners: Vec<Listener>,
-    /// What the listeners were not told yet. Only one thread at a time tells them, so they hear it in order.
+    /// Changes that the listeners have not received yet. One thread at a time notifies them, so they receive changes in order.
     news: VecDeque<Change>,
     telling: bool,
 }
 
 impl State {
-    /// The rules that wait, if they are of this revision.
+    /// The pending rules, if they have this revision.
     fn held_as(&self, revision: &str) -> Result<Arc<Chains>, ConfirmError> {
         match &self.held {
             None => Err(ConfirmError::NothingHeld),
@@ -179,13 +179,13 @@ impl Story {
     }
 }
 
-/// The host's time. That its clock fails must not keep rules from being taken in.
+/// The host's time. A clock that panics must not prevent a reload.
 fn time(clock: &dyn Clock) -> Timestamp {
     catch_unwind(AssertUnwindSafe(|| clock.now())).unwrap_or_else(|_| Timestamp::now())
 }
 
 impl Engine {
-    /// Which rules decide, and what became of newer ones.
+    /// Returns the active rules' revision, and the result of the last reload.
     pub fn status(&self) -> Status {
         let state = self.story.lock();
         Status {
@@ -196,10 +196,13 @@ impl Engine {
         }
     }
 
-    /// Takes in the rules that wait, if they are of this revision: those that the host has looked at, and no others.
+    /// Activates the pending rules if they have this revision, which is the one that the host has reviewed.
+    ///
+    /// # Errors
+    /// [`ConfirmError`] if no rules are pending, or rules of another revision.
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
         let now = time(&*self.shared.clock);
-        // Outside of the lock, for it takes a while; what waits may change meanwhile.
+        // Outside the lock, as it takes a while; the pending rules may change in the meantime.
         let chains = self.story.lock().held_as(revision)?;
         chains.expect_tools_of(&self.active());
         let mut state = self.story.lock();
@@ -211,14 +214,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Has this called at every change, on the thread that brings it about, in the order of the changes. It may not wait
-    /// for long: the next change waits for it. One that panics changes nothing.
+    /// Adds a listener that is called at every change, on the thread that makes the change, in the order of the changes. It must not
+    /// block for long, as the next change waits for it. A panic in it is ignored.
     pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         self.story.lock().listeners.push(Arc::new(listener));
     }
 
-    /// Takes in new rules, whatever became of others before. Calls and rounds that are under way end under the rules that
-    /// they began with.
+    /// Activates new rules, whether or not others were rejected or are pending. Calls and rounds in progress finish under the rules
+    /// that they started with.
     pub fn replace(&self, chains: Arc<Chains>) {
         let now = time(&*self.shared.clock);
         chains.expect_tools_of(&self.active());
@@ -231,8 +234,8 @@ impl Engine {
         self.shared.bundle.load_full()
     }
 
-    /// Follows a verdict that was found while `active` was active. If other rules have become active since, it is none:
-    /// `false`.
+    /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
+    /// become active since.
     pub(crate) fn follow(&self, active: &Arc<Chains>, verdict: Verdict) -> bool {
         let now = time(&*self.shared.clock);
         if let Verdict::TakeIn(chains) = &verdict {
@@ -258,7 +261,7 @@ impl Engine {
                 }
             }
             Verdict::Refuse(revision, why) => {
-                // They are newer than what waited: that is no longer what the files say.
+                // They are newer than the pending rules, which the files no longer contain.
                 state.held = None;
                 let text = why.to_string();
                 let known = state.last_refused.as_ref();
@@ -275,7 +278,7 @@ impl Engine {
         true
     }
 
-    /// Frees the rules that no call is under any more, on this thread and without the lock.
+    /// Frees replaced rules that no call uses any more, on this thread and without the lock.
     pub(crate) fn free_retired(&self) {
         let free: Vec<Arc<Chains>> =
             self.story.lock().retired.extract_if(.., |chains| Arc::strong_count(chains) == 1).collect();
@@ -294,8 +297,8 @@ impl Engine {
         state.retired.push(before);
     }
 
-    /// Tells the listeners what is new. Where another thread is at it, or a listener brings about a change, that goes on
-    /// telling.
+    /// Notifies the listeners of changes. If another thread is notifying them, or a listener itself makes a change, the loop that is
+    /// already running delivers it.
     fn tell(&self) {
         let mut state = self.story.lock();
         if std::mem::replace(&mut state.telling, true) {

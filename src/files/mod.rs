@@ -1,4 +1,4 @@
-//! Files that Callgate relies on: which files of a bundle may be read, and whether anyone else can write state and keys. Names
+//! File access: reads the files of a bundle within its directories, and checks that no other user can write state and keys. Uses
 //! rustix, as `mcp` does.
 
 #[cfg(any(feature = "file-store", feature = "cli"))]

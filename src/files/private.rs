@@ -1,14 +1,14 @@
-//! Whether only this user can write a file: whoever else can write state or keys could make up what is in them.
+//! Permission checks: only this user may write a file. Others who can write state or keys could forge their content.
 
 use std::path::{Path, PathBuf};
 
-/// Why a file is not relied on.
+/// Why a file is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrivateError {
-    /// Its mode lets others write it.
-    #[error("{} `{}` can be written by other users; run `chmod go-w {}`{}", if *.is_directory { "the directory" } else { "the file" },
+    /// Its mode lets other users write it.
+    #[error("{} `{}` is writable by other users; run `chmod go-w {}`{}", if *.is_directory { "the directory" } else { "the file" },
         .path.display(), .path.display(),
-        if *.is_directory { ", or use a directory of its own (`mkdir -m 700`)" } else { ", and see whether what it holds is yours" })]
+        if *.is_directory { ", or use a separate directory (`mkdir -m 700`)" } else { ", after checking that nobody changed its content" })]
     Writable {
         /// The file.
         path: PathBuf,
@@ -16,43 +16,43 @@ pub enum PrivateError {
         is_directory: bool,
     },
     /// It belongs to another user.
-    #[error("`{}` belongs to another user (uid {owner}, while this process runs as uid {user}); name another place, or change its \
+    #[error("`{}` belongs to another user (uid {owner}, while this process runs as uid {user}); use another path, or change its \
              owner with `chown`", .path.display())]
     OtherOwner {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
-        /// Who this process is.
+        /// The effective user id of this process.
         user: u32,
     },
     /// It is not a regular file.
-    #[error("`{}` is not a regular file; remove it, or name another place", .0.display())]
+    #[error("`{}` is not a regular file; remove it, or use another path", .0.display())]
     NotRegular(PathBuf),
-    /// It can't be examined.
-    #[error("`{}` can't be examined: {error}", path.display())]
+    /// Its metadata can't be read.
+    #[error("the permissions of `{}` can't be read: {error}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: String,
     },
 }
 
-/// Whether only this user can write a regular file, and the directory that it is in. A file that does not exist is as good as
-/// private; its directory is examined all the same. On systems without Unix permissions nothing is examined.
+/// Checks that only this user can write a regular file and its directory. A file that does not exist passes; its directory is
+/// checked all the same. On systems without Unix permissions nothing is checked.
 ///
 /// # Errors
-/// [`PrivateError`], with what to do.
+/// [`PrivateError`], with the command that fixes it.
 pub fn check_private(path: &Path) -> Result<(), PrivateError> {
     check_private_directory(path)?;
     check(path, false)
 }
 
-/// Whether only this user can write the directory that a file is in, so that nobody can put another one in its place.
+/// Checks that only this user can write the directory of a file, so that nobody can replace the file.
 ///
 /// # Errors
-/// [`PrivateError`], with what to do.
+/// [`PrivateError`], with the command that fixes it.
 pub fn check_private_directory(path: &Path) -> Result<(), PrivateError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     check(parent.unwrap_or(Path::new(".")), true)
@@ -61,7 +61,7 @@ pub fn check_private_directory(path: &Path) -> Result<(), PrivateError> {
 #[cfg(unix)]
 fn check(path: &Path, is_directory: bool) -> Result<(), PrivateError> {
     use std::os::unix::fs::MetadataExt as _;
-    // A directory may be named by a link; the file itself has to be the one that is opened.
+    // The directory may be a symbolic link; the file must be the one that is opened.
     let examined = if is_directory { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
     let found = match examined {
         Ok(found) => found,
@@ -74,7 +74,7 @@ fn check(path: &Path, is_directory: bool) -> Result<(), PrivateError> {
         return Err(PrivateError::NotRegular(path.to_owned()));
     }
     let user = rustix::process::geteuid().as_raw();
-    // Directories of the system belong to root, which can write everything anyway.
+    // System directories belong to root, which can write everything anyway.
     if found.uid() != user && !(is_directory && found.uid() == 0) {
         return Err(PrivateError::OtherOwner { path: path.to_owned(), owner: found.uid(), user });
     }

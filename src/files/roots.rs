@@ -1,5 +1,5 @@
-//! Reads the files of a bundle: regular files below the directories that were given, and nothing else, so that rules from
-//! people who are not trusted can be checked.
+//! Sandboxed reads of a bundle's files: only regular files below the given directories, so that untrusted rules can be checked
+//! safely.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -7,27 +7,27 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A larger file is refused, in bytes.
+/// Maximum size of one file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
-/// What all files of a bundle may measure together, in bytes.
+/// Maximum total size of a bundle's files, in bytes.
 pub const MAX_BUNDLE_BYTES: u64 = 32 << 20;
-/// How many links are followed one after the other.
+/// Maximum length of a chain of symbolic links.
 const MAX_LINKS: usize = 40;
 
 /// Why a file is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// The system refuses.
+    /// The operating system returns an error.
     Unreadable(ErrorKind),
     /// It is a directory.
     Directory,
-    /// It is a pipe, a device or the like.
+    /// It is a pipe, a device or another special file.
     NotRegular,
     /// It is larger than [`MAX_FILE_BYTES`].
     TooLarge,
-    /// It is not below the directories of the bundle. Whether it exists is not said.
+    /// It is outside the directories of the bundle. The error does not reveal whether it exists.
     Outside,
-    /// With it the bundle is larger than [`MAX_BUNDLE_BYTES`].
+    /// The bundle with this file is larger than [`MAX_BUNDLE_BYTES`].
     TooMuch,
 }
 
@@ -37,15 +37,15 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// The directories below which the files of a bundle are. By default there are none, and nothing is read. Clones share what
-/// was read.
+/// The directories of a bundle's files. By default there are none, and nothing can be read. Clones share the size budget and the
+/// cached contents.
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     directories: Vec<PathBuf>,
-    /// Whoever names the files may name any.
+    /// Whether any file may be read, in whatever directory.
     anywhere: bool,
     read: Mutex<Read>,
 }
@@ -53,23 +53,23 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Read {
     bytes: u64,
-    /// What was read of files that others name. Read once, they say the same to all who name them.
+    /// Contents of files that other files refer to. Each is read once, so that all references see the same content.
     kept: HashMap<PathBuf, Arc<[u8]>>,
 }
 
 impl Roots {
-    /// The directories that these paths stand for: a directory itself, and of a file the directory that it is in.
+    /// The directories of these paths: a directory itself, and the parent directory of a file.
     pub fn of(paths: &[PathBuf]) -> Self {
         Self::new(paths.iter().filter_map(|path| root_of(path)).collect(), false)
     }
 
-    /// The directories of files that are in memory, by their names.
+    /// The directories of in-memory files, by their names.
     pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         let directory = |name: &str| directory_of(Path::new(name)).canonicalize().ok();
         Self::new(names.into_iter().filter_map(directory).collect(), false)
     }
 
-    /// No bounds but those on size: for files that are named by whoever runs the program.
+    /// No restriction but those on size: for files that the user of the program names.
     #[cfg(feature = "mcp")]
     pub fn anywhere() -> Self {
         Self::new(Vec::new(), true)
@@ -81,17 +81,17 @@ impl Roots {
         Self(Arc::new(Shared { directories, anywhere, read: Mutex::default() }))
     }
 
-    /// The path of what a path leads to, without links.
+    /// Resolves the symbolic links of a path.
     ///
     /// # Errors
-    /// [`ReadError::Outside`] where that is not below the directories, whether it exists or not.
+    /// [`ReadError::Outside`] if the target is outside the directories, whether it exists or not.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, ReadError> {
         let error = match path.canonicalize() {
             Ok(resolved) if self.has(&resolved) => return Ok(resolved),
             Ok(_) => return Err(ReadError::Outside),
             Err(error) => error.kind(),
         };
-        // What does not exist outside is not told from what does.
+        // Outside the directories, the result must not reveal which files exist.
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
             let Some((above, rest)) = existing_part(&path) else { break };
@@ -106,7 +106,7 @@ impl Roots {
         Err(ReadError::Unreadable(error))
     }
 
-    /// Whether they are no bounds.
+    /// Whether any file may be read, in whatever directory.
     pub fn are_anywhere(&self) -> bool {
         self.0.anywhere
     }
@@ -115,7 +115,10 @@ impl Roots {
         self.0.anywhere || self.0.directories.iter().any(|root| resolved.starts_with(root))
     }
 
-    /// What a file holds.
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the file is outside the directories, too large, not a regular file, or unreadable.
     pub fn read(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
         let file = self.open(path)?;
         let mut bytes = Vec::new();
@@ -129,7 +132,10 @@ impl Roots {
         if read.bytes > MAX_BUNDLE_BYTES { Err(ReadError::TooMuch) } else { Ok(bytes) }
     }
 
-    /// What a file holds that other files name: the same each time.
+    /// Reads a file that other files refer to: the same content each time.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
     pub fn read_named(&self, path: &Path) -> Result<Arc<[u8]>, ReadError> {
         let place = self.resolve(path)?;
         if let Some(bytes) = self.reading().kept.get(&place) {
@@ -144,11 +150,11 @@ impl Roots {
         self.0.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a regular file below the directories. What was opened is examined, and not what has the name: between two looks
-    /// somebody may have exchanged one for the other.
+    /// Opens a regular file below the directories. The open file is checked, and not the path, so that replacing the file between
+    /// check and use (TOCTOU) has no effect.
     fn open(&self, path: &Path) -> Result<File, ReadError> {
         let place = self.resolve(path)?;
-        // Before it is opened: with a device, opening alone may do something.
+        // Checked before opening, too: merely opening a device may have side effects.
         check_kind(&fs::symlink_metadata(&place)?)?;
         let file = open_at_once(&place)?;
         let opened = file.metadata()?;
@@ -158,15 +164,15 @@ impl Roots {
     }
 }
 
-/// The directory that a path which somebody gave stands for; `None` if the path leads out of where it is by a link. Of what does
-/// not exist it is the directory in which it would be.
+/// The directory of a path that the user gave; the parent directory if the path does not exist. Returns `None` if a symbolic link
+/// leads out of the path's own directory.
 fn root_of(path: &Path) -> Option<PathBuf> {
     let holder = match path.file_name() {
         Some(_) => directory_of(path).canonicalize().ok()?,
         None => path.canonicalize().ok()?,
     };
     let resolved = path.canonicalize().unwrap_or_else(|_| holder.clone());
-    // Of `../policies` the program's directory is left on purpose, of `policies/link` it is not.
+    // `../policies` leaves the current directory on purpose, `policies/link` does not.
     let ups: PathBuf = path.components().take_while(|part| !matches!(part, Component::Normal(_))).collect();
     let base = Path::new(".").join(ups).canonicalize().ok()?;
     if !resolved.starts_with(&holder) || (path.is_relative() && !resolved.starts_with(base)) {
@@ -183,7 +189,7 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// The longest part of a path that exists, resolved, and the rest of it.
+/// The longest existing prefix of a path, resolved, and the rest of the path.
 fn existing_part(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let absolute = std::path::absolute(path).ok()?;
     absolute.ancestors().find_map(|above| {
@@ -199,7 +205,7 @@ fn check_kind(metadata: &Metadata) -> Result<(), ReadError> {
     if metadata.is_file() { Ok(()) } else { Err(ReadError::NotRegular) }
 }
 
-/// Opens a file that is no link, without waiting for whoever writes a pipe.
+/// Opens a file without following symbolic links, and without blocking on a pipe that has no writer.
 #[cfg(unix)]
 fn open_at_once(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};

@@ -1,4 +1,4 @@
-//! The directories in which a change of a bundle's files shows.
+//! Directories to watch for changes of a bundle's files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use super::footprint::{Footprint, identity};
 
 impl Footprint {
-    /// The directories in which a change of the files shows: those searched, those of the files and of what links lead
-    /// to, those of the links, and where one does not exist the nearest above, in which it would come back.
+    /// The directories to watch: those searched, those of the files, of symbolic links and of their targets. For a directory that does
+    /// not exist: its nearest existing ancestor, in which it would reappear.
     pub(super) fn directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let mut found = BTreeSet::new();
         let mut add = |directory: &Path| {
@@ -29,13 +29,12 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// The empty path is the directory where the program runs.
+/// The empty path means the current directory.
 fn named(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Tells a directory from another one that bears the same name later. Inodes are used again, so the time when it was made
-/// belongs to it.
+/// Distinguishes a directory from a later one of the same name. Inodes are reused, so the creation time is part of the identity.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DirectoryIdentity {
     created: Option<SystemTime>,

@@ -1,4 +1,4 @@
-//! What a bundle's files hold at one moment, so that a change is seen whatever it was that changed.
+//! A snapshot of a bundle's files (contents and metadata), compared to detect changes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use crate::files::{ReadError, Roots};
 use crate::source::{self, Survey};
 
-/// The files of a bundle with their contents, policy tests and what policies draw on included.
+/// The files of a bundle with their contents, including policy tests and files that policies refer to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Footprint {
     pub(super) survey: Survey,
@@ -22,18 +22,18 @@ struct Seen {
     mark: Option<Mark>,
 }
 
-/// What another writing of the same content changes.
+/// Metadata that changes if the same content is written again.
 #[derive(Debug, PartialEq, Eq)]
 struct Mark {
     target: Option<PathBuf>,
     length: u64,
     modified: Option<SystemTime>,
-    /// Device, inode and time of change where there are such: the latter can't be set back.
+    /// Device, inode and ctime, on systems that have them. Programs can't set the ctime back.
     identity: [i64; 4],
 }
 
 impl Footprint {
-    /// Reads everything at and below the paths, and the other files.
+    /// Reads all files at and below the paths, and `drawn_files`.
     pub(super) fn of(paths: &[PathBuf], drawn_files: &[PathBuf]) -> Self {
         let survey = source::survey(paths);
         let all = survey.files.iter().chain(&survey.tests).chain(drawn_files);
@@ -42,7 +42,7 @@ impl Footprint {
         Self { survey, files }
     }
 
-    /// Whether the files say the same, whoever may have written them anew.
+    /// Whether the files have the same contents, even if they were written again.
     #[cfg(feature = "watch")]
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         self.survey == other.survey
@@ -55,12 +55,12 @@ impl Footprint {
 
 #[cfg(feature = "watch")]
 impl Footprint {
-    /// The files that were looked for, but for what is in the survey alone.
+    /// The paths of all files, including those that could not be read.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.keys().map(PathBuf::as_path)
     }
 
-    /// Where the files are that can be read, links followed.
+    /// The paths of the readable files, with symbolic links resolved.
     pub(super) fn targets(&self) -> impl Iterator<Item = &Path> {
         self.files.values().filter_map(|seen| seen.mark.as_ref()?.target.as_deref())
     }

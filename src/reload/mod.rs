@@ -1,6 +1,6 @@
-//! Rules files that change while calls are decided: looked at as a whole, judged, and taken in, refused or held.
+//! Hot reload: reads changed rules files as a whole, checks them, and activates them, rejects them or leaves them pending confirmation.
 //!
-//! [`load`] is for the first time; [`Reloader`] looks once; [`Watch`] has it look whenever files have changed.
+//! [`load`] loads rules the first time; [`Reloader`] reloads once; [`Watch`] reloads whenever files change.
 
 #[cfg(feature = "watch")]
 mod directories;

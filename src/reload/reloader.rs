@@ -1,4 +1,4 @@
-//! Looks at a bundle's files once and judges what they say. Knows nothing of time and of watching.
+//! One reload: a bundle's files → new active rules, a rejection or a pending reload. Independent of time and of file watching.
 
 use std::cell::LazyCell;
 use std::fmt;
@@ -13,28 +13,29 @@ use crate::engine::{Engine, Refusal, Verdict};
 use crate::policy::{self, Built, Chains, ReloadSettings, widenings};
 use crate::suite::{self, LoadedSuite};
 
-/// What came of a look at the files.
+/// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looked {
-    /// They say what is active.
+    /// The files match the active rules.
     Same,
-    /// What they say is active now.
+    /// The rules in the files are active now.
     TakenIn,
-    /// What they say is refused; [`Status::last_refused`](crate::engine::Status::last_refused) says why.
+    /// The rules in the files were rejected; [`Status::last_refused`](crate::engine::Status::last_refused) has the reason.
     Refused,
-    /// What they say waits for the host's word; [`Status::held`](crate::engine::Status::held) says what for.
+    /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::Status::held) has the details.
     Held,
-    /// They changed all the while they were read, so nothing is known and nothing has changed.
+    /// The files kept changing while they were read, so nothing was changed.
     Unsteady,
 }
 
-/// As often files are read anew that change while they are read.
+/// Maximum number of attempts to read files that change while they are read.
 const ATTEMPTS: usize = 5;
 
-/// Loads the rules at and below these paths, as [`engine::load`](crate::engine::load) does, and holds those to it that say
-/// `reload: { tests: require }`: their own policy tests have to pass, the first time, too.
+/// Loads the rules at and below these paths, as [`engine::load`](crate::engine::load) does. Rules with
+/// `reload: { tests: require }` must pass their own policy tests the first time, too.
 ///
-/// Errors: why they can't be used.
+/// # Errors
+/// The reason why the rules can't be used.
 pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, Refusal> {
     let mut built = policy::build(paths);
     let Some(chains) = built.chains.take().map(Arc::new) else {
@@ -46,17 +47,16 @@ pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, Refusal> {
     Ok(chains)
 }
 
-/// Takes in the rules files of an engine.
+/// Reloads the rules files of an engine.
 ///
-/// Bundles with errors are refused. Beyond that the `reload:` of the rules that are *active* says what new rules have to
-/// pass, so that no edit can lift what it has to pass itself; the host can ask for more. New rules that say `tests:
-/// require` of themselves are held to it, too. The tests are the policy tests below the directories among the paths, as
-/// they lie there beside the new rules.
+/// Bundles with errors are rejected. The `reload:` settings of the *active* rules say which further checks new rules must pass, so
+/// that an edit can't remove a check that applies to itself; the host can require more. New rules that say `tests: require` must
+/// pass their tests, too. The tests are the policy tests in the directories among the paths, as they are at the time of the reload.
 pub struct Reloader {
     engine: Engine,
     paths: Vec<PathBuf>,
     drawn_files: Vec<PathBuf>,
-    /// What the files said when they were last judged.
+    /// Snapshot of the files at the last reload.
     judged: Option<Footprint>,
     demanded: ReloadSettings,
 }
@@ -68,7 +68,7 @@ impl fmt::Debug for Reloader {
 }
 
 impl Reloader {
-    /// A reloader of the rules at and below these paths for this engine.
+    /// Creates a reloader of the rules at and below these paths.
     pub fn new(engine: Engine, paths: impl Into<Vec<PathBuf>>) -> Self {
         Self {
             engine,
@@ -79,14 +79,14 @@ impl Reloader {
         }
     }
 
-    /// What the host demands of new rules, whatever the rules say.
+    /// Sets checks that the host requires of new rules, whatever the rules say.
     #[must_use]
     pub fn demanding(mut self, demanded: ReloadSettings) -> Self {
         self.demanded = demanded;
         self
     }
 
-    /// Reads the files and takes in, refuses or holds what they say. Never panics; what fails in here is a refusal.
+    /// Reads the files, then activates the rules, rejects them or leaves them pending. Never panics: an internal error is a rejection.
     pub fn look(&mut self) -> Looked {
         self.guard(Self::look_unguarded)
     }
@@ -96,11 +96,11 @@ impl Reloader {
     }
 
     pub(super) fn fail(&self) -> Looked {
-        self.refuse(Refusal::Failure("Callgate failed to read or to judge these rules".to_owned()))
+        self.refuse(Refusal::Failure("internal error: Callgate failed to load these rules".to_owned()))
     }
 
     fn look_unguarded(&mut self) -> Looked {
-        // Should it fail, it will be looked at again.
+        // After a failure, the next check reloads again.
         self.judged = None;
         let Self { paths, drawn_files, .. } = self;
         let see = |drawn: &[PathBuf]| Footprint::of(paths, drawn);
@@ -119,7 +119,7 @@ impl Reloader {
         self.engine.free_retired();
     }
 
-    /// What the files said when they were last judged.
+    /// Snapshot of the files at the last reload.
     #[cfg(feature = "watch")]
     pub(super) fn judged(&self) -> Option<&Footprint> {
         self.judged.as_ref()
@@ -135,9 +135,9 @@ impl Reloader {
         &self.paths
     }
 
-    /// Judges until nobody else has exchanged the rules meanwhile, with which new ones are compared.
+    /// Compares the new rules with the active ones and applies the verdict; repeats if the active rules were replaced in the meantime.
     fn judge(&self, chains: &Arc<Chains>, tests: LoadedSuite) -> Looked {
-        // Whether they pass is asked once at most.
+        // The tests run at most once.
         let tested = LazyCell::new(|| pass(tests, chains));
         loop {
             let active = self.engine.active();
@@ -194,21 +194,21 @@ fn pass(mut tests: LoadedSuite, chains: &Arc<Chains>) -> Result<(), Refusal> {
     Err(Refusal::Tests(format!("{text}{summary}")))
 }
 
-/// What was read of rules and of their tests.
+/// Rules and their tests, as read.
 struct Read {
     built: Built,
     tests: LoadedSuite,
 }
 
 impl Read {
-    /// The files that either draws on.
+    /// The files that the rules or the tests refer to.
     fn drawn_files(&self) -> Vec<PathBuf> {
         self.built.drawn_files.iter().chain(&self.tests.drawn_files).cloned().collect()
     }
 }
 
-/// Several files are not read in one moment: what was read counts only if what is there was the same before and after, the
-/// files that they draw on included. `None` if it never was.
+/// Reads a consistent set of files: a read counts only if the snapshots before and after it are equal, including the files that the
+/// rules refer to. Returns `None` if the files changed during every attempt.
 fn read_in_one_moment<F: PartialEq>(
     drawn_files: &mut Vec<PathBuf>,
     see: impl Fn(&[PathBuf]) -> F,
@@ -232,11 +232,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_while_it_is_read_is_read_anew_and_given_up_if_it_never_keeps_still() {
+    fn rereads_files_that_change_during_the_read_and_gives_up_after_some_attempts() {
         for (changes, expected) in [(0, Some("0")), (3, Some("3")), (100, None)] {
             let (now, reads) = (Cell::new(0), Cell::new(0));
             let read = || {
-                // Half of it is read before the change, and half after it.
+                // Half is read before the change, and half after it.
                 let text = format!("policies: [ {{ id: '{}', match: a, deny: {{}} }} ]", now.get());
                 now.set((now.get() + 1).min(changes));
                 reads.set(reads.get() + 1);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_rules_or_tests_draw_on_must_keep_still_too() {
+    fn files_that_rules_or_tests_refer_to_must_be_stable_too() {
         let (schema, tools) = (PathBuf::from("schema.json"), PathBuf::from("tools.json"));
         let mut drawn_files = Vec::new();
         let see = |drawn: &[PathBuf]| drawn.to_vec();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_a_reload_is_a_refusal() {
+    fn a_panic_during_a_reload_rejects_it() {
         let engine = Engine::from_text("policies: []").unwrap();
         let revision = engine.revision();
         let mut reloader = Reloader::new(engine.clone(), []);
@@ -279,7 +279,7 @@ mod tests {
         let status = engine.status();
         assert_eq!(
             status.last_refused.unwrap().why.summary(),
-            "Callgate failed to read or to judge these rules"
+            "internal error: Callgate failed to load these rules"
         );
         assert_eq!(status.revision, revision);
     }

@@ -1,4 +1,4 @@
-//! A thread that has a [`Reloader`] look whenever files have changed and then kept still.
+//! File watcher: a thread that runs a [`Reloader`] after files have changed and then stayed unchanged for the debounce time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,32 +18,31 @@ use super::directories::DirectoryIdentity;
 use super::footprint::Footprint;
 use super::{Looked, Reloader};
 
-/// How files are watched.
+/// Options of a [`Watch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// So long files must have kept still before they are looked at: whoever writes several, or one in parts, is not to
-    /// be interrupted. As long as they keep changing, what is active stays.
+    /// How long files must stay unchanged before they are read, so that a program can finish writing several files, or one in parts.
+    /// While they keep changing, the active rules stay.
     pub debounce: Duration,
-    /// So often files are compared without a sign of change, for not every file system gives one: those of a network
-    /// give none.
+    /// How often files are compared without a notification, as not every file system sends them: network file systems don't.
     pub poll: Duration,
-    /// Whether the operating system is asked for signs of change. Where it gives none, files are only polled.
+    /// Whether to use the operating system's change notifications. Without them, files are only polled.
     pub notify: bool,
 }
 
 impl Default for WatchOptions {
-    /// 100 ms, 5 s, and signs of change.
+    /// 100 ms, 5 s, with notifications.
     fn default() -> Self {
         Self { debounce: Duration::from_millis(100), poll: Duration::from_secs(5), notify: true }
     }
 }
 
-/// Keeps the rules of an engine as its files say, until it is dropped. What comes of it is in the engine's
-/// [`status`](crate::Engine::status).
+/// Keeps the rules of an engine up to date with its files, until it is dropped. The engine's [`status`](crate::Engine::status) has
+/// the results.
 ///
-/// A file that is rewritten in place and not within the time of [`WatchOptions::debounce`] may be read half-written. Most
-/// often that is an error, and refused; but the first half of a list of policies is a list of policies. Rename files into
-/// their place, or have widenings confirmed.
+/// A file that is rewritten in place over longer than [`WatchOptions::debounce`] may be read half-written. Most often that is an
+/// error, and rejected; but the first half of a list of policies is a valid list of policies. Replace files by renaming, or require
+/// confirmation with `reload: { widening: confirm }`.
 ///
 /// ```no_run
 /// use callgate::Engine;
@@ -53,9 +52,9 @@ impl Default for WatchOptions {
 /// let paths = ["policies".into()];
 /// let engine = Engine::from_paths(&paths)?;
 /// engine.on_change(|change| match change {
-///     Change::TakenIn { to, .. } => println!("rules of revision {to} decide now"),
-///     Change::Refused(refused) => println!("refused: {}", refused.why),
-///     Change::Held(held) => println!("`engine.confirm(\"{}\")` takes them in", held.revision),
+///     Change::TakenIn { to, .. } => println!("the rules of revision {to} are active"),
+///     Change::Refused(refused) => println!("rejected: {}", refused.why),
+///     Change::Held(held) => println!("`engine.confirm(\"{}\")` activates them", held.revision),
 ///     _ => {}
 /// });
 /// let _watch = Watch::start(Reloader::new(engine.clone(), paths), WatchOptions::default())?;
@@ -73,8 +72,10 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Begins to watch, and looks once, for files may have changed since they were loaded. Fails if the system has no more
-    /// threads.
+    /// Starts watching, and reloads once, as files may have changed since they were loaded.
+    ///
+    /// # Errors
+    /// If the thread can't be started.
     pub fn start(reloader: Reloader, options: WatchOptions) -> io::Result<Self> {
         let (ring, heard) = sync_channel(1);
         let bell = Bell { ring, stop: Arc::default() };
@@ -88,11 +89,11 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    /// Ends watching. A look that is under way is waited for: afterwards nothing changes any more.
+    /// Stops watching. Waits for a reload in progress: nothing changes afterwards.
     fn drop(&mut self) {
         self.bell.stop.store(true, Ordering::Release);
         self.bell.ring();
-        // One that listens to changes may drop it from within.
+        // A listener on the watch thread itself may drop it.
         if let Some(thread) =
             self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
         {
@@ -101,7 +102,7 @@ impl Drop for Watch {
     }
 }
 
-/// Wakes the thread. However often it is rung, it is heard once.
+/// Wakes the thread. Several signals before it wakes count as one.
 #[derive(Clone)]
 struct Bell {
     ring: SyncSender<()>,
@@ -110,15 +111,15 @@ struct Bell {
 
 impl Bell {
     fn ring(&self) {
-        // Full: it is ringing already.
+        // Full: a signal is pending already.
         let _ = self.ring.try_send(());
     }
 }
 
-/// Rings at every sign of change in the directories that it is told of. `None` where the system gives no signs.
+/// Creates a watcher that wakes the thread at every change in its directories. Returns `None` if the system has no notifications.
 fn signs(bell: Bell) -> Option<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // That a file was read is no change; it is what looking at it does.
+        // Reading a file is not a change, and the reload itself reads files.
         let only_read = event.is_ok_and(|event| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
             EventKind::Access(_) => true,
@@ -137,7 +138,7 @@ struct Watching {
     heard: Receiver<()>,
     stop: Arc<AtomicBool>,
     signs: Option<RecommendedWatcher>,
-    /// The directories that give signs, and which ones they were: another one of the same name has to be watched anew.
+    /// The watched directories with their identities: a new directory of the same name must be watched again.
     watched: HashMap<PathBuf, Option<DirectoryIdentity>>,
 }
 
@@ -147,7 +148,7 @@ impl Watching {
             let looked =
                 catch_unwind(AssertUnwindSafe(|| self.turn())).unwrap_or_else(|_| Some(self.reloader.fail()));
             self.reloader.free_retired();
-            // The bell that says so may have been heard while files were to keep still.
+            // The stop signal may have been consumed during the debounce time.
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
@@ -161,7 +162,7 @@ impl Watching {
         }
     }
 
-    /// Looks at the files if they say something else than when they were looked at last.
+    /// Reloads if the files' contents have changed since the last reload.
     fn turn(&mut self) -> Option<Looked> {
         let mut seen = self.see();
         if self.reloader.judged().is_some_and(|judged| judged.says_the_same(&seen)) {
@@ -178,14 +179,13 @@ impl Watching {
             seen = now;
         }
         let looked = self.reloader.look();
-        // What was read may draw on files whose directories are watched only from here on.
+        // The rules may refer to files whose directories are watched only from here on.
         let seen = self.see();
         let overtaken = self.reloader.judged().is_some_and(|judged| !judged.says_the_same(&seen));
         Some(if overtaken { Looked::Unsteady } else { looked })
     }
 
-    /// Waits for the time in which files must keep still; signs in it are answered by what is seen after it. `false` if it
-    /// is time to stop.
+    /// Waits for the debounce time; the snapshot after it covers the notifications during it. Returns `false` if the watch must stop.
     fn keep_still(&self) -> bool {
         let until = Instant::now() + self.options.debounce;
         loop {
@@ -200,7 +200,7 @@ impl Watching {
         }
     }
 
-    /// What the files say, with every directory watched before they were read, so that no change goes unnoticed.
+    /// Takes a snapshot of the files. Every directory is watched before its files are read, so that no change is missed.
     fn see(&mut self) -> Footprint {
         loop {
             let seen = self.reloader.footprint();
@@ -210,7 +210,7 @@ impl Watching {
         }
     }
 
-    /// Asks for signs of these directories and no others. Says whether there are new ones.
+    /// Watches exactly these directories. Returns whether there are new ones.
     fn watch(&mut self, directories: &[PathBuf]) -> bool {
         let Some(signs) = &mut self.signs else { return false };
         let gone: Vec<PathBuf> =
@@ -228,7 +228,7 @@ impl Watching {
             if self.watched.insert(directory.clone(), identity).is_some() {
                 let _ = signs.unwatch(directory);
             }
-            // One that can't be watched, for the system allows no more, is polled all the same.
+            // A directory that can't be watched, because of a system limit, is still polled.
             any |= signs.watch(directory, RecursiveMode::NonRecursive).is_ok();
         }
         any

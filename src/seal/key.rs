@@ -1,4 +1,4 @@
-//! One key of a server: the subkeys derived from it, and what each of them does.
+//! One key of a server: its id, the subkeys derived from it, and the operations with them.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -8,9 +8,9 @@ use sha2::Sha256;
 
 use super::purpose::Purpose;
 
-/// A key with fewer bytes than the hash has is easier to guess than a seal.
+/// Minimum key length: a key shorter than the hash is easier to guess than a seal.
 pub(super) const MIN_KEY_BYTES: usize = 32;
-/// Separates what Callgate derives from a key from what anyone else does.
+/// Domain separation: subkeys differ from those that other programs derive from the same key.
 const SALT: &[u8] = b"callgate";
 const SUBKEY_BYTES: usize = 32;
 const ID_BYTES: usize = 4;
@@ -25,7 +25,7 @@ pub(super) struct Key {
     subkeys: [Subkeys; Purpose::ALL.len()],
 }
 
-/// What one purpose uses. No two operations share a subkey.
+/// The subkeys of one purpose. No two operations share a subkey.
 struct Subkeys {
     seal: Hmac<Sha256>,
     digest: Hmac<Sha256>,
@@ -48,7 +48,7 @@ impl Key {
         Some(Self { id: data_encoding::HEXLOWER.encode(&id), subkeys: derived.try_into().ok()? })
     }
 
-    /// A name that tells which key made something, and nothing about the key.
+    /// An id that identifies the key without revealing anything about it.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
@@ -93,7 +93,7 @@ impl Subkeys {
     fn derive(root: &Hkdf<Sha256>, purpose: Purpose) -> Option<Self> {
         let subkey = |operation: &str| {
             let mut bytes = [0u8; SUBKEY_BYTES];
-            // Neither part contains the byte between them, so no two pairs have the same text.
+            // Neither part contains the separator byte, so no two pairs have the same info.
             let info = [operation.as_bytes(), b"\0", purpose.name().as_bytes()];
             root.expand_multi_info(&info, &mut bytes).ok().map(|()| bytes)
         };

@@ -13,25 +13,25 @@ use crate::json::{Digest, Value, canonical, json};
 /// Why a seal or a ciphertext is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It has another form, or the form of another version.
-    #[error("this is not a seal of this version")]
+    /// It is malformed, or of another format version.
+    #[error("the seal is malformed or of another version")]
     Malformed,
-    /// Made with a key that is not accepted, or not accepted any more.
-    #[error("the seal was made with a key that is not accepted here")]
+    /// It was made with a key that is not among these, or no longer.
+    #[error("the seal was made with an unknown key")]
     UnknownKey,
-    /// Made for other content, for another purpose, or not made with these keys.
+    /// It was made for other content or another purpose, or is forged.
     #[error("the seal does not match its content")]
     Broken,
 }
 
-/// A value cannot be encrypted.
+/// Why a value cannot be encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptError {
     /// The operating system returns no random bytes.
     #[error("no random bytes for a nonce: {0}")]
     Random(getrandom::Error),
-    /// More than the cipher takes in one message.
-    #[error("too large to be encrypted")]
+    /// The content is larger than one message of the cipher can be.
+    #[error("the content is too large to encrypt")]
     TooLarge,
 }
 
@@ -67,7 +67,7 @@ pub struct Keys(Arc<KeyRing>);
 
 struct KeyRing {
     current: Key,
-    /// Those that are accepted beside it.
+    /// Further keys that are accepted, for key rotation.
     older: Vec<Key>,
 }
 
@@ -101,13 +101,13 @@ impl Keys {
         format!("{VERSION}.{}.{}", key.id(), HEXLOWER.encode(&code))
     }
 
-    /// Whether a seal was made for this value and purpose with one of the keys. The comparison takes constant time.
+    /// Verifies that a seal was made for this value and purpose with one of the keys. Constant-time comparison.
     ///
     /// # Errors
-    /// [`SealError`]: which of the reasons there is not to accept it.
+    /// [`SealError`] if it was not.
     pub fn verify(&self, purpose: Purpose, content: &Value, seal: &str) -> Result<(), SealError> {
         let (id, code) = parts(seal)?;
-        // One spelling, so that a seal can stand for what it seals: upper case is refused.
+        // Only lower case is valid: each seal has one spelling, so that it can identify what it seals.
         let code = HEXLOWER.decode(code.as_bytes()).map_err(|_| SealError::Malformed)?;
         let message = message(purpose, content);
         self.with_key(id, |key| key.seal(purpose, message.as_bytes()).verify_slice(&code).ok())
@@ -118,11 +118,11 @@ impl Keys {
         parts(sealed).is_ok_and(|(id, _)| id == self.0.current.id())
     }
 
-    /// Encrypts with the current key. `context` is authenticated and not contained in the result: it takes an equal one to decrypt. The
-    /// same content has another ciphertext each time. Its length can be told from the ciphertext's.
+    /// Encrypts with the current key. `context` is authenticated but not part of the result: decryption needs an equal one. The same
+    /// content has another ciphertext each time. The ciphertext reveals the content's length.
     ///
     /// # Errors
-    /// [`EncryptError`], where the operating system returns no random bytes, or for hundreds of gigabytes.
+    /// [`EncryptError`] if the operating system returns no random bytes, or the content has hundreds of gigabytes.
     pub fn encrypt(&self, purpose: Purpose, context: &Value, content: &[u8]) -> Result<String, EncryptError> {
         let mut bytes = [0u8; NONCE_BYTES];
         getrandom::fill(&mut bytes).map_err(EncryptError::Random)?;
@@ -135,10 +135,10 @@ impl Keys {
         Ok(format!("{VERSION}.{}.{}", key.id(), BASE64URL_NOPAD.encode(&sealed)))
     }
 
-    /// Decrypts what [`encrypt`](Keys::encrypt) returned for this purpose and an equal context.
+    /// Decrypts a result of [`encrypt`](Keys::encrypt) for this purpose and an equal context.
     ///
     /// # Errors
-    /// [`SealError`]: which of the reasons there is not to accept it.
+    /// [`SealError`] if the ciphertext is malformed, of an unknown key, or made for another purpose, context or content.
     pub fn decrypt(&self, purpose: Purpose, context: &Value, sealed: &str) -> Result<Vec<u8>, SealError> {
         let (id, text) = parts(sealed)?;
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| SealError::Malformed)?;
@@ -147,12 +147,12 @@ impl Keys {
         self.with_key(id, |key| key.decrypt(purpose, nonce, Payload { msg: ciphertext, aad: aad.as_bytes() }))
     }
 
-    /// The digest of a value, with the current key. Equal JSON has an equal digest; without the key nobody can find the value by trying.
+    /// The digest of a value under the current key. Equal JSON has an equal digest; without the key the value can't be guessed by trying.
     pub fn digest(&self, purpose: Purpose, content: &Value) -> Digest {
         Digest::from_bytes(self.0.current.digest(purpose, message(purpose, content).as_bytes()))
     }
 
-    /// The digests of a value with each of the keys, the current one first: which of them was made depends on when it was made.
+    /// The digests of a value under each of the keys, the current one first: a stored digest may be from before a key rotation.
     pub fn digests<'k>(
         &'k self,
         purpose: Purpose,
@@ -162,7 +162,7 @@ impl Keys {
         self.all().map(move |key| Digest::from_bytes(key.digest(purpose, message.as_bytes())))
     }
 
-    /// The first result of the keys with this id.
+    /// The first success of `accept` among the keys with this id. Ids are short, so several keys may share one.
     fn with_key<T>(&self, id: &str, accept: impl Fn(&Key) -> Option<T>) -> Result<T, SealError> {
         let mut error = SealError::UnknownKey;
         for key in self.all().filter(|key| key.id() == id) {
@@ -175,7 +175,7 @@ impl Keys {
     }
 }
 
-/// What is authenticated. One JSON array, never joined texts: no byte can move from one member into the next.
+/// The authenticated message: one JSON array, never joined strings, so that no byte can move from one member into the next.
 fn message(purpose: Purpose, content: &Value) -> String {
     let mut text = canonical(&json!(["callgate", VERSION, purpose.name()]));
     text.pop();
@@ -185,7 +185,7 @@ fn message(purpose: Purpose, content: &Value) -> String {
     text
 }
 
-/// The key id and the rest of a seal or a ciphertext.
+/// Splits a seal or a ciphertext into the key id and the rest.
 fn parts(sealed: &str) -> Result<(&str, &str), SealError> {
     let mut parts = sealed.split('.');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {

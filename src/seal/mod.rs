@@ -1,5 +1,5 @@
-//! Seals, ciphertexts and keyed digests: what Callgate gives to others and must recognise when it comes back. Takes the keys of a server
-//! (`CALLGATE_KEYS`, a key file), and derives a subkey for each [`Purpose`]. Names chacha20poly1305, hkdf, hmac and getrandom.
+//! Seals, ciphertexts and keyed digests for data that leaves Callgate and must be authentic when it comes back. From the keys of a server
+//! (`CALLGATE_KEYS`, a key file) it derives subkeys for each [`Purpose`]. Uses chacha20poly1305, hkdf, hmac and getrandom.
 
 mod key;
 mod keys;

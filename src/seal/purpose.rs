@@ -1,20 +1,20 @@
-//! What a key is used for: each purpose has subkeys of its own.
+//! Purposes of keys: domain separation by a set of subkeys for each.
 
-/// What a seal, a ciphertext or a keyed digest is for. One made for one purpose is invalid for every other: each has subkeys of
+/// The purpose of a seal, a ciphertext or a keyed digest. One made for one purpose is invalid for every other: each has subkeys of
 /// its own, and its name is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A question to a person: the token of an approval request.
+    /// The token of an approval request.
     Approval,
-    /// A person's answer.
+    /// An answer to an approval request.
     Answer,
-    /// What a session has seen, as it travels in a history.
+    /// Session state in a history.
     Session,
-    /// A store, as belonging to the holders of the keys.
+    /// Proof that a store belongs to the holders of the keys.
     Store,
     /// A record of a store.
     Record,
-    /// The arguments of a call, where a digest stands for them.
+    /// The arguments of a call, represented by a digest.
     Arguments,
     /// A value that `redact … with: hash` replaces.
     Redaction,
@@ -25,7 +25,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// All of them, each at the index that [`Purpose::index`] returns.
+    /// All purposes, each at the index that [`Purpose::index`] returns.
     pub(super) const ALL: [Self; 9] = [
         Self::Approval,
         Self::Answer,
@@ -38,7 +38,7 @@ impl Purpose {
         Self::Cache,
     ];
 
-    /// The name that subkeys are derived from. It never changes: what was sealed under it could not be opened any more.
+    /// The name that subkeys are derived from. It never changes: existing seals and ciphertexts would become invalid.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Approval => "approval",

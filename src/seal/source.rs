@@ -1,4 +1,4 @@
-//! Where keys come from: text, the environment, or a file that only its owner can read.
+//! Sources of keys: a string, the environment, or a file that only its owner can read.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,29 +10,31 @@ use super::keys::Keys;
 /// The environment variable that holds keys, as [`Keys::parse`] reads them.
 pub const KEYS_VARIABLE: &str = "CALLGATE_KEYS";
 
-/// Why there are no keys.
+/// Why keys can't be read or generated.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The text holds none.
-    #[error("there is no key: write 64 hex digits or more, one key a line or with commas between them")]
+    /// There is no key.
+    #[error("no key found: write at least 64 hex digits for each key, one key a line or separated by commas")]
     None,
-    /// One of them can't be used.
-    #[error("key {number} is not usable: a key is at least {} hex digits", MIN_KEY_BYTES * 2)]
+    /// A key is invalid.
+    #[error("key {number} is invalid: a key has at least {} hex digits", MIN_KEY_BYTES * 2)]
     Unusable {
-        /// Which, from 1.
+        /// Its number, from 1.
         number: usize,
     },
     /// The file can't be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// The operating system gives no random bytes.
+    /// The operating system returns no random bytes.
     #[error("no random bytes for a key: {0}")]
     Random(getrandom::Error),
 }
 
 impl Keys {
-    /// Reads keys out of a text: hex digits, at least 64 each, one a line or with commas between them; `#` begins a comment. The
-    /// first makes seals.
+    /// Parses keys: at least 64 hex digits each, one a line or separated by commas; `#` begins a comment. The first is the current key.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is no key or one is invalid.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
         let words = lines.flat_map(|line| line.split(',')).map(str::trim).filter(|word| !word.is_empty());
@@ -45,15 +47,18 @@ impl Keys {
         Self::new(secrets.into_iter().flatten()).ok_or(KeyError::None)
     }
 
-    /// A key that ends with the process: no other one accepts what is made with it.
+    /// Generates a key that only this process has: no other one accepts its seals.
     ///
     /// # Errors
-    /// [`KeyError::Random`], where the operating system returns no random bytes.
+    /// [`KeyError::Random`] if the operating system returns no random bytes.
     pub fn random() -> Result<Self, KeyError> {
         Self::parse(&random_hex::<MIN_KEY_BYTES>().map_err(KeyError::Random)?)
     }
 
-    /// The keys of the environment variable [`KEYS_VARIABLE`]; nothing where it is not set.
+    /// Reads the keys of the environment variable [`KEYS_VARIABLE`]. Returns `None` if it is not set.
+    ///
+    /// # Errors
+    /// [`KeyError`] if it has no valid keys.
     pub fn from_environment() -> Result<Option<Self>, KeyError> {
         match std::env::var(KEYS_VARIABLE) {
             Ok(text) => Self::parse(&text).map(Some),
@@ -62,7 +67,10 @@ impl Keys {
         }
     }
 
-    /// The keys of a file. One that others can read is refused: whoever reads it can say yes to anything.
+    /// Reads the keys of a file. A file that other users can read is rejected: with the keys they could forge approvals.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the file can't be used or has no valid keys.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
         let failed = |error| SecretFileError::File { path: path.to_owned(), error };
         if is_exposed(&fs::metadata(path).map_err(failed)?) {
@@ -71,40 +79,43 @@ impl Keys {
         Self::parse(&fs::read_to_string(path).map_err(failed)?)
     }
 
-    /// The keys of a file, which is made with a new key if it is not there. Only its owner can read it. Of several processes that
-    /// make it at once, all get the key of one.
+    /// Reads the keys of a file. A missing file is created with a new random key, readable only by its owner. If several processes
+    /// create it at once, all get the same key.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the file can't be used or created, or has no valid keys.
     pub fn from_file_or_new(path: &Path) -> Result<Self, KeyError> {
-        let comment = "Seals what Callgate hands out. Keep it secret; a new key goes in front of this one.";
+        let comment = "Key of Callgate's seals. Keep it secret. To rotate it, put a new key above this one.";
         Self::parse(&secret_from_file_or_new(path, comment)?)
     }
 }
 
-/// Why a file that only its owner may read can't be used.
+/// Why a file with secrets can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// Others can read the file.
-    #[error("`{}` can be read by others: take their rights away, as with `chmod 600`", .0.display())]
+    /// Other users can access the file.
+    #[error("`{}` is accessible to other users; run `chmod 600` on it", .0.display())]
     Exposed(PathBuf),
-    /// The file can't be read or made.
+    /// The file can't be read or created.
     #[error("`{}`: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The operating system gives no random bytes.
+    /// The operating system returns no random bytes.
     #[error("no random bytes for a key: {0}")]
     Random(getrandom::Error),
 }
 
-/// The text of a file that only its owner can read. A missing one is made with a new random key, in hex digits below the comment.
+/// Reads a file that only its owner can read. A missing file is created with a new random key in hex digits, below the comment.
 pub(crate) fn secret_from_file_or_new(path: &Path, comment: &str) -> Result<String, SecretFileError> {
     let failed = |error| SecretFileError::File { path: path.to_owned(), error };
     if !path.exists() {
         let key = random_hex::<MIN_KEY_BYTES>().map_err(SecretFileError::Random)?;
         let text = format!("# {comment}\n{key}\n");
-        // Written whole beside it, then linked: nobody ever reads half a key, and no process replaces another's.
+        // Written completely to a draft, then linked: no process reads half a key, or replaces another one's key.
         let draft =
             path.with_extension(format!("{}.new", random_hex::<8>().map_err(SecretFileError::Random)?));
         let written = owner_only().open(&draft).and_then(|mut file| {
@@ -124,14 +135,14 @@ pub(crate) fn secret_from_file_or_new(path: &Path, comment: &str) -> Result<Stri
     fs::read_to_string(path).map_err(failed)
 }
 
-/// So many random bytes, as hex digits.
+/// Generates `BYTES` random bytes, as hex digits.
 pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
     let mut bytes = [0u8; BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))
 }
 
-/// Bytes in hex digits.
+/// Encodes bytes as hex digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -162,7 +173,7 @@ fn owner_only() -> OpenOptions {
     options
 }
 
-/// The bytes that pairs of hex digits stand for; nothing where they are none.
+/// Decodes pairs of hex digits. Returns `None` if the string is anything else.
 pub(crate) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

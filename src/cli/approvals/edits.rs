@@ -1,4 +1,4 @@
-//! `--set PATH=JSON`: changes to the arguments that are shown.
+//! `--set PATH=JSON`: edits of the arguments shown in an approval request.
 
 use crate::call::Root;
 use crate::cli::exit::Stop;
@@ -6,20 +6,20 @@ use crate::json::{self, Map, Value};
 use crate::path::{Path, Step};
 use crate::text::inert;
 
-/// The shown arguments with these changes.
+/// Applies the changes to the shown arguments.
 pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, Stop> {
     let mut edited = shown.clone();
     for change in changes {
         let (steps, value) = read(change)?;
         let place = place(&mut edited, &steps).ok_or_else(|| {
-            Stop::trouble(format!("`{}`: the arguments have no such place to set", inert(change)))
+            Stop::trouble(format!("`--set {}`: the arguments have no such path", inert(change)))
         })?;
         *place = value;
     }
     Ok(edited)
 }
 
-/// A change: where, and what. Keys may have a `=`, too, so the first that parts a path from JSON counts.
+/// Parses a change into path and value. As keys can contain `=`, the first `=` between a valid path and valid JSON is the separator.
 fn read(change: &str) -> Result<(Vec<Step>, Value), Stop> {
     let mut problem = None;
     for (at, _) in change.match_indices('=') {
@@ -32,10 +32,13 @@ fn read(change: &str) -> Result<(Vec<Step>, Value), Stop> {
     }
     Err(Stop::trouble(match problem {
         Some(text) => {
-            format!("`{}` in `--set` is no JSON; texts stand in quotes, as in 'note=\"late\"'", inert(text))
+            format!(
+                "`{}` in `--set` is not valid JSON; strings need quotes, as in 'note=\"late\"'",
+                inert(text)
+            )
         }
         None => format!(
-            "`--set {}` names no place of the arguments: write PATH=JSON, as in '$.input.note=\"late\"'",
+            "`--set {}` has no path into the arguments; write PATH=JSON, as in '$.input.note=\"late\"'",
             inert(change)
         ),
     }))
@@ -47,7 +50,7 @@ fn steps(text: &str) -> Option<Vec<Step>> {
     path.steps().filter(|steps| !steps.is_empty()).map(<[Step]>::to_vec)
 }
 
-/// The place in the arguments; the last member is made where it is missing.
+/// Finds the value at a path; a missing last member is added.
 fn place<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
     let (last, before) = steps.split_last()?;
     let mut at = value;
@@ -83,7 +86,7 @@ mod tests {
     use crate::json::json;
 
     #[test]
-    fn changes_are_made_where_they_say() {
+    fn applies_changes_and_rejects_invalid_paths() {
         let shown = json!({ "note": "a", "items": [{ "n": 1 }, { "n": 2 }], "a=b": 1 });
         let set = |changes: &[&str]| {
             let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
@@ -98,13 +101,13 @@ mod tests {
         assert_eq!(set(&["$.input['a=b']=\"c=d\""]).unwrap()["a=b"], "c=d");
         assert_eq!(set(&["fresh={\"x\":1}"]).unwrap()["fresh"], json!({ "x": 1 }));
         for (change, problem) in [
-            ("note=b", "is no JSON"),
-            ("note", "names no place"),
-            ("$.tool=\"x\"", "names no place"),
-            ("$.input={}", "names no place"),
-            ("$.input.*=1", "names no place"),
-            ("items[5]=1", "no such place"),
-            ("none.there=1", "no such place"),
+            ("note=b", "is not valid JSON"),
+            ("note", "has no path"),
+            ("$.tool=\"x\"", "has no path"),
+            ("$.input={}", "has no path"),
+            ("$.input.*=1", "has no path"),
+            ("items[5]=1", "no such path"),
+            ("none.there=1", "no such path"),
         ] {
             let said = set(&[change]).unwrap_err();
             assert!(said.contains(problem), "{change}: {said}");

@@ -1,4 +1,4 @@
-//! How calls go on whose questions are answered: a run is taken further, a gateway's client makes its call again.
+//! Hints on how to resume answered calls: resume the run, or repeat the call from the gateway's client.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use crate::approval::{Item, Progress, Standing};
 use crate::cli::output::{BOLD, Output, amount, one_line, shell_word};
 
 impl Desk<'_> {
-    /// After the answer to one question.
+    /// Prints the hint after an answer.
     pub(super) fn say_how_to_go_on(
         &self,
         item: &Item,
@@ -16,18 +16,18 @@ impl Desk<'_> {
     ) -> Result<(), Refusal> {
         if is_of_gateway(item) {
             let what = match runs(standing) {
-                true => "the same call with the same arguments goes on when the client makes it again",
-                false => "the client is told when it makes the same call again",
+                true => "the call resumes when the client repeats it with the same arguments",
+                false => "the client receives the answer when it repeats the same call",
             };
             return Ok(writeln!(output, "{what}")?);
         }
         let conversation = one_line(&item.name.conversation).into_owned();
         let command = format!("callgate run --resume --state {} --policies … CALLS", shell_word(&self.url));
         let command = output.paint(BOLD, &command).into_owned();
-        Ok(writeln!(output, "take the session `{conversation}` further: {command}")?)
+        Ok(writeln!(output, "resume the session `{conversation}`: {command}")?)
     }
 
-    /// After a list: what is not shown because it waits for nobody any more.
+    /// Prints the hints after a list, for answered requests that the list omits.
     pub(super) fn say_what_is_answered(&self, items: &[Item], output: &mut Output) -> Result<(), Refusal> {
         let answered = || items.iter().filter(|item| matches!(item.progress, Progress::Answered(_)));
         let all = answered().count();
@@ -35,32 +35,32 @@ impl Desk<'_> {
         if all > 0 && all < items.len() {
             writeln!(output)?;
         }
-        let questions = |count| amount(count, "answered question", "answered questions");
+        let questions = |count| amount(count, "answered call", "answered calls");
         match all - of_gateways {
             0 => {}
             count => {
-                let go = if count == 1 { "goes" } else { "go" };
+                let go = if count == 1 { "resumes" } else { "resume" };
                 let command = format!("callgate run --resume --state {} …", shell_word(&self.url));
-                writeln!(output, "{} {go} on with {command}", questions(count))?;
+                writeln!(output, "{} {go} with {command}", questions(count))?;
             }
         }
         match of_gateways {
             0 => {}
-            1 => writeln!(output, "{} goes on when the client makes the same call again", questions(1))?,
+            1 => writeln!(output, "{} resumes when the client repeats it", questions(1))?,
             count => {
-                writeln!(output, "{} go on when the clients make the same calls again", questions(count))?;
+                writeln!(output, "{} resume when the clients repeat them", questions(count))?;
             }
         }
         Ok(())
     }
 }
 
-/// Whether a call runs that was answered so, or has its answer.
+/// Whether a call with this answer runs, or gets its result from the answer.
 pub(super) fn runs(standing: &Standing) -> bool {
     matches!(standing, Standing::Approved { .. } | Standing::Answered { .. })
 }
 
-/// Whether a gateway asks: its calls have a server and are named `a3a3c43c-2`, by what is drawn for a connection and a number.
+/// Whether the request is from a gateway: its calls have a server and ids such as `a3a3c43c-2`, a random connection id and a number.
 fn is_of_gateway(item: &Item) -> bool {
     let request = &item.request;
     let is_named_so = |(drawn, number): (&str, &str)| {

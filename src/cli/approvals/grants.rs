@@ -1,4 +1,4 @@
-//! Approvals that stand for later calls.
+//! `callgate approvals grants` and `revoke`: remembered approvals that apply to later calls.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::cli::output::{DIM, Output, YELLOW, one_line, to_the_minute};
 use crate::host::{Clock, SystemClock};
 use crate::json::json;
 
-/// Of a grant's name so much is shown; it is a digest, and its beginning names it.
+/// Number of characters shown of a grant's id; it is a digest, and a prefix identifies it.
 const SHOWN: usize = 12;
 
 impl Desk<'_> {
@@ -27,7 +27,7 @@ impl Desk<'_> {
             return forms::write(&json!({ "grants": grants }), output);
         }
         if grants.is_empty() {
-            writeln!(output, "no approval is remembered")?;
+            writeln!(output, "no remembered approvals")?;
         }
         for (name, grant) in &grants {
             let mut about = vec![one_line(&grant.tool).into_owned()];
@@ -53,11 +53,7 @@ impl Desk<'_> {
             return forms::write(&forms::grant(&name, &grant, "revoked"), output);
         }
         let tool = one_line(&grant.tool);
-        Ok(writeln!(
-            output,
-            "taken back: calls of {tool} that {} stood for are asked about again",
-            short(&name)
-        )?)
+        Ok(writeln!(output, "revoked: calls of {tool} that {} allowed require approval again", short(&name))?)
     }
 }
 

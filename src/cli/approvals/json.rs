@@ -1,4 +1,4 @@
-//! The forms for programs, as docs/approvals.md describes them.
+//! JSON output of `callgate approvals`, as described in docs/approvals.md.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::cli::output::Output;
 use crate::json::{Value, json};
 use crate::message::{RequestPart, ResponsePart};
 
-/// The version of these forms.
+/// The version of the JSON format.
 const VERSION: u64 = 1;
 
 pub(super) fn write(content: &Value, output: &mut Output) -> Result<(), Refusal> {

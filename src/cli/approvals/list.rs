@@ -1,4 +1,4 @@
-//! What waits, equal questions together.
+//! `callgate approvals list`: pending approval requests, identical ones grouped.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::cli::output::{BOLD, DIM, Output, YELLOW, grouped, name, to_the_minute
 use crate::json::{self, Value, json};
 use crate::message::RequestPart;
 
-/// Questions that ask the same of people.
+/// Approval requests with the same content.
 struct Group<'i> {
     items: Vec<&'i Item>,
 }
@@ -32,7 +32,7 @@ impl Desk<'_> {
             return forms::write(&json!({ "questions": groups }), output);
         }
         if groups.is_empty() {
-            writeln!(output, "{}", if all { "nobody was asked" } else { "nothing waits for a person" })?;
+            writeln!(output, "{}", if all { "no approval requests" } else { "no pending approvals" })?;
         }
         for (index, group) in groups.iter().enumerate() {
             if index > 0 {
@@ -90,7 +90,7 @@ fn groups<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<Group<'i>> {
     let mut places = std::collections::HashMap::new();
     for item in items {
         let request = &item.request;
-        // What is hidden of a call is in its digest: calls that only look the same are apart.
+        // The digest covers redacted arguments: calls that only look the same are in separate groups.
         let call = call_digest(&RequestPart::from(request));
         let same = json::digest(&json!([call, request.message, request.policies, request.card]));
         let place = *places.entry(same).or_insert(groups.len());

@@ -1,4 +1,4 @@
-//! `callgate approvals`: the questions that wait in a state, and people's answers to them.
+//! `callgate approvals`: lists and answers the approval requests of a state store (human in the loop).
 
 mod edits;
 mod going_on;
@@ -26,16 +26,16 @@ use crate::json::Value;
 use crate::message::{Approver, RequestPart, ResponsePart};
 use crate::principal::{Comparison, Principal};
 
-/// List the questions that wait for people in the state of a run or a gateway, and answer them.
+/// List and answer the approval requests of a run or a gateway (human in the loop).
 ///
-/// Answers are recorded in the state. The calls of a run go on when their session is taken further with `callgate run --resume`, a
-/// call behind `callgate proxy` when its client makes it again. An answer that would not count is refused, and not recorded. Whoever
-/// can read the state's key file can answer: whom `--as` and `--role` name is believed, and sealed into the answer. So keep the state and its
-/// key where agents can't read them: an agent with both could approve its own calls in anyone's name.
+/// Answers are recorded in the state store. The calls of a run resume with `callgate run --resume`, a call through `callgate proxy` when
+/// its client repeats it. An answer that would not count is rejected, and not recorded. Anyone who can read the state store's key file
+/// can answer: `--as` and `--role` are not verified, but sealed into the answer. Keep the state store and its key where agents can't
+/// read them: an agent with both could approve its own calls in anyone's name.
 ///
-/// ID is an approval's id (`approval_c3`), or CONVERSATION/ID where several conversations have it.
+/// ID is an approval's id (`approval_c3`), or CONVERSATION/ID if several conversations have that id.
 ///
-/// Exit status: 0 done, 1 there is no such question or the answer is refused, 2 wrong usage, or a state that can't be read.
+/// Exit status: 0 done, 1 the approval request does not exist or the answer is rejected, 2 usage error, or the state store can't be read.
 #[derive(clap::Args)]
 #[command(
     subcommand_required = true,
@@ -54,48 +54,48 @@ pub(super) struct Approvals {
 
 #[derive(Subcommand)]
 enum Command {
-    /// What waits for people, equal questions together
+    /// List pending approval requests, with identical ones grouped
     List {
-        /// Also what is answered, has lapsed, runs or is over
+        /// Also list requests that are answered, expired, running or completed
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// One question with its card, its answers and what came of it
+    /// Show one approval request with its card, answers and outcome
     Show {
         #[command(flatten)]
         one: One,
     },
-    /// Let the call run as it is
+    /// Approve the call as it is
     Approve {
         #[command(flatten)]
         one: One,
         #[command(flatten)]
         who: Who,
     },
-    /// Let the call not run
+    /// Deny the call
     Deny {
         #[command(flatten)]
         one: One,
         #[command(flatten)]
         who: Who,
     },
-    /// Let the call run with other arguments, where its policy says which may be changed
+    /// Approve the call with changed arguments, where its policy allows edits
     #[command(group = clap::ArgGroup::new("changes").required(true).args(["set", "input"]))]
     Edit {
         #[command(flatten)]
         one: One,
         #[command(flatten)]
         who: Who,
-        /// Sets one place of the shown arguments, as in `$.input.note="late"` or `note="late"`
+        /// Set one value in the shown arguments, as in `$.input.note="late"` or `note="late"`; repeatable
         #[arg(long, value_name = "PATH=JSON")]
         set: Vec<String>,
-        /// A JSON file with all arguments as they were shown, but for the changes; `-` for stdin
+        /// A JSON file with all shown arguments, including the changes; `-` for stdin
         #[arg(long, value_name = "FILE")]
         input: Option<std::path::PathBuf>,
     },
-    /// Give a result in the tool's place
+    /// Give a result in place of the tool
     Answer {
         #[command(flatten)]
         one: One,
@@ -105,24 +105,24 @@ enum Command {
         #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
         output: String,
     },
-    /// End the run: the call does not run, nor does what comes after it
+    /// Cancel the run: neither this call nor later ones run
     Cancel {
         #[command(flatten)]
         one: One,
         #[command(flatten)]
         who: Who,
     },
-    /// Approvals that stand for later calls, too
+    /// List remembered approvals, which apply to later calls
     Grants {
-        /// Also those that were taken back or have lapsed
+        /// Also list revoked and expired ones
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// Take such an approval back
+    /// Revoke a remembered approval
     Revoke {
-        /// Its id, or the beginning of it
+        /// Its id, or a prefix of it
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -132,10 +132,10 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Place {
-    /// The state of the run, as its `--state` names it: `file:PATH`
+    /// The state store, as in `--state` of the run or gateway: `file:PATH`
     #[arg(long, value_name = "URL")]
     state: String,
-    /// How it is written: for people, or as one JSON document for programs
+    /// Output format: text, or one JSON document for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -151,22 +151,22 @@ struct One {
 
 #[derive(clap::Args)]
 struct Who {
-    /// Who answers. An answer without a name is refused, unless the policy says `anonymous: allow`
+    /// The approver's name. Anonymous answers are rejected, unless the policy says `anonymous: allow`
     #[arg(long = "as", value_name = "PRINCIPAL", value_parser = principal)]
     principal: Option<String>,
-    /// A role that they have
+    /// A role of the approver; repeatable
     #[arg(long = "role", value_name = "ROLE", requires = "principal", value_parser = NonEmptyStringValueParser::new())]
     roles: Vec<String>,
-    /// Why; the agent is told
+    /// The reason, which the agent sees
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// A name that names somebody, as it is written.
+/// Validates the name of a principal, and returns it unchanged.
 fn principal(name: &str) -> Result<String, &'static str> {
     match Principal::parse(name, Comparison::Canonical) {
         Some(_) => Ok(name.to_owned()),
-        None => Err("it names nobody: it is blank, or has control characters"),
+        None => Err("a name must not be blank or contain control characters"),
     }
 }
 
@@ -210,7 +210,7 @@ pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Ex
         Err(Refusal::Inbox(InboxError::Ledger(error))) => Err(Stop::trouble(error.to_string())),
         Err(Refusal::Inbox(InboxError::Anonymous)) => {
             complain(
-                "the answer needs a name: add `--as NAME` with who gives it, or allow answers without one by `anonymous: allow` in the \
+                "the answer needs the approver's name: add `--as NAME`, or allow anonymous answers with `anonymous: allow` in the \
                  `approval` policy",
             );
             Ok(Exit::Fails)
@@ -223,7 +223,7 @@ pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Ex
     }
 }
 
-/// Why a command does not do what it was asked to.
+/// Why a command failed.
 enum Refusal {
     Inbox(InboxError),
     Stop(Stop),
@@ -247,7 +247,7 @@ impl From<std::io::Error> for Refusal {
     }
 }
 
-/// The inbox of a state, and how it is shown.
+/// The approval inbox of a state store, and the output format.
 struct Desk<'d> {
     inbox: Inbox,
     runtime: &'d Runtime,
@@ -280,7 +280,7 @@ impl<'d> Desk<'d> {
         match &after.progress {
             Progress::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
             Progress::Answered(standing) => {
-                let said = if going_on::runs(standing) { "" } else { "; the call will not run" };
+                let said = if going_on::runs(standing) { "" } else { "; the call does not run" };
                 writeln!(output, "{word}{by}{said}")?;
                 self.say_how_to_go_on(&after, standing, output)
             }
@@ -289,18 +289,18 @@ impl<'d> Desk<'d> {
     }
 }
 
-/// What was said, in a word.
+/// An answer in a few words.
 fn word(said: &ResponsePart) -> &'static str {
     match said {
         _ if said.cancel => "cancelled",
         _ if !said.approved => "denied",
-        _ if said.output.is_some() => "answered in the tool's place",
+        _ if said.output.is_some() => "answered in place of the tool",
         _ if said.edited_input.is_some() => "approved with changes",
         _ => "approved",
     }
 }
 
-/// The JSON of a file, or of stdin for `-`.
+/// Reads JSON from a file, or from stdin for `-`.
 fn read(path: &Path) -> Result<Value, Stop> {
     let (name, text) = if path == Path::new("-") {
         let mut text = String::new();
@@ -314,7 +314,7 @@ fn read(path: &Path) -> Result<Value, Stop> {
 
 fn parse(name: &str, text: &str) -> Result<Value, Stop> {
     values::parse(text).map_err(|error| {
-        let help = if name == "--output" { "; texts stand in quotes, as in '\"done\"'" } else { "" };
+        let help = if name == "--output" { "; strings need quotes, as in '\"done\"'" } else { "" };
         Stop::trouble(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))
     })
 }

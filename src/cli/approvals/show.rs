@@ -1,4 +1,4 @@
-//! One question: its card, its answers, and how far it is.
+//! `callgate approvals show`: one approval request with its card, answers and progress.
 
 use std::io::Write;
 
@@ -18,18 +18,18 @@ impl Desk<'_> {
         if self.format == Format::Json {
             return forms::write(&forms::item(&item), output);
         }
-        // The buttons of a card are the commands here.
+        // Commands take the place of the card's buttons.
         let card = Card { actions: Vec::new(), ..card(&item, Extent::Complete) };
         writeln!(output, "{}", card.to_text().trim_end())?;
         writeln!(output, "\nSession: {}", name(&item.name.conversation))?;
         if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
-            writeln!(output, "For: {}", name(requester))?;
+            writeln!(output, "Requester: {}", name(requester))?;
         }
         if let Some(question) = &item.question {
-            writeln!(output, "Asked: {}", to_the_minute(&question.asked_at.to_string()))?;
+            writeln!(output, "Requested: {}", to_the_minute(&question.asked_at.to_string()))?;
             let places = editable(&item);
             if !places.is_empty() {
-                writeln!(output, "May be changed: {}", one_line(&places.join(", ")))?;
+                writeln!(output, "Editable: {}", one_line(&places.join(", ")))?;
             }
         }
         writeln!(output, "Stage: {}", progress(&item))?;
@@ -39,7 +39,7 @@ impl Desk<'_> {
             writeln!(output, "Answer: {}{}", told(answer), ignored.unwrap_or_default())?;
         }
         if item.waits() {
-            // As it was asked for, which names one question.
+            // The id as given, which identifies exactly one request.
             let id = shell_word(id);
             let command =
                 format!("callgate approvals approve {id} --state {} --as NAME", shell_word(&self.url));
@@ -51,7 +51,7 @@ impl Desk<'_> {
     }
 }
 
-/// The places of the arguments that who answers may change.
+/// The paths of the arguments that an approver may edit.
 pub(super) fn editable(item: &Item) -> Vec<String> {
     let places = item.question.iter().flat_map(Question::editable);
     let written =
@@ -59,7 +59,7 @@ pub(super) fn editable(item: &Item) -> Vec<String> {
     places.map(written).collect()
 }
 
-/// The card of a question: one that asks while it waits, and then one that says what became of it.
+/// The card of an approval request: with the question while it is pending, with the resolution afterwards.
 pub(super) fn card(item: &Item, extent: Extent) -> Card {
     let request = RequestPart::from(&item.request);
     let resolution = match &item.progress {
@@ -87,7 +87,7 @@ fn counting(item: &Item) -> impl Iterator<Item = &ResponsePart> {
     item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
 }
 
-/// Who decided: of an approval all who gave it.
+/// The principals whose answers decided; for an approval, all approvers.
 fn deciders(item: &Item, deciding: &ResponsePart) -> Vec<String> {
     let approves = |said: &ResponsePart| said.approved && !said.cancel;
     let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
@@ -95,14 +95,14 @@ fn deciders(item: &Item, deciding: &ResponsePart) -> Vec<String> {
     names.map(|by| by.principal.clone()).collect()
 }
 
-/// The answer that decided: the strictest that counts, and of approvals the one that completed them.
+/// The answer that decided: the strictest that counts; among approvals, the one that completed the quorum.
 fn deciding(item: &Item) -> Option<&ResponsePart> {
     let counting = || counting(item);
     let cancels = counting().find(|said| said.cancel);
     cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
 }
 
-/// An answer in a line.
+/// Formats an answer in one line.
 fn told(answer: &ResponsePart) -> String {
     let mut text = word(answer).to_owned();
     if let Some(by) = &answer.answered_by {
@@ -124,24 +124,24 @@ fn names(of: &[String]) -> String {
     of.iter().map(|of| name(of)).collect::<Vec<_>>().join(", ")
 }
 
-/// How far a question is, in a few words.
+/// Formats the progress of an approval request in a few words.
 pub(super) fn progress(item: &Item) -> String {
     match &item.progress {
-        Progress::Waiting { by } if by.is_empty() => format!("waits: {}", missing(item)),
+        Progress::Waiting { by } if by.is_empty() => format!("pending: {}", missing(item)),
         Progress::Waiting { by } => {
-            format!("waits, approved by {}: {}", names(by), missing(item))
+            format!("pending, approved by {}: {}", names(by), missing(item))
         }
-        Progress::Answered(standing) => format!("{standing}, not taken up yet"),
-        Progress::Lapsed { at } => format!("lapsed {}", to_the_minute(&at.to_string())),
-        Progress::Unproven(error) => format!("counts for nothing: {error}"),
-        Progress::Running { at } => format!("runs since {}", to_the_minute(&at.to_string())),
+        Progress::Answered(standing) => format!("{standing}, not resumed yet"),
+        Progress::Lapsed { at } => format!("expired {}", to_the_minute(&at.to_string())),
+        Progress::Unproven(error) => format!("invalid: {error}"),
+        Progress::Running { at } => format!("running since {}", to_the_minute(&at.to_string())),
         Progress::Settled { at, outcome } => {
-            format!("over: {} at {}", outcome.outcome, to_the_minute(&at.to_string()))
+            format!("completed: {} at {}", outcome.outcome, to_the_minute(&at.to_string()))
         }
     }
 }
 
-/// Whose approvals are missing: `1 more approval is needed`.
+/// Formats the missing approvals: `1 more approval is needed`.
 pub(super) fn missing(item: &Item) -> String {
     let open: Vec<_> = item.asks.iter().filter(|ask| ask.missing() > 0).collect();
     let several = item.asks.len() > 1;
@@ -167,5 +167,5 @@ pub(super) fn missing(item: &Item) -> String {
         format!("{count} needed{from}{of}{whose}")
     });
     let needs: Vec<String> = needs.collect();
-    if needs.is_empty() { "those who approved do not agree".to_owned() } else { needs.join("; ") }
+    if needs.is_empty() { "the approvals contradict each other".to_owned() } else { needs.join("; ") }
 }

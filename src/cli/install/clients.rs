@@ -1,11 +1,11 @@
-//! What is known of the clients: where their files are, and where in these the servers.
+//! Table of supported MCP clients: locations and formats of their config files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-/// A program that starts MCP servers by what a file says.
+/// An MCP client whose config file lists its servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Client {
     /// Claude Desktop
@@ -23,24 +23,24 @@ pub(super) enum Client {
     Codex,
 }
 
-/// How a file is written.
+/// The format of a config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// JSON, with comments and trailing commas where the client takes them.
+    /// JSON; comments and trailing commas are accepted.
     Json,
     Toml,
 }
 
-/// The table that a client is a row of.
+/// Properties of a client.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) title: &'static str,
     pub(super) syntax: Syntax,
-    /// The ways to tables of servers; `*` is every member.
+    /// Key paths to the objects that contain servers; `*` is every member.
     pub(super) tables: &'static [&'static [&'static str]],
-    /// The member that has the URL of a server that speaks streamable HTTP.
+    /// The key of the URL of a server that speaks streamable HTTP.
     pub(super) url: &'static str,
-    /// What to do so that the client sees the change.
+    /// How to make the client load the changed file.
     pub(super) afterwards: &'static str,
     user: UserFile,
     project: Option<&'static str>,
@@ -48,7 +48,7 @@ pub(super) struct Facts {
 
 #[derive(Debug)]
 struct UserFile {
-    /// A variable that names another directory, and the file in it.
+    /// An environment variable that overrides the directory, and the file name in it.
     moved: Option<(&'static str, &'static str)>,
     below: Below,
     path: &'static str,
@@ -57,11 +57,11 @@ struct UserFile {
 #[derive(Debug)]
 enum Below {
     Home,
-    /// Where programs of this system keep what people have set.
+    /// The operating system's directory for application settings.
     Settings,
 }
 
-/// A system, as far as places differ.
+/// An operating system, as far as file locations differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     Linux,
@@ -87,7 +87,7 @@ impl Client {
                 syntax: Syntax::Json,
                 tables: &[&["mcpServers"]],
                 url: "url",
-                afterwards: "Quit Claude Desktop and start it again: closing its window is not enough",
+                afterwards: "Quit and restart Claude Desktop: closing its window is not enough",
                 user: UserFile {
                     moved: None,
                     below: Below::Settings,
@@ -100,7 +100,7 @@ impl Client {
                 syntax: Syntax::Json,
                 tables: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
                 url: "url",
-                afterwards: "Restart Claude Code: sessions that are open go on with the servers they have",
+                afterwards: "Restart Claude Code: open sessions keep their current servers",
                 user: UserFile {
                     moved: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
                     below: Below::Home,
@@ -122,7 +122,7 @@ impl Client {
                 syntax: Syntax::Json,
                 tables: &[&["servers"], &["mcp", "servers"]],
                 url: "url",
-                afterwards: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or all of it",
+                afterwards: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or restart Visual Studio Code",
                 user: UserFile { moved: None, below: Below::Settings, path: "Code/User/mcp.json" },
                 project: Some(".vscode/mcp.json"),
             },
@@ -157,7 +157,10 @@ impl Client {
 }
 
 impl Facts {
-    /// The file for all that a person does, by the variables of the process; else the variable that is missing.
+    /// The user-wide config file, for these environment variables.
+    ///
+    /// # Errors
+    /// The name of the environment variable that is missing.
     pub(super) fn user_file(
         &self,
         system: System,
@@ -184,7 +187,7 @@ impl Facts {
         Ok(directory.join(self.user.path))
     }
 
-    /// The file for one project, whose directory this is; not every client has one.
+    /// The config file of the project in this directory. Returns `None` if the client has no project files.
     pub(super) fn project_file(&self, directory: &Path) -> Option<PathBuf> {
         self.project.map(|path| directory.join(path))
     }
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_keeps_the_files_at_its_places() {
+    fn file_locations_depend_on_the_operating_system() {
         const HOME: (&str, &str) = ("HOME", "/h");
         const PROFILE: (&str, &str) = ("USERPROFILE", "/u");
         const APPDATA: (&str, &str) = ("APPDATA", "/a");
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_move_them() {
+    fn environment_variables_override_file_locations() {
         for (client, variable, file) in [
             (Client::VsCode, ("XDG_CONFIG_HOME", "/x"), "/x/Code/User/mcp.json"),
             (Client::VsCode, ("XDG_CONFIG_HOME", "relative"), "/h/.config/Code/User/mcp.json"),

@@ -1,11 +1,11 @@
-//! What is changed in a file, as replaced ranges of its text; everything else stays, byte for byte.
+//! Text edits of a client's config file: replaced ranges; everything else stays unchanged, byte for byte.
 
 use std::ops::Range;
 
 use super::clients::{Facts, Syntax};
 use super::entry::{Entry, Member, Origin, Standing, Text};
 
-/// A range of a text, and what stands there instead.
+/// A range of a text and its replacement.
 #[derive(Debug)]
 pub(super) struct Edit {
     span: Range<usize>,
@@ -18,7 +18,7 @@ impl Edit {
     }
 }
 
-/// The text with these edits, of which no two touch the same place.
+/// Applies edits, which must not overlap.
 pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| edit.span.start);
     let mut result = String::with_capacity(text.len());
@@ -32,8 +32,8 @@ pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     result
 }
 
-/// Puts a server behind `program proxy OPTIONS`. What it says now stays as it is written: the command and the URL move, and the
-/// arguments get others before them.
+/// Puts a server behind `program proxy OPTIONS`. Existing values keep their notation: the command or the URL moves into the arguments,
+/// before which the proxy's arguments are inserted.
 pub(super) fn put_behind(
     text: &str,
     entry: &Entry,
@@ -76,14 +76,14 @@ pub(super) fn put_behind(
     edits
 }
 
-/// Takes a server from behind the gateway; nothing for one that is not there. `before` is the entry of the backup.
+/// Removes the gateway from a server's entry. Returns no edits if the server is not behind the gateway. `before` is the backup's entry.
 ///
-/// Where the backup's entry, put behind the same way, is what the file has, the backup's text comes back. Otherwise somebody has
-/// changed the entry since, and only what stands before the server's own command is taken out.
+/// If the backup's entry, put behind the gateway, equals the file's entry, the backup's text is restored. Otherwise the entry was
+/// changed since, and only the gateway's part before the server's own command is removed.
 ///
 /// # Errors
 ///
-/// With what to do, where the entry has been changed so that this can't be done.
+/// If the entry was changed so that it can't be restored, with what to do.
 pub(super) fn take_out(
     text: &str,
     entry: &Entry,
@@ -123,7 +123,10 @@ pub(super) fn take_out(
         Origin::Remote(url) => {
             let between = text.get(command.span.end..args.key.start).map(str::trim);
             if !matches!(between, Some("" | ",")) {
-                return Err(format!("it was changed since; write `{}`: `{url}` in it by hand", facts.url));
+                return Err(format!(
+                    "it was changed since `callgate install`; set `{}` to `{url}` by hand",
+                    facts.url
+                ));
             }
             let mut edits = vec![Edit::new(command.key.start..args.span.end, member(facts, facts.url, own))];
             if let Some(kind) = &entry.kind {
@@ -138,7 +141,7 @@ fn slice(text: &str, span: Range<usize>) -> &str {
     text.get(span).unwrap_or_default()
 }
 
-/// A text as JSON writes it, which TOML reads the same way but for one character.
+/// A string as JSON writes it, which TOML reads the same way except for one character.
 fn quoted(text: &str) -> String {
     crate::json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
@@ -150,21 +153,22 @@ fn member(facts: &Facts, key: &str, value: &str) -> String {
     }
 }
 
-/// What parts a new member from the one whose key stands at `key`: a line like that one, where it has its own.
+/// The separator between the member whose key is at `key` and a new one: a new line with the same indentation, if that member is on
+/// its own line.
 fn between_members(text: &str, entry: &Entry, facts: &Facts, key: usize) -> String {
     let above = slice(text, 0..key);
     let line = above.rfind('\n').map_or(0, |end| end + 1);
     let lead = slice(text, line..key);
     let line_break = if text.contains("\r\n") { "\r\n" } else { "\n" };
     match facts.syntax {
-        // What leads to a key in a table is indentation, and with dotted keys the table's name.
+        // In a table, a key is preceded by indentation, and with dotted keys by the table's name.
         Syntax::Toml if !entry.commas => format!("{line_break}{lead}"),
         _ if line > 0 && lead.trim().is_empty() => format!(",{line_break}{lead}"),
         _ => ", ".to_owned(),
     }
 }
 
-/// What parts a new element from the first one: what parts that from the second.
+/// The separator between a new element and the first one: the same as between the first and the second.
 fn between_elements(text: &str, args: &Member<Vec<Text>>, first: &Text) -> String {
     if let Some(second) = args.is.get(1) {
         let between = slice(text, first.span.end..second.span.start);

@@ -1,4 +1,4 @@
-//! What a client's file says of one server, whichever way the file is written.
+//! A server entry of a client's config file, independent of the file's format.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,24 +7,24 @@ use super::clients::{Facts, Syntax};
 use super::{json_file, toml_file};
 use crate::mcp::HttpSpec;
 
-/// One server of a file.
+/// The entry of one server.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The keys on the way to it; the last is its name.
+    /// The key path of the entry; the last key is the server's name.
     pub(super) place: Vec<String>,
-    /// Whether commas stand between its members, and not line breaks.
+    /// Whether its members are separated by commas, and not by line breaks.
     pub(super) commas: bool,
     pub(super) command: Option<Member<String>>,
     pub(super) args: Option<Member<Vec<Text>>>,
     pub(super) url: Option<Member<String>>,
     pub(super) kind: Option<Member<String>>,
-    /// What it says of signing in, where it is reached over HTTP.
+    /// The name of a member with credentials for a server over HTTP.
     credentials: Option<String>,
-    /// Whether the URL is of a server that speaks the transport before streamable HTTP.
+    /// Whether the server uses SSE, the transport before streamable HTTP.
     outdated: bool,
 }
 
-/// A member of an entry, and where its key and its value stand.
+/// A member of an entry, with the ranges of its key and its value.
 #[derive(Debug)]
 pub(super) struct Member<T> {
     pub(super) key: Range<usize>,
@@ -32,14 +32,14 @@ pub(super) struct Member<T> {
     pub(super) is: T,
 }
 
-/// A text in a list.
+/// A string in an array.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) span: Range<usize>,
     pub(super) is: String,
 }
 
-/// A member as a file has it.
+/// A member as parsed.
 pub(super) struct Found {
     pub(super) name: String,
     pub(super) key: Range<usize>,
@@ -47,16 +47,16 @@ pub(super) struct Found {
     pub(super) shape: Shape,
 }
 
-/// What a member is, as far as it matters.
+/// The kind of a member's value, as far as it matters.
 pub(super) enum Shape {
     Text(String),
-    /// What is no text is `None`.
+    /// Elements that are not strings are `None`.
     List(Vec<(Range<usize>, Option<String>)>),
     Empty,
     Other,
 }
 
-/// Why a file can't be used, and where.
+/// Why a file can't be used, with the position.
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) at: usize,
@@ -69,29 +69,29 @@ impl Broken {
     }
 }
 
-/// How a server is reached.
+/// The command or the URL of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Command { command: String },
     Remote(String),
 }
 
-/// Whether a server stands behind the gateway.
+/// Whether a server is behind the gateway.
 #[derive(Debug)]
 pub(super) enum Standing {
     Before(Origin),
     Behind {
-        /// Of `callgate proxy`.
+        /// The options of `callgate proxy`.
         options: Vec<String>,
         origin: Origin,
     },
-    /// It starts Callgate, in a way that someone has chosen.
+    /// It starts Callgate with a command that the user wrote.
     OfItsOwn,
-    /// It can't be put behind: why, and what to do.
+    /// It can't be put behind the gateway; the string says why and what to do.
     Apart(String),
 }
 
-/// All servers that a file says.
+/// Reads all servers of a file.
 pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     match facts.syntax {
         Syntax::Json => json_file::read(text, facts),
@@ -99,7 +99,7 @@ pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     }
 }
 
-/// Members that say who asks. The gateway would have to send them, and a command line is no place for secrets.
+/// Members with credentials. The gateway would have to send them, and secrets must not be on a command line.
 const CREDENTIALS: [&str; 9] = [
     "headers",
     "headersHelper",
@@ -134,7 +134,7 @@ impl Entry {
             if known.contains(&name) {
                 return Err(Broken::new(
                     key.start,
-                    format!("`{name}` of `{}` is there twice; take one out", entry.name()),
+                    format!("duplicate key `{name}` in `{}`; remove one", entry.name()),
                 ));
             }
             let start = span.start;
@@ -142,7 +142,7 @@ impl Entry {
                 ("command", Shape::Text(is)) => entry.command = Some(Member { key, span, is }),
                 ("url" | "httpUrl", Shape::Text(is)) => {
                     if entry.url.is_some() {
-                        let message = format!("`{}` has two URLs; take one out", entry.name());
+                        let message = format!("`{}` has two URLs; remove one", entry.name());
                         return Err(Broken::new(key.start, message));
                     }
                     entry.outdated = name != facts.url;
@@ -154,18 +154,21 @@ impl Entry {
                         Some(is) => Ok(Text { span, is }),
                         None => Err(Broken::new(
                             span.start,
-                            format!("`args` of `{}` must be texts", entry.name()),
+                            format!("the elements of `args` of `{}` must be strings", entry.name()),
                         )),
                     });
                     entry.args = Some(Member { key, span, is: texts.collect::<Result<_, _>>()? });
                 }
                 ("args", Shape::Empty) => entry.args = Some(Member { key, span, is: Vec::new() }),
                 ("args", _) => {
-                    let message = format!("`args` of `{}` must be a list of texts", entry.name());
+                    let message = format!("`args` of `{}` must be an array of strings", entry.name());
                     return Err(Broken::new(start, message));
                 }
                 ("command" | "url" | "httpUrl" | "type", _) => {
-                    return Err(Broken::new(start, format!("`{name}` of `{}` must be a text", entry.name())));
+                    return Err(Broken::new(
+                        start,
+                        format!("`{name}` of `{}` must be a string", entry.name()),
+                    ));
                 }
                 (name, shape) if CREDENTIALS.contains(&name) && !matches!(shape, Shape::Empty) => {
                     entry.credentials = Some(name.to_owned());
@@ -188,7 +191,7 @@ impl Entry {
         self.place.last().map_or("", String::as_str)
     }
 
-    /// The name, with what tells it from others of the same file.
+    /// The name, with the project directory for servers of one project, to distinguish servers of the same name.
     pub(super) fn title(&self) -> String {
         match self.place.as_slice() {
             [projects, directory, ..] if projects == "projects" => format!("{} ({directory})", self.name()),
@@ -196,7 +199,7 @@ impl Entry {
         }
     }
 
-    /// From the first to the last of what putting it behind touches.
+    /// The range from the first to the last member that installing the gateway can change.
     pub(super) fn core(&self) -> Range<usize> {
         let ranges = [
             self.command.as_ref().map(|member| (member.key.start, member.span.end)),
@@ -209,14 +212,14 @@ impl Entry {
         start..ranges().map(|(_, end)| *end).max().unwrap_or(start)
     }
 
-    /// Where it stands; `program` is this Callgate.
+    /// Whether the server is behind the gateway; `program` is the path of this executable.
     pub(super) fn standing(&self, program: &str) -> Standing {
         match (&self.command, &self.url) {
             (Some(command), None) if is_callgate(&command.is, program) => behind(self.args.as_ref()),
             (Some(command), None) => Standing::Before(Origin::Command { command: command.is.clone() }),
             (None, Some(url)) => self.remote(&url.is),
             (Some(_), Some(_)) => {
-                Standing::Apart("it has a command and a URL; take one of them out".to_owned())
+                Standing::Apart("it has a command and a URL; remove one of them".to_owned())
             }
             (None, None) => Standing::Apart("it has neither a command nor a URL".to_owned()),
         }
@@ -225,16 +228,16 @@ impl Entry {
     fn remote(&self, url: &str) -> Standing {
         if let Some(name) = &self.credentials {
             return Standing::Apart(format!(
-                "it needs what `{name}` says; write it with that into a file for `callgate proxy --config FILE`, and \
-                 that command here"
+                "it has credentials (`{name}`); move it into a config file, and set its command here to \
+                 `callgate proxy --config FILE`"
             ));
         }
         if self.outdated {
             return Standing::Apart(
-                "it is reached over SSE; use the server's URL for streamable HTTP".to_owned(),
+                "it uses the SSE transport; use the server's URL for streamable HTTP".to_owned(),
             );
         }
-        // Variables in it become a URL at the client.
+        // A URL with variables can't be checked: the client expands them.
         let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new() }.check();
         if !url.contains('$')
             && let Err(why) = is_usable()
@@ -259,7 +262,7 @@ fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
     }
     let mut parts = rest.splitn(2, |word| *word == "--");
     let options = parts.next().unwrap_or_default();
-    // A gateway that someone wrote by hand has none, or not there.
+    // `callgate install` always writes `--name` first; a command written by hand may not.
     if !options.first().is_some_and(|first| *first == "--name" || first.starts_with("--name=")) {
         return Standing::OfItsOwn;
     }

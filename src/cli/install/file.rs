@@ -1,4 +1,4 @@
-//! A client's file and the backup beside it: read as they are, written as a whole or not at all.
+//! A client's config file and its backup, with atomic writes.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -12,12 +12,12 @@ use crate::diagnostic::SourceMap;
 
 const MARK: &str = "\u{feff}";
 
-/// A client's file as it was read.
+/// A client's config file as read.
 #[derive(Debug)]
 pub(super) struct ClientFile {
-    /// As it was named.
+    /// The path as given.
     pub(super) shown: PathBuf,
-    /// Where it lies, links followed.
+    /// The path with symbolic links resolved.
     path: PathBuf,
     bytes: Vec<u8>,
     metadata: Metadata,
@@ -26,7 +26,7 @@ pub(super) struct ClientFile {
     pub(super) entries: Vec<Entry>,
 }
 
-/// The file without Callgate: what taking everything out gives back.
+/// The file without Callgate, as a complete uninstall restores it.
 #[derive(Debug)]
 pub(super) struct Backup {
     text: String,
@@ -37,9 +37,9 @@ impl ClientFile {
     pub(super) fn open(shown: PathBuf, facts: &Facts) -> Result<Self, Stop> {
         let path = fs::canonicalize(&shown).map_err(|error| unreadable(&shown, facts, &error))?;
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&shown, facts, &error))?;
-        // A pipe would keep us waiting, and could not be replaced.
+        // Reading a pipe would block, and it could not be replaced.
         if !metadata.is_file() {
-            return Err(Stop::trouble(format!("`{}` is no file", shown.display())));
+            return Err(Stop::trouble(format!("`{}` is not a regular file", shown.display())));
         }
         let bytes = fs::read(&path).map_err(|error| unreadable(&shown, facts, &error))?;
         let Ok(text) = std::str::from_utf8(&bytes) else {
@@ -51,7 +51,7 @@ impl ClientFile {
         Ok(Self { shown, path, bytes, metadata, mark, text, entries })
     }
 
-    /// The servers of a text that this file is to have.
+    /// Reads the servers of a new text of this file.
     pub(super) fn read_again(&self, text: &str, facts: &Facts) -> Result<Vec<Entry>, Stop> {
         read(text, facts).map_err(|broken| misplaced(&self.shown, text, &broken))
     }
@@ -62,7 +62,7 @@ impl ClientFile {
         name.into()
     }
 
-    /// The backup, if there is one that can be used.
+    /// The backup, if there is a valid one.
     pub(super) fn backup(&self, facts: &Facts) -> Option<Backup> {
         let text = fs::read_to_string(self.backup_path()).ok()?;
         let text = text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text);
@@ -70,13 +70,13 @@ impl ClientFile {
         Some(Backup { text, entries })
     }
 
-    /// Writes the backup, and then the file.
+    /// Writes the backup, then the file.
     pub(super) fn replace(&self, text: &str, backup: &str) -> Result<(), Stop> {
         self.write(&self.backup_path(), backup)?;
         self.write(&self.path, text)
     }
 
-    /// Writes the file, and takes away the backup if that is the same now; else gives where it is.
+    /// Writes the file, and removes the backup if the two are equal now. Otherwise returns the path of the backup.
     pub(super) fn restore(&self, text: &str) -> Result<Option<PathBuf>, Stop> {
         self.write(&self.path, text)?;
         let backup = self.backup_path();
@@ -96,12 +96,14 @@ impl ClientFile {
 
     fn write(&self, path: &Path, text: &str) -> Result<(), Stop> {
         if self.metadata.permissions().readonly() {
-            return Err(Stop::trouble(format!("`{}` may not be written", self.shown.display())));
+            return Err(Stop::trouble(format!("`{}` is read-only", self.shown.display())));
         }
-        // Clients write their files, too.
+        // Clients write their config files, too.
         if fs::read(&self.path).ok().as_deref() != Some(&self.bytes) {
             let shown = self.shown.display();
-            return Err(Stop::trouble(format!("`{shown}` has changed meanwhile; run this again")));
+            return Err(Stop::trouble(format!(
+                "`{shown}` was changed in the meantime; run the command again"
+            )));
         }
         write_whole(path, &self.bytes_of(text), &self.metadata).map_err(|error| unwritable(path, &error))
     }
@@ -114,7 +116,7 @@ impl Backup {
     }
 }
 
-/// Writes beside the path and moves it there, with the rights of the file that it is like.
+/// Writes a draft next to the path and renames it, with the permissions of `like`.
 fn write_whole(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -122,7 +124,7 @@ fn write_whole(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()> {
     let draft = path.with_file_name(name);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    // There may be keys in it: nobody else reads it before it has the rights of the file.
+    // The file may contain secrets: other users can't read the draft before it has the final permissions.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(&draft).and_then(|mut file: File| {
@@ -141,7 +143,7 @@ fn unreadable(path: &Path, facts: &Facts, error: &io::Error) -> Stop {
     Stop::trouble(match error.kind() {
         ErrorKind::NotFound => {
             format!(
-                "`{path}` does not exist; set servers up in {} first, or name a file with `--file`",
+                "`{path}` does not exist; add servers in {} first, or use `--file` for another file",
                 facts.title
             )
         }
@@ -166,14 +168,14 @@ mod tests {
     use crate::cli::install::clients::Client;
 
     #[test]
-    fn what_a_client_writes_meanwhile_is_not_overwritten() {
+    fn does_not_overwrite_concurrent_changes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("mcp.json");
         fs::write(&path, "{}").unwrap();
         let file = ClientFile::open(path.clone(), Client::Cursor.facts()).unwrap();
         fs::write(&path, "{ }").unwrap();
         let Err(Stop::Trouble(message)) = file.replace("{\n}", "{}") else { panic!("it was written") };
-        assert!(message.contains("changed meanwhile"), "{message}");
+        assert!(message.contains("changed in the meantime"), "{message}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "{ }");
         assert!(!file.backup_path().exists());
     }

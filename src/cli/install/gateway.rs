@@ -1,4 +1,5 @@
-//! The options that each server's `callgate proxy` gets: checked now, for the client would show nobody what is wrong with them.
+//! The gateway options that `callgate install` passes to each `callgate proxy`. They are checked at install time, because clients don't
+//! show the gateway's errors.
 
 use std::path::{Path, PathBuf};
 
@@ -9,30 +10,30 @@ use crate::cli::files::read_context;
 use crate::cli::pins::read_lock;
 use crate::cli::rules;
 
-/// What is passed on to `callgate proxy`; paths are made absolute.
+/// The options for `callgate proxy`; paths are made absolute.
 #[derive(clap::Args)]
-// A gateway with neither lets everything pass.
+// Without policies and pins, a gateway allows every call.
 #[command(group = ArgGroup::new("before").args(["policies", "pins"]).required(true).multiple(true))]
 pub(super) struct Gateway {
-    /// Rules files, and directories to search for them
+    /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", num_args = 1..)]
     policies: Vec<PathBuf>,
-    /// A JSON object that is the context of every call
+    /// A JSON object, the context of every call
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// Where questions to people, limits and what is remembered are kept: `file:PATH` or `memory:`
+    /// The state store for approvals, limits and session state: `file:PATH` or `memory:`
     #[arg(long, value_name = "URL")]
     state: Option<String>,
-    /// Show and run only tools that are as this lock file has them: see `callgate pins`
+    /// Show and run only tools that match this lock file; see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
-    /// Use the lock file only if it is signed with one of the public keys in FILE
+    /// Require a signature of the lock file by one of the public keys in FILE
     #[arg(long, value_name = "FILE", requires = "pins")]
     pins_signed_by: Option<PathBuf>,
 }
 
 impl Gateway {
-    /// The options as words; else how the command ends where the rules hold errors, which are told.
+    /// The options as command line arguments. If the rules have errors, reports them and returns the exit status.
     pub(super) fn options(&self) -> Result<Result<Vec<String>, Exit>, Stop> {
         let mut words = Vec::new();
         if !self.policies.is_empty() {
@@ -52,7 +53,11 @@ impl Gateway {
             let url = match url.strip_prefix("file:") {
                 Some(path) if !path.is_empty() => format!("file:{}", absolute(Path::new(path))?),
                 _ if url == "memory:" => url.clone(),
-                _ => return Err(Stop::trouble(format!("`{url}` is no state; say `file:PATH` or `memory:`"))),
+                _ => {
+                    return Err(Stop::trouble(format!(
+                        "`{url}` is not a state store; use `file:PATH` or `memory:`"
+                    )));
+                }
             };
             words.extend(["--state".to_owned(), url]);
         }
@@ -69,7 +74,7 @@ impl Gateway {
 
 /// The options for one server.
 pub(super) fn named(name: &str, options: &[String]) -> Vec<String> {
-    // A name that begins with a dash would be read as an option.
+    // A name that begins with a dash would be parsed as an option.
     let mut words = match name.starts_with('-') {
         true => vec![format!("--name={name}")],
         false => vec!["--name".to_owned(), name.to_owned()],
@@ -78,7 +83,7 @@ pub(super) fn named(name: &str, options: &[String]) -> Vec<String> {
     words
 }
 
-/// A path as a client's file can hold it.
+/// A path as a string, for a client's config file.
 pub(super) fn text_of(path: &Path) -> Result<String, Stop> {
     path.to_str()
         .map(str::to_owned)

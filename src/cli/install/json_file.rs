@@ -1,4 +1,4 @@
-//! Servers in a JSON file, as editors and assistants write it: comments and trailing commas are taken.
+//! Reads the servers of a JSON config file; comments and trailing commas are accepted.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     Ok(entries)
 }
 
-/// Goes down a way to a table of servers, which is a few members long.
+/// Follows a key path to the objects that contain servers. Recursion is limited by the length of the path.
 fn walk(
     value: &Value<'_>,
     way: &[&str],
@@ -76,12 +76,12 @@ fn object<'v, 't>(value: &'v Value<'t>, name: Option<&String>) -> Result<&'v Obj
     })
 }
 
-/// The members, of which no two have one name: clients take the one or the other.
+/// The members of an object. Duplicate keys are an error, because clients differ in which one they use.
 fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], Broken> {
     let mut known = std::collections::HashSet::new();
     for member in &object.properties {
         if !known.insert(member.name.as_str()) {
-            let message = format!("`{}` is there twice; take one out", member.name.as_str());
+            let message = format!("duplicate key `{}`; remove one", member.name.as_str());
             return Err(Broken::new(member.start(), message));
         }
     }

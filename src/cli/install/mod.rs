@@ -1,7 +1,7 @@
-//! `callgate install` and `callgate uninstall`: a client's servers put behind the gateway, and taken out again.
+//! `callgate install` and `callgate uninstall`: put the servers of an MCP client behind the gateway, and remove the gateway again.
 //!
-//! Nothing but the replaced texts changes in a file. The backup beside it is the file without Callgate; by it, and not by a record of
-//! its own, taking out gives the very bytes back.
+//! Only the edited values change in a file. The backup next to it is the file without Callgate; uninstalling restores the exact bytes
+//! from it, without a separate record of the changes.
 
 mod clients;
 mod edits;
@@ -27,14 +27,14 @@ use file::{Backup, ClientFile};
 use gateway::Gateway;
 use report::{Report, Row};
 
-/// Put the servers of an MCP client behind the gateway, by editing the client's file.
+/// Put the servers of an MCP client behind the gateway, by editing the client's config file.
 ///
-/// The command of each server becomes `callgate proxy … -- COMMAND`; a server that is reached over streamable HTTP without headers gets
-/// `--upstream URL`. All else in the file stays as it is written, comments and line ends included, and a backup is kept beside it. Done
-/// again, it takes in servers that came since, and changes the options of the others.
+/// The command of each server becomes `callgate proxy … -- COMMAND`; a server over streamable HTTP without headers gets
+/// `--upstream URL`. Everything else in the file stays unchanged, including comments and line endings, and a backup is written next to
+/// it. Running the command again adds new servers and updates the options of the others.
 ///
-/// Exit status: 0 all servers are behind, 1 some could not be put there, or the rules hold errors, 2 wrong usage, or a file that can't be
-/// read or written.
+/// Exit status: 0 all servers are behind the gateway, 1 some are not, or the rules have errors, 2 usage error, or a file can't be read or
+/// written.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callgate install cursor --policies ~/rules --dry-run\n  \
@@ -47,12 +47,11 @@ pub(super) struct Install {
     gateway: Gateway,
 }
 
-/// Take the servers of an MCP client from behind the gateway.
+/// Remove the gateway from the servers of an MCP client.
 ///
-/// Where nothing else has changed since `callgate install`, the file has the very bytes again that it had before; otherwise the changes of
-/// others stay.
+/// If nothing else has changed since `callgate install`, the file is restored byte for byte; otherwise other changes are preserved.
 ///
-/// Exit status: 0 no server is behind, 1 some could not be taken out, 2 wrong usage, or a file that can't be read or written.
+/// Exit status: 0 no server is behind the gateway, 1 some could not be restored, 2 usage error, or a file can't be read or written.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  callgate uninstall cursor\n  callgate uninstall vscode --scope project --server files"
@@ -62,31 +61,31 @@ pub(super) struct Uninstall {
     whose: Whose,
 }
 
-/// Whose servers, and which.
+/// The client, its config file and the servers.
 #[derive(clap::Args)]
 struct Whose {
-    /// The client
+    /// The MCP client
     #[arg(value_enum)]
     client: Client,
     /// Only these servers
     #[arg(long = "server", value_name = "NAME", num_args = 1..)]
     servers: Vec<String>,
-    /// The file of the person, or of the project in this directory
+    /// Which config file of the client to edit
     #[arg(long, value_enum, default_value_t = Scope::User)]
     scope: Scope,
-    /// Another file than the client's usual one
+    /// The config file, if it is not at the client's default location
     #[arg(long, value_name = "PATH", conflicts_with = "scope")]
     file: Option<PathBuf>,
-    /// Show what would change, as a diff, and change nothing
+    /// Show the changes as a diff, without writing files
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Scope {
-    /// For all that the person does
+    /// The user's config file
     User,
-    /// For this project
+    /// The config file of the project in the current directory
     Project,
 }
 
@@ -98,19 +97,19 @@ impl Whose {
             (None, Scope::User) => {
                 facts.user_file(System::here(), |name| std::env::var_os(name)).map_err(|variable| {
                     Stop::trouble(format!(
-                        "where is the file of {}? `{variable}` is not set; name it with `--file`",
+                        "the config file of {} can't be located, because `{variable}` is not set; use `--file`",
                         facts.title
                     ))
                 })?
             }
             (None, Scope::Project) => facts.project_file(Path::new("")).ok_or_else(|| {
-                Stop::trouble(format!("{} has no files of projects; leave out `--scope`", facts.title))
+                Stop::trouble(format!("{} has no project config files; omit `--scope`", facts.title))
             })?,
         };
         ClientFile::open(path, facts)
     }
 
-    /// The servers that are asked for.
+    /// The entries of the selected servers.
     fn chosen<'f>(&self, file: &'f ClientFile) -> Result<Vec<&'f Entry>, Stop> {
         let known = || file.entries.iter().map(Entry::name);
         if let Some(unknown) = self.servers.iter().find(|server| known().all(|name| name != *server)) {
@@ -141,24 +140,24 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
         let options = gateway::named(entry.name(), &options);
         let row = match entry.standing(&program) {
             Standing::Apart(why) => Row::failed(entry, why),
-            Standing::OfItsOwn => Row::unchanged(entry, "starts Callgate already, as it is"),
+            Standing::OfItsOwn => Row::unchanged(entry, "already starts Callgate, with a command of its own"),
             Standing::Before(origin) => {
                 changed.push((entry, options));
                 let caution = match origin {
                     Origin::Command { .. } => "",
-                    // What the client does to sign in, the gateway does not.
-                    Origin::Remote(_) => ", which must let in who has not signed in",
+                    // The gateway does not do the client's OAuth sign-in.
+                    Origin::Remote(_) => ", which must not require sign-in (OAuth)",
                 };
                 Row::done(entry, format!("put behind the gateway: {}{caution}", told(&origin)))
             }
             Standing::Behind { options: now, .. }
                 if now == options && entry.command.as_ref().is_some_and(|command| command.is == program) =>
             {
-                Row::unchanged(entry, "is behind the gateway already")
+                Row::unchanged(entry, "is already behind the gateway")
             }
             Standing::Behind { origin, .. } => {
                 changed.push((entry, options));
-                Row::done(entry, format!("behind the gateway with other options: {}", told(&origin)))
+                Row::done(entry, format!("gateway options updated: {}", told(&origin)))
             }
         };
         rows.push(row);
@@ -197,9 +196,11 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
     for entry in &chosen {
         match entry.standing(&program) {
             Standing::Behind { origin, .. } => {
-                rows.push(Row::done(entry, format!("as before: {}", told(&origin))));
+                rows.push(Row::done(entry, format!("restored: {}", told(&origin))));
             }
-            Standing::OfItsOwn => rows.push(Row::unchanged(entry, "starts Callgate in a way of its own")),
+            Standing::OfItsOwn => {
+                rows.push(Row::unchanged(entry, "starts Callgate with a command of its own"))
+            }
             Standing::Before(_) | Standing::Apart(_) => {}
         }
     }
@@ -215,7 +216,7 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
     Ok(report.exit(false))
 }
 
-/// How servers are taken out of a file.
+/// Removes the gateway from servers of a file.
 struct Out<'f> {
     file: &'f ClientFile,
     facts: &'f Facts,
@@ -224,7 +225,7 @@ struct Out<'f> {
 }
 
 impl Out<'_> {
-    /// The file's text with these servers taken out. Where that can't be done, its row says so.
+    /// Returns the file's text without the gateway for these servers. A server that can't be restored gets a failed row.
     fn text<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>, rows: &mut Vec<Row>) -> String {
         let text = &self.file.text;
         let mut edits = Vec::new();
@@ -242,7 +243,7 @@ impl Out<'_> {
     }
 }
 
-/// Without what may be secret: arguments and queries are for the server alone.
+/// The command or URL without arguments and query, which may contain secrets.
 fn told(origin: &Origin) -> String {
     let told = match origin {
         Origin::Command { command } => command,
@@ -251,10 +252,10 @@ fn told(origin: &Origin) -> String {
     format!("`{}`", inert(told))
 }
 
-/// Clients start it from directories of their own, often with other search paths.
+/// The absolute path of this executable: clients start it from other directories, often with another `PATH`.
 fn this_program() -> Result<String, Stop> {
-    let path =
-        std::env::current_exe().map_err(|error| Stop::trouble(format!("where is this program? {error}")))?;
+    let path = std::env::current_exe()
+        .map_err(|error| Stop::trouble(format!("the path of this program can't be determined: {error}")))?;
     gateway::text_of(&path)
 }
 

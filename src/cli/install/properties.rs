@@ -1,4 +1,4 @@
-//! What holds for every file: putting behind and taking out are exact, and touch nothing else.
+//! Property tests: install and uninstall are exact inverses for every file, and change nothing else.
 
 use proptest::prelude::*;
 
@@ -98,7 +98,7 @@ fn json(style: &Style, servers: &[Server]) -> String {
 }
 
 fn toml(style: &Style, servers: &[Server]) -> String {
-    // A line of TOML ends somewhere.
+    // Each TOML key needs its own line.
     let line = if style.line == " " { "\n" } else { style.line };
     let note = if style.comments { " # command = " } else { "" };
     let mut text = format!("theme = \"dark\"{note}{line}");
@@ -129,7 +129,7 @@ fn out(text: &str, facts: &Facts, backup: Option<&str>) -> String {
     apply(text, edits)
 }
 
-/// The words that start each server, or its URL.
+/// The command and arguments of each server, or its URL.
 fn starts(text: &str, facts: &Facts) -> Vec<Vec<String>> {
     let words = |entry: &Entry| {
         let first = entry.command.as_ref().or(entry.url.as_ref()).map(|member| member.is.clone());
@@ -167,17 +167,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn json_files_are_given_back(style in style(), servers in prop::collection::vec(server(), 0..4)) {
+    fn restores_json_files(style in style(), servers in prop::collection::vec(server(), 0..4)) {
         holds(&json(&style, &servers), Client::Cursor.facts());
     }
 
     #[test]
-    fn toml_files_are_given_back(style in style(), servers in prop::collection::vec(server(), 0..4)) {
+    fn restores_toml_files(style in style(), servers in prop::collection::vec(server(), 0..4)) {
         holds(&toml(&style, &servers), Client::Codex.facts());
     }
 
     #[test]
-    fn no_text_is_too_broken_to_be_read(text in ".{0,60}", cut in 0..400_usize, style in style(), server in server()) {
+    fn never_panics_on_invalid_files(text in ".{0,60}", cut in 0..400_usize, style in style(), server in server()) {
         let servers = [server];
         for (client, whole) in [(Client::Cursor, json(&style, &servers)), (Client::Codex, toml(&style, &servers))] {
             let part: String = whole.chars().take(cut).collect();

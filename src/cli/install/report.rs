@@ -1,4 +1,4 @@
-//! What was done, server by server.
+//! Report of the changes, one row a server.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::mend::write_diff;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, columns, one_line, warn};
 
-/// What became of one server.
+/// The result for one server.
 pub(super) struct Row {
     pub(super) place: Vec<String>,
     title: String,
@@ -39,7 +39,7 @@ impl Row {
     }
 
     pub(super) fn failed(entry: &Entry, why: impl Into<String>) -> Self {
-        Self::new(entry, format!("left as it is: {}", why.into()), End::Failed)
+        Self::new(entry, format!("not changed: {}", why.into()), End::Failed)
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Report<'f> {
 }
 
 impl Report<'_> {
-    /// Shows the rows, or with `--dry-run` the difference to the text that would be written.
+    /// Prints the rows, or with `--dry-run` the diff to the text that would be written.
     pub(super) fn show(&self, text: &str, output: &mut Output) -> Result<(), Stop> {
         let name = self.file.shown.display().to_string();
         if self.dry_run {
@@ -81,10 +81,10 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Says what is to be done now that the file is another one, and where the backup is.
+    /// Prints the path of the backup, and how to make the client load the changed file.
     pub(super) fn changed(&self, backup: Option<&Path>, output: &mut Output) -> Result<(), Stop> {
         if let Some(backup) = backup {
-            writeln!(output, "\nThe file without Callgate: {}", one_line(&backup.display().to_string()))?;
+            writeln!(output, "\nBackup without Callgate: {}", one_line(&backup.display().to_string()))?;
         } else {
             writeln!(output)?;
         }
@@ -92,7 +92,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The exit status; with `some`, there must be servers.
+    /// The exit status. With `some`, a file without servers is a failure.
     pub(super) fn exit(&self, some: bool) -> Exit {
         if some && self.rows.is_empty() {
             warn(format!("`{}` has no servers", self.file.shown.display()));

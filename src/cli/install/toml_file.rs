@@ -1,4 +1,4 @@
-//! Servers in a TOML file: as tables, as inline tables, or with dotted keys.
+//! Reads the servers of a TOML config file: tables, inline tables, or dotted keys.
 
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ fn found(key: &Key, item: &Item) -> Found {
     Found { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), shape }
 }
 
-/// What was parsed has its place; only tables that are spread over a file have none, and these are not edited.
+/// The range of a parsed item; empty for a table spread over the file, which has none and is not edited.
 fn span(span: Option<Range<usize>>) -> Range<usize> {
     span.unwrap_or_default()
 }

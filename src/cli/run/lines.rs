@@ -1,4 +1,4 @@
-//! The lines of the calls, one at a time as they arrive, with none too long for memory.
+//! Line reader for JSON Lines input: one line at a time as it arrives, with a maximum line length.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::cli::exit::Stop;
 
-/// A longer line is refused without being read into memory, in bytes.
+/// Maximum length of a line in bytes; a longer one is rejected without being read into memory.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Reads lines.
+/// Reads the lines of a file or of stdin.
 pub(in crate::cli) struct Lines {
     name: String,
     reader: BufReader<Box<dyn Read>>,
@@ -19,11 +19,11 @@ pub(in crate::cli) struct Lines {
 
 /// One line that is not blank.
 pub(in crate::cli) struct Line<'l> {
-    /// Counted from 1, blank lines included.
+    /// The line number, from 1, counting blank lines.
     pub(in crate::cli) number: u64,
-    /// What it says, or why that can't be said.
+    /// The content, or why it can't be decoded.
     pub(in crate::cli) text: Result<&'l str, String>,
-    /// Its length.
+    /// The length in bytes.
     pub(in crate::cli) bytes: usize,
 }
 
@@ -43,17 +43,17 @@ impl Lines {
         Ok(Self::new(name, reader))
     }
 
-    /// Lines of what is read already, under this name.
+    /// Reads lines from a reader; messages use this name for it.
     pub(in crate::cli) fn new(name: String, reader: Box<dyn Read>) -> Self {
         Self { name, reader: BufReader::with_capacity(64 << 10, reader), number: 0, line: Vec::new() }
     }
 
-    /// What messages call the calls.
+    /// The name of the input in messages.
     pub(in crate::cli) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The next line that is not blank. `before_waiting` is called whenever more has to be read, which may take for ever.
+    /// Returns the next line that is not blank. `before_waiting` is called before each read, which may block forever.
     pub(in crate::cli) fn next(
         &mut self,
         mut before_waiting: impl FnMut() -> Result<(), Stop>,
@@ -69,8 +69,8 @@ impl Lines {
         }
     }
 
-    /// Reads to the end of the line, and keeps of it no more than shows that it is too long. Returns its length; `None` at
-    /// the end.
+    /// Reads to the end of the line, storing at most one byte more than the limit. Returns the line's length; `None` at the end of
+    /// input.
     fn read_line(
         &mut self,
         before_waiting: &mut impl FnMut() -> Result<(), Stop>,
@@ -107,16 +107,14 @@ impl Lines {
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         if line.len() > MAX_LINE_BYTES {
             let size = bytes.div_ceil(1 << 20);
-            return Err(format!("the line has {size} MiB; {} MiB are the limit", MAX_LINE_BYTES >> 20));
+            return Err(format!("the line has {size} MiB; the limit is {} MiB", MAX_LINE_BYTES >> 20));
         }
         let text = std::str::from_utf8(line).map_err(|error| {
             let at = error.valid_up_to();
             let byte = line.get(at).copied().unwrap_or_default();
-            format!(
-                "the byte 0x{byte:02X} (the {at} before it are fine) is not UTF-8; save the calls as UTF-8"
-            )
+            format!("invalid UTF-8: byte 0x{byte:02X} at offset {at} of the line; save the calls as UTF-8")
         })?;
-        // A byte order mark stands before the first line of some files.
+        // Some files start with a byte order mark.
         Ok(if self.number == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text })
     }
 }
@@ -135,21 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_counted_and_passed_over() {
+    fn skips_blank_lines_but_counts_them() {
         let lines = read("\u{feff}a\n\n \t\r\nb\r\nc");
         let texts: Vec<_> = lines.iter().map(|(number, text)| (*number, text.as_deref().unwrap())).collect();
         assert_eq!(texts, [(1, "a"), (4, "b\r"), (5, "c")]);
     }
 
     #[test]
-    fn a_line_over_the_limit_or_not_utf8_is_refused_and_the_next_one_read() {
+    fn rejects_overlong_and_non_utf8_lines_and_reads_on() {
         let mut bytes = b"x".repeat(MAX_LINE_BYTES);
         bytes.extend(b"\n");
         bytes.extend(b"y".repeat(MAX_LINE_BYTES + 1));
         bytes.extend(b"\ncaf\xe9\nz");
         let lines = read(bytes);
         assert_eq!(lines[0].1.as_ref().map(String::len), Ok(MAX_LINE_BYTES));
-        assert!(lines[1].1.as_ref().is_err_and(|problem| problem.contains("16 MiB are the limit")));
+        assert!(lines[1].1.as_ref().is_err_and(|problem| problem.contains("the limit is 16 MiB")));
         assert!(lines[2].1.as_ref().is_err_and(|problem| problem.contains("0xE9")));
         assert_eq!(lines[3], (4, Ok("z".to_owned())));
     }

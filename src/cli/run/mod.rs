@@ -1,4 +1,4 @@
-//! `callgate run`: puts recorded or piped calls through the engine and shows what becomes of each.
+//! `callgate run`: evaluates recorded or piped calls against the policies and prints the outcomes.
 
 pub(super) mod lines;
 mod player;
@@ -27,34 +27,34 @@ pub(super) use lines::Lines;
 use report::Report;
 use sessions::{Keeping, Sessions};
 
-/// Put recorded or piped calls through the policies and show what becomes of each.
+/// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///
-/// CALLS has one JSON object a line: {"tool": "…", "input": {…}}, and as needed "id", "server", "context", "session",
-/// "round" and "recorded". "recorded": {"output": …} or {"error": "…"} plays the tool; without it the output is null and
-/// the outcome is marked as dry. A call without id is named after its line (line_12).
+/// CALLS has one JSON object a line: {"tool": "…", "input": {…}}, and optionally "id", "server", "context", "session",
+/// "round" and "recorded". "recorded": {"output": …} or {"error": "…"} replays the tool's result; without it the output is
+/// null and the outcome is marked as dry. A call without an id is named after its line (line_12).
 ///
 /// Each line is decided as it arrives, also from a pipe that stays open. Calls of one session with the same "round" are
-/// decided together: once a call of that session with another round or none arrives, at the end of the calls, or when
-/// the round has 1000 calls. Outcomes come in the order of the lines, but for lines that wait for their round.
+/// decided together: when a call of that session with another round or none arrives, at the end of input, or when the
+/// round has 1000 calls. Outcomes are in the order of the lines, except for lines that wait for their round.
 ///
-/// With --watch, changed rules decide the calls and rounds that begin after they were taken in. Rules that hold errors
-/// are refused and the last good ones stay; so are, where the rules say `reload: { tests: require }`, those that have no
-/// policy tests, or whose own fail. Where they say `reload: { widening: confirm }`, rules that may allow more wait until the run is
-/// started anew.
+/// With --watch, rules are reloaded when their files change (hot reload); new rules apply to calls and rounds that begin
+/// afterwards. A reload with errors is rejected, and the last good rules stay active. If the rules say
+/// `reload: { tests: require }`, the new rules must have policy tests, and pass them. If the rules say
+/// `reload: { widening: confirm }`, new rules that may allow more are not applied until the run is restarted.
 ///
-/// Calls without "session" are one session. At most 10000 sessions are open at once; then the idlest is closed, and a
-/// later call of it begins a new session that has seen nothing, or with --state takes it up again.
+/// Calls without "session" are one session. At most 10000 sessions are open at once; then the one idle for longest is
+/// closed, and a later call of it begins a new, empty session, or with --state resumes it.
 ///
-/// With --state, every call is noted before and after it runs, and what its session has seen is kept. A session that the state knows
-/// already is refused, unless --resume says that it goes on: then the same calls can be given any number of times, and each runs
-/// at most once. A call is known again by its session, id, tool, server and arguments; one with other arguments is a new one. Of
-/// a call that began and never ended nobody knows whether it took effect: it is indeterminate, and not run again. Calls
-/// without "session" are the session "default".
+/// With --state, every call is recorded before and after it runs, and the state of its session is persisted. A session that
+/// is already in the state store is rejected, unless --resume is set: then the same calls can be given any number of times,
+/// and each runs at most once (idempotent). A call is identified by its session, id, tool, server and arguments; one with
+/// other arguments is a new call. A call that began and never completed is indeterminate, as it may have taken effect, and is
+/// not run again. Calls without "session" belong to the session "default".
 ///
-/// A line that is no call is an outcome, too: denied, with the code invalid_call. The rest goes on.
+/// An invalid line has an outcome, too: denied, with the code invalid_call. The run continues after it.
 ///
-/// Exit status: 0 done (a denied call is a result, no failure), 1 the rules hold errors or an outcome is one of
-/// --fail-on, 2 wrong usage, a line that is no call, or a file that can't be read.
+/// Exit status: 0 done (a denied call is a result, not a failure), 1 the rules have errors or an outcome is one of
+/// --fail-on, 2 usage error, an invalid line, or a file can't be read.
 #[derive(clap::Args)]
 #[command(
     override_usage = "callgate run [OPTIONS] --policies <PATH>... <CALLS>",
@@ -66,33 +66,33 @@ use sessions::{Keeping, Sessions};
         my-agent --log-calls | callgate run --policies policies -"
 )]
 pub(super) struct Run {
-    /// Rules files, and directories to search for them
+    /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     policies: Vec<PathBuf>,
-    /// The tools behind the calls: a JSON list of {name, description?, input_schema?, annotations?, server?}, or the result
-    /// of an MCP tools/list
+    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
+    /// tools/list
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// A JSON object that is the context of every call; members of a call's own context stand before those of the same name
+    /// A JSON object, the context of every call; members of a call's own context override it
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// Take in rules that change while calls are read, for calls that come from a pipe. Each outcome names the revision that
-    /// it was decided under; what becomes of changed rules is said on stderr
+    /// Reload rules when their files change, for calls from a pipe. Each outcome has the revision of the rules that decided it;
+    /// reloads are reported on stderr
     #[arg(long)]
     watch: bool,
-    /// Keep what becomes of each call in a state: `file:PATH`, made if it is not there, or `memory:`. Questions to people wait there
-    /// for `callgate approvals`. The key that they are sealed with is in CALLGATE_KEYS, or else in the file PATH.key, which is made
-    /// for its owner alone
+    /// Record calls and sessions in a state store: `file:PATH`, created if missing, or `memory:`. `callgate approvals` answers pending
+    /// approvals there. Records are sealed with the keys in CALLGATE_KEYS, or else with the key file PATH.key, created with access for
+    /// its owner only
     #[arg(long, value_name = "URL")]
     state: Option<String>,
-    /// Take sessions further that the state knows: calls that are settled are told again and not run, those that people have answered
-    /// go on
+    /// Resume sessions of the state store: completed calls are not run again but return their recorded outcome; answered approvals are
+    /// applied
     #[arg(long, requires = "state")]
     resume: bool,
-    /// How outcomes are written: as a table for people, or as JSON Lines for programs
+    /// Output format: a table, or JSON Lines for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Exit with 1 if a call comes to one of these outcomes
+    /// Exit with status 1 if a call has one of these outcomes
     #[arg(long, value_name = "OUTCOME", value_delimiter = ',', value_parser = outcome_kind())]
     fail_on: Vec<OutcomeKind>,
     /// The calls, as JSON Lines; `-` for stdin
@@ -107,7 +107,7 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
 }
 
 pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
-    let which = "which calls? name a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
+    let which = "no calls given; add a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
     let (policies, calls) = rules::and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
@@ -146,7 +146,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
         let line = match lines.next(|| report.catch_up(output)) {
             Ok(Some(line)) => line,
             Ok(None) => break Ok(()),
-            // What was read before it counts all the same.
+            // Calls read before the error are still completed.
             Err(stop @ Stop::Trouble(_)) => break Err(stop),
             Err(stop) => return Err(stop),
         };
@@ -179,7 +179,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     })
 }
 
-/// What all outcomes pass through.
+/// Handles every outcome: `--fail-on`, progress and the report.
 struct Seen<'a> {
     fail_on: &'a [OutcomeKind],
     failing: bool,
@@ -194,10 +194,10 @@ impl Seen<'_> {
     }
 }
 
-/// The call of a line, in its context.
+/// Parses the call of a line and merges its context with the common one.
 pub(super) fn record(text: &str, number: u64, context: &Map) -> Result<CallRecord, String> {
     let mut record = CallRecord::parse(text).map_err(|error| match error {
-        RecordError::Json(error) => format!("not JSON: {} (column {})", error.kind, error.column),
+        RecordError::Json(error) => format!("invalid JSON: {} (column {})", error.kind, error.column),
         error => error.to_string(),
     })?;
     if record.call.id.is_empty() {
@@ -217,12 +217,12 @@ fn line_id(number: u64) -> String {
     format!("line_{number}")
 }
 
-/// The outcome of a line that is no call.
+/// The outcome of an invalid line.
 fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
     let reason = Reason {
         policy: None,
         code: reason_code::INVALID_CALL.to_owned(),
-        message: format!("line {number} is no call: {problem}"),
+        message: format!("line {number} is not a valid call: {problem}"),
     };
     Outcome::new((&line_id(number), ""), OutcomeKind::Denied, Value::Null, reason, revision)
 }

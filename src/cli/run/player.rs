@@ -1,4 +1,4 @@
-//! Plays the tools as they were recorded.
+//! A [`ToolExecutor`] that replays recorded results.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use crate::call::{CallRecord, Recorded, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
 use crate::json::Value;
 
-/// What was recorded of the calls of one round.
+/// Replays the recorded results of one round's calls.
 pub(super) struct Player {
     answers: Mutex<Vec<Recording>>,
 }
@@ -18,7 +18,7 @@ struct Recording {
 }
 
 impl Player {
-    /// Splits a round into its calls and the player of their tools.
+    /// Splits a round into its calls and the executor that replays their results.
     pub(super) fn split(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
         let calls = round.iter().map(|record| record.call.clone()).collect();
         let answers = round.into_iter().map(|record| Recording {
@@ -29,9 +29,8 @@ impl Player {
         (calls, Self { answers: Mutex::new(answers.collect()) })
     }
 
-    /// What was recorded of a call. Ids repeat in real histories: of several calls of one id, the one with the same
-    /// arguments was meant, and else the first; one that was not played yet before one that was. A tool that is called again
-    /// for one call gives again what it gave.
+    /// Returns the recorded result of a call. Ids repeat in real histories: of several calls with one id, those not replayed yet come
+    /// first, then those with the same arguments, then the first. If the tool is called again for one call, it returns the same result.
     fn play(&self, call: &ToolCall) -> Option<Recorded> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let meant = answers.iter_mut().filter(|recording| {

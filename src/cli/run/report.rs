@@ -1,4 +1,4 @@
-//! Outcomes as programs and people read them, each as it comes.
+//! Reports of outcomes as they arrive: JSON Lines, or a table.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use crate::cli::exit::Stop;
 use crate::cli::output::Output;
 use crate::policy::Chains;
 
-/// Rows that are looked at before the columns get their widths, if as many come in one go.
+/// Maximum number of rows buffered to determine the widths of the columns.
 const MAX_WAITING: usize = 64;
 
-/// One of the two forms.
+/// A report in one of the two formats.
 pub(super) enum Report {
     /// One outcome a line.
     Json,
@@ -20,7 +20,7 @@ pub(super) enum Report {
     Text(Box<Table>),
 }
 
-/// A table that grows row by row.
+/// A table that is written row by row.
 pub(super) struct Table {
     layout: Option<Layout>,
     waiting: Vec<Row>,
@@ -33,7 +33,7 @@ impl Report {
         Self::Json
     }
 
-    /// `state`: where questions wait for answers, if anywhere.
+    /// A table. `state` is the state store with pending approvals, if there is one.
     pub(super) fn text(chains: &Chains, state: Option<String>) -> Self {
         let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
         Self::Text(Box::new(Table {
@@ -44,7 +44,7 @@ impl Report {
         }))
     }
 
-    /// Shows an outcome, at the latest when the report catches up.
+    /// Adds an outcome, which is written now or with [`catch_up`](Self::catch_up).
     pub(super) fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), Stop> {
         match self {
             Self::Json => {
@@ -56,7 +56,7 @@ impl Report {
         }
     }
 
-    /// Shows everything that it was given so far.
+    /// Writes all buffered outcomes.
     pub(super) fn catch_up(&mut self, output: &mut Output) -> Result<(), Stop> {
         if let Self::Text(table) = self {
             table.catch_up(output)?;
@@ -64,7 +64,7 @@ impl Report {
         Ok(output.flush()?)
     }
 
-    /// Ends the report. `sessions`: how many there were.
+    /// Ends the report. `sessions` is the number of sessions.
     pub(super) fn end(&mut self, sessions: usize, output: &mut Output) -> Result<(), Stop> {
         self.catch_up(output)?;
         match self {
@@ -80,7 +80,7 @@ impl Table {
         let row = Row::of(outcome);
         match &self.layout {
             Some(layout) if layout.has_room_for(&row) => Ok(layout.write(&row, output)?),
-            // The first row of a second session: from here on, rows name their sessions.
+            // The first row of a second session: from here on, the table has a column for sessions.
             Some(_) => {
                 self.layout = None;
                 self.waiting.push(row);

@@ -1,4 +1,4 @@
-//! One line a call, in columns whose widths are set by the first rows and the terminal.
+//! Table rows, one line a call, in columns whose widths depend on the first rows and the terminal.
 
 use std::io::{self, Write};
 
@@ -8,23 +8,23 @@ use super::summary::{SETTLED_BEFORE, is_call, was_settled_before};
 use crate::call::{Outcome, OutcomeKind};
 use crate::cli::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, columns, cut, one_line, wrap};
 
-/// A reason gets a column of its own if there is so much room for it, and else lines of its own below.
+/// Minimum width of a column for the reason; with less room, the reason is on separate lines below.
 const MIN_REASON: usize = 36;
-/// Of a longer reason a terminal gets as many lines.
+/// Maximum number of lines of a reason on a terminal.
 const MAX_REASON_LINES: usize = 6;
-/// No column but that of the reason gets wider, whatever its cells hold.
+/// Maximum width of a column, except for the reason.
 const MAX_CELL: usize = 40;
-/// Nor narrower, to fit all in.
+/// Minimum width to which a column is shrunk.
 const MIN_CELL: usize = 8;
 const GAP: &str = "  ";
-/// A mark and the longest usual word.
+/// Width of a mark and the longest usual outcome.
 const OUTCOME: usize = 11;
 const TIME: usize = 7;
 
-/// What a row says.
+/// The cells of a row.
 pub(super) struct Row {
     kind: OutcomeKind,
-    /// The empty name for the one without a name; `None` for a line that is no call.
+    /// Empty for the session without a name; `None` for an invalid line.
     session: Option<String>,
     id: String,
     tool: String,
@@ -36,7 +36,7 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn of(outcome: &Outcome) -> Self {
         let text = |text: &str| one_line(text).into_owned();
-        // Of a call that went through there is nothing to say but the policy.
+        // A successful call needs no reason but the policy.
         let reason = match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => "",
             _ => &outcome.reason.message,
@@ -64,25 +64,25 @@ impl Row {
 
 /// The widths of the columns.
 pub(super) struct Layout {
-    /// `None`: all rows are of this session.
+    /// `None` if all rows are of `only_session`.
     session: Option<usize>,
     only_session: Option<String>,
     id: usize,
     tool: usize,
     policy: usize,
-    /// Of the terminal; without one nothing is cut or wrapped.
+    /// Width of the terminal; without one, nothing is truncated or wrapped.
     width: Option<usize>,
 }
 
 impl Layout {
-    /// Widths for these rows, in a bundle whose longest policy id is this long.
+    /// Computes the widths for these rows and the length of the longest policy id.
     pub(super) fn of(
         rows: &[Row],
         several_sessions: bool,
         longest_policy: usize,
         width: Option<usize>,
     ) -> Self {
-        // One or two rows of a pipe that stays open say little about those to come.
+        // One or two rows, as from an open pipe, say little about later ones.
         let first_of_many = rows.len() <= 2;
         let longest = |usual: usize, head: &str, cell: fn(&Row) -> &str| {
             let least = if first_of_many { usual } else { columns(head) };
@@ -100,7 +100,7 @@ impl Layout {
         layout
     }
 
-    /// Takes from the widest column until all fit.
+    /// Shrinks the widest column until all columns fit.
     fn shrink(&mut self) {
         while self.width.is_some_and(|width| self.taken() > width) {
             let flexible =
@@ -113,18 +113,18 @@ impl Layout {
         }
     }
 
-    /// Columns that are taken by all but the reason.
+    /// The width of all columns but the reason.
     fn taken(&self) -> usize {
         let session = self.session.map_or(0, |width| width + GAP.len());
         session + OUTCOME + self.id + self.tool + self.policy + TIME + 4 * GAP.len()
     }
 
-    /// Whether the row can be told from the others in this layout.
+    /// Whether the layout can show the session of this row.
     pub(super) fn has_room_for(&self, row: &Row) -> bool {
         self.session.is_some() || row.session.is_none() || row.session == self.only_session
     }
 
-    /// Writes the names of the columns.
+    /// Writes the table header.
     pub(super) fn write_head(&self, output: &mut Output) -> io::Result<()> {
         let mut head = format!("{:OUTCOME$}{GAP}", "OUTCOME");
         if let Some(width) = self.session {
@@ -141,7 +141,7 @@ impl Layout {
         writeln!(output, "{head}")
     }
 
-    /// Writes a row, and what it takes of lines for its reason.
+    /// Writes a row, with further lines for a long reason.
     pub(super) fn write(&self, row: &Row, output: &mut Output) -> io::Result<()> {
         let (mark, style) = appearance(row.kind);
         let outcome = format!("{:OUTCOME$}", format!("{mark} {}", row.kind.name()));
@@ -176,7 +176,7 @@ impl Layout {
         }
     }
 
-    /// How wide the column of the reason is, where it has one.
+    /// The width of the reason column; `None` if there is no room for it.
     fn reason_column(&self) -> Option<usize> {
         let room = self.width.unwrap_or(usize::MAX).checked_sub(self.taken() + GAP.len())?;
         (room >= MIN_REASON).then_some(room)
@@ -193,7 +193,7 @@ impl Layout {
         lines
     }
 
-    /// A text in its column, with the gap to the next.
+    /// Pads or truncates a text to its column, followed by the gap.
     fn cell(&self, text: &str, width: usize) -> String {
         let text = if self.width.is_some() { cut(text, width) } else { text.into() };
         let padding = width.saturating_sub(columns(&text)) + GAP.len();
@@ -201,7 +201,7 @@ impl Layout {
     }
 }
 
-/// How an outcome looks: a mark that tells it without colour, and a colour.
+/// The mark and the colour of an outcome; the mark identifies it without colour, too.
 pub(super) fn appearance(kind: OutcomeKind) -> (&'static str, Style) {
     match kind {
         OutcomeKind::Executed => ("✓", GREEN),
@@ -215,7 +215,7 @@ pub(super) fn appearance(kind: OutcomeKind) -> (&'static str, Style) {
     }
 }
 
-/// A time in the unit that suits it: `41 µs`, `1.2 ms`, `3.4 s`.
+/// Formats a duration in a fitting unit: `41 µs`, `1.2 ms`, `3.4 s`.
 pub(super) fn duration(microseconds: u64) -> String {
     let (amount, unit) = match microseconds {
         0..1000 => return format!("{microseconds} µs"),
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_short() {
+    fn durations_have_a_fitting_unit() {
         let texts = [0, 999, 1200, 41_000, 999_999, 3_400_000].map(duration);
         assert_eq!(texts, ["0 µs", "999 µs", "1.2 ms", "41 ms", "1000 ms", "3.4 s"]);
     }

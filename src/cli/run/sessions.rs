@@ -1,4 +1,4 @@
-//! The sessions that are open, and the rounds that they wait to have complete.
+//! Open sessions of a run, and their incomplete rounds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,28 +13,28 @@ use crate::json::Value;
 use crate::session::Session;
 use crate::text::inert;
 
-/// As many sessions are open at once; then the idlest is closed.
+/// Maximum number of open sessions; beyond it, the one idle for longest is closed.
 const MAX_OPEN: usize = 10_000;
-/// A round of as many calls is complete.
+/// Maximum number of calls of a round.
 const MAX_ROUND_CALLS: usize = 1000;
-/// Bytes of lines that wait for their rounds; a call that would add to more completes its round.
+/// Maximum total size of lines waiting for their rounds; a call beyond it completes its round.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
-/// Of a run with a state, the session of the calls that name none.
+/// With a state store, the session of calls that name none.
 const UNNAMED: &str = "default";
 
-/// Whether sessions are kept in a state.
+/// Whether and how sessions are persisted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Keeping {
-    /// They end with the run.
+    /// Not at all: they end with the run.
     Nowhere,
-    /// Each is new to the state.
+    /// In a state store; each session must be new.
     Anew,
-    /// Those that the state knows go on.
+    /// In a state store; known sessions are resumed.
     Resumed,
 }
 
-/// Where outcomes go.
+/// Receives outcomes.
 type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
 
 /// All sessions of a run.
@@ -42,11 +42,11 @@ pub(in crate::cli) struct Sessions {
     engine: Engine,
     runtime: Runtime,
     keeping: Keeping,
-    /// Sessions of the state that this run has closed.
+    /// Persisted sessions that this run has closed.
     closed: HashSet<String>,
     /// By name; calls without one share a session.
     open: HashMap<Option<String>, Open>,
-    /// When each was last heard of → its name.
+    /// Time of last use → session name.
     last_heard: BTreeMap<u64, Option<String>>,
     now: u64,
     opened: usize,
@@ -58,7 +58,7 @@ pub(in crate::cli) struct Sessions {
 struct Open {
     session: Session,
     heard: u64,
-    /// Calls of one round that is not complete yet.
+    /// Calls of an incomplete round.
     round: Vec<CallRecord>,
     round_bytes: usize,
 }
@@ -80,11 +80,11 @@ impl Sessions {
         }
     }
 
-    /// Prepares for a call: of a run with a state every session has a name, and is one that the state may go on with.
+    /// Prepares for a call: with a state store, every session must have a name, and be new or resumable.
     ///
     /// # Errors
-    /// When the state knows the session already and it is not to be resumed, or can't be asked. None of its calls may be taken
-    /// then.
+    /// If the state store already has the session and sessions are not resumed, or if it can't be read. None of the session's calls
+    /// may be run then.
     pub(in crate::cli) fn admit(&mut self, record: &mut CallRecord) -> Result<(), Stop> {
         if self.keeping == Keeping::Nowhere {
             return Ok(());
@@ -101,20 +101,20 @@ impl Sessions {
         match is_new || self.keeping == Keeping::Resumed {
             true => Ok(()),
             false => Err(Stop::trouble(format!(
-                "the state knows the session `{}` already: add `--resume` to take it further, or name another state; none of \
+                "the session `{}` is already in the state store; add `--resume` to resume it, or use another state store; none of \
                  its calls was run",
                 inert(&name)
             ))),
         }
     }
 
-    /// How many sessions there were.
+    /// Number of sessions opened so far.
     pub(in crate::cli) fn opened(&self) -> usize {
         self.opened
     }
 
-    /// Takes a call in, and shows the outcomes that it leads to: those of the round that it completes, and its own unless
-    /// it waits for its own round. `bytes`: what the call takes of memory.
+    /// Adds a call, and shows the outcomes of the round that it completes, and its own outcome unless it waits for its own round.
+    /// `bytes` is the size of the call in memory.
     pub(in crate::cli) fn take(
         &mut self,
         record: CallRecord,
@@ -134,7 +134,7 @@ impl Sessions {
         if in_round && full && !self.warned_of_rounds {
             self.warned_of_rounds = true;
             warn(format!(
-                "a round is decided in parts: at most {} calls and {} MiB wait for their rounds to be complete",
+                "a round is decided in parts: at most {} calls of a round, and {} MiB of calls of all rounds, can wait",
                 grouped(MAX_ROUND_CALLS),
                 MAX_WAITING_BYTES >> 20
             ));
@@ -146,13 +146,13 @@ impl Sessions {
         Ok(())
     }
 
-    /// Shows what is left: the rounds that nothing completed.
+    /// Completes and shows all remaining rounds.
     pub(in crate::cli) fn end(&mut self, show: Show<'_>) -> Result<(), Stop> {
         while self.close_idlest(show)? {}
         Ok(())
     }
 
-    /// Takes out the session of this name, a new one where none is open, as the one that was heard of last.
+    /// Removes and returns the session of this name, or opens it, and marks it as the most recently used.
     fn bring_up(&mut self, name: &Option<String>, show: Show<'_>) -> Result<Open, Stop> {
         self.now += 1;
         let open = match self.open.remove(name) {
@@ -165,11 +165,11 @@ impl Sessions {
                     if !self.warned_of_sessions {
                         self.warned_of_sessions = true;
                         warn(format!(
-                            "more than {} sessions are open at once: the idlest are closed, and a later call of one of them {}",
+                            "more than {} sessions are open at once: those idle for longest are closed, and a later call of one {}",
                             grouped(MAX_OPEN),
                             match self.keeping {
-                                Keeping::Nowhere => "begins a new session that has seen nothing",
-                                Keeping::Anew | Keeping::Resumed => "takes it up again",
+                                Keeping::Nowhere => "begins a new, empty session",
+                                Keeping::Anew | Keeping::Resumed => "resumes it",
                             }
                         ));
                     }
@@ -188,7 +188,7 @@ impl Sessions {
         Ok(open)
     }
 
-    /// Completes the round of the session that was silent for longest, and closes it. Says whether there was one.
+    /// Completes the round of the session idle for longest, and closes it. Returns whether there was one.
     fn close_idlest(&mut self, show: Show<'_>) -> Result<bool, Stop> {
         let Some((_, name)) = self.last_heard.pop_first() else { return Ok(false) };
         if let Some(mut open) = self.open.remove(&name) {
@@ -200,7 +200,7 @@ impl Sessions {
         Ok(true)
     }
 
-    /// Puts the calls of a session's round through.
+    /// Runs the calls of a session's round.
     fn decide(&mut self, open: &mut Open, show: Show<'_>) -> Result<(), Stop> {
         if open.round.is_empty() {
             return Ok(());
@@ -213,7 +213,7 @@ impl Sessions {
 }
 
 impl Open {
-    /// Whether a call of this round belongs to those that are waiting.
+    /// Whether a call of this round belongs to the waiting calls.
     fn waits_for(&self, round: Option<&Value>) -> bool {
         let waiting = self.round.first().and_then(|record| record.round.as_ref());
         matches!((waiting, round), (Some(waiting), Some(round)) if waiting == round)

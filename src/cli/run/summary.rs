@@ -1,4 +1,4 @@
-//! What a run came to: how many calls of which outcome, stopped by which policies, and what waits for a person.
+//! Summary of a run: calls by outcome, effects by policy, and pending approvals.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,15 +10,15 @@ use crate::cli::output::{
     BOLD, CYAN, DIM, Output, amount, columns, cut, grouped, one_line, shell_word, to_the_minute, wrap,
 };
 
-/// Questions that are repeated at the end; more are counted.
+/// Maximum number of pending approvals listed; further ones are counted.
 const MAX_QUESTIONS: usize = 20;
 
-/// What is said of calls that are only told again.
-pub(super) const SETTLED_BEFORE: &str = "settled before";
+/// Label of calls that an earlier run completed, and whose outcome is replayed.
+pub(super) const SETTLED_BEFORE: &str = "replayed";
 
-/// What stops a call that no policy permits; no id is like that by chance.
+/// Stands for a policy id where the default decision denies unmatched calls; no policy has this id by chance.
 const UNMATCHED: &str = "defaults.unmatched";
-/// Before the lines of a question.
+/// Indentation of an approval's message.
 const INDENT: &str = "    ";
 
 /// Counts outcomes.
@@ -33,23 +33,23 @@ pub(super) struct Summary {
     more_questions: usize,
     first_session: Option<Option<String>>,
     several_sessions: bool,
-    /// Calls that were settled by earlier runs.
+    /// Calls that earlier runs completed.
     settled_before: BTreeMap<OutcomeKind, usize>,
-    /// Where questions wait for answers.
+    /// The state store with the pending approvals.
     state: Option<String>,
 }
 
-/// What one policy did.
+/// Counts of the effects of one policy.
 #[derive(Default)]
 struct PolicyCounts {
     kinds: BTreeMap<OutcomeKind, usize>,
-    /// Calls that a shadow would have stopped.
+    /// Calls that the policy would have stopped, in shadow mode.
     would_stop: usize,
 }
 
-/// A question that waits for a person.
+/// A pending approval.
 struct Question {
-    /// The approval's id as it is.
+    /// The unescaped id of the approval.
     id: String,
     approval: String,
     session: Option<String>,
@@ -58,18 +58,18 @@ struct Question {
     expires: Option<String>,
 }
 
-/// Whether the outcome is that of a call, and not of a line that is none and so belongs to no session.
+/// Whether the outcome is that of a call, and not of an invalid line, which belongs to no session.
 pub(super) fn is_call(outcome: &Outcome) -> bool {
     outcome.reason.policy.is_some() || outcome.reason.code != reason_code::INVALID_CALL
 }
 
-/// Whether the outcome is that of an earlier run. A call that goes on waiting has none yet.
+/// Whether the outcome is that of an earlier run. A pending call has no final outcome yet.
 pub(super) fn was_settled_before(outcome: &Outcome) -> bool {
     outcome.replayed && outcome.outcome != OutcomeKind::Suspended
 }
 
 impl Summary {
-    /// `state`: where questions wait for answers, if anywhere.
+    /// Creates a summary. `state` is the state store with pending approvals, if there is one.
     pub(super) fn new(state: Option<String>) -> Self {
         Self { state, ..Self::default() }
     }
@@ -134,13 +134,13 @@ impl Summary {
         self.several_sessions
     }
 
-    /// Writes it all down. `sessions`: how many there were.
+    /// Writes the summary. `sessions` is the number of sessions.
     pub(super) fn write(&self, sessions: usize, output: &mut Output) -> Result<(), Stop> {
         if self.calls == 0 {
             return Ok(writeln!(output, "no calls")?);
         }
         let total = format!(
-            "{} in {}, {} in all",
+            "{} in {}, {} in total",
             amount(self.calls, "call", "calls"),
             amount(sessions, "session", "sessions"),
             duration(self.microseconds)
@@ -153,7 +153,7 @@ impl Summary {
             let word = output.paint(style, &word).into_owned();
             let dry = match kind {
                 OutcomeKind::Executed if self.dry > 0 => {
-                    format!("  {} dry: nothing recorded to play the tool", grouped(self.dry))
+                    format!("  {} dry: no recorded result to replay", grouped(self.dry))
                 }
                 _ => String::new(),
             };
@@ -209,14 +209,14 @@ impl Summary {
         let answer = format!("callgate approvals approve {id} --state {state} --as NAME");
         let answer = output.paint(BOLD, &answer).into_owned();
         writeln!(output, "\nAnswer:  {answer}")?;
-        Ok(writeln!(output, "then run the same calls with --resume.")?)
+        Ok(writeln!(output, "then run the same calls again with --resume.")?)
     }
 
     fn write_questions(&self, output: &mut Output) -> Result<(), Stop> {
         if self.questions.is_empty() {
             return Ok(());
         }
-        let title = output.paint(BOLD, "Waiting for a person").into_owned();
+        let title = output.paint(BOLD, "Pending approvals").into_owned();
         writeln!(output, "\n{title}")?;
         for question in &self.questions {
             let approval =

@@ -1,4 +1,4 @@
-//! `callgate test --coverage`: what the cases came to of the rules, and whether it is enough.
+//! `callgate test --coverage`: branch coverage of rules by policy tests, and the minimum percentage.
 
 use std::io::Write;
 
@@ -8,19 +8,19 @@ use crate::cli::output::{GREEN, Output, YELLOW, complain};
 use crate::suite::{self, CoverageReport, Report};
 
 impl Test {
-    /// Whether anything that was asked for needs coverage.
+    /// Whether the options need coverage.
     pub(super) fn asks_for_coverage(&self) -> bool {
         self.coverage || self.coverage_min.is_some() || self.format == Form::Lcov
     }
 }
 
-/// Reads the least percentage.
+/// Parses the minimum percentage.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| "a percentage is a number from 0 to 100, such as `95`".to_owned())
+    number.ok_or_else(|| "must be a percentage from 0 to 100, such as `95`".to_owned())
 }
 
-/// Writes what was covered, where the format has a place for it, and says whether it is enough.
+/// Writes the coverage, if the format supports it. Returns whether it reaches the minimum.
 pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Output) -> Result<bool, Stop> {
     match arguments.format {
         Form::Text => {
@@ -30,7 +30,7 @@ pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Out
         }
         Form::Lcov => write!(output, "{}", suite::render::lcov(covered))?,
         Form::Github => write!(output, "{}", suite::render::coverage_annotations(covered))?,
-        // Part of the document, or without a place in it.
+        // Already part of the document, or not supported by the format.
         Form::Json | Form::Junit => {}
     }
     let Some(least) = arguments.coverage_min.filter(|least| !covered.reaches(*least)) else {
@@ -39,13 +39,13 @@ pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Out
     output.flush()?;
     let is = suite::render::percent(covered.percent);
     let least = suite::render::percent(least);
-    complain(format!("{is} of the branches are covered, and --coverage-min asks for {least}"));
+    complain(format!("{is} of the branches are covered, but --coverage-min requires {least}"));
     Ok(false)
 }
 
-/// Shows on stderr what came of the cases, where stdout is for the coverage alone.
+/// Prints the test results to stderr, as stdout has only the coverage.
 pub(super) fn tell_results(report: &Report) {
-    // The stream itself takes the colours out where they are not to be. That nobody reads it is no reason to stop.
+    // The stream removes the colours where they are not supported. A closed stderr does not stop the command.
     let text = suite::render::text(report, true);
     let _ = writeln!(anstream::stderr(), "{text}{}", suite::render::summary(report));
 }

@@ -1,4 +1,4 @@
-//! `callgate test --generate`: test cases out of recorded calls.
+//! `callgate test --generate`: recorded calls → test cases.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -51,7 +51,7 @@ pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> R
 fn check_output(path: &Path) -> Result<(), Stop> {
     if !is_policy_test(path) {
         return Err(Stop::trouble(format!(
-            "`{}` would not be found as a test; give it a name such as `recorded.test.yaml`",
+            "`{}` does not have a test file's name; use a name such as `recorded.test.yaml`",
             path.display()
         )));
     }
@@ -62,10 +62,7 @@ fn check_output(path: &Path) -> Result<(), Stop> {
 }
 
 fn exists(path: &Path) -> Stop {
-    Stop::trouble(format!(
-        "`{}` is there already and may have been reviewed; name another file",
-        path.display()
-    ))
+    Stop::trouble(format!("`{}` already exists and may have been reviewed; use another file", path.display()))
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), Stop> {
@@ -77,7 +74,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Stop> {
     file.write_all(text.as_bytes()).map_err(unwritable)
 }
 
-/// The calls whose session's name has the text in it, letter case aside.
+/// Reads the calls whose session name contains the filter, case-insensitively.
 fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Stop> {
     let mut lines = crate::cli::run::Lines::open(path)?;
     let filter = filter.map(str::to_lowercase);
@@ -97,12 +94,12 @@ fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Stop
     }
     match (&filter, records.is_empty()) {
         (Some(text), true) => Err(Stop::trouble(format!("no session has `{text}` in its name"))),
-        (None, true) => Err(Stop::trouble(format!("there are no calls in `{}`", path.display()))),
+        (None, true) => Err(Stop::trouble(format!("`{}` contains no calls", path.display()))),
         _ => Ok(records),
     }
 }
 
-/// The path of a file as it is written in a file of `directory`.
+/// The path of a file relative to `directory`.
 fn relative(directory: &Path, path: &Path) -> String {
     let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (from, to) = (full(directory), full(path));
@@ -119,12 +116,12 @@ fn tell(generated: &Generated, arguments: &Test) {
     let written =
         arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));
     note(format!(
-        "{} out of {}{written}: review what they expect, which is what the rules do now",
+        "{} generated from {}{written}; review them: they expect what the rules do now",
         amount(*cases, "case", "cases"),
         amount(*calls, "call", "calls")
     ));
     if !hidden_by.is_empty() {
-        note(format!("what is hidden by {} was not written down", hidden_by.join(", ")));
+        note(format!("values redacted by {} were not written", hidden_by.join(", ")));
     }
     if let Some(path) = &arguments.output {
         let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
