@@ -1,5 +1,5 @@
-//! What an explanation is made complete with once its call is over: policies that were never heard of, how the call really ended, which
-//! step decided, and all that is to be hidden.
+//! The final pass over an explanation, after the call has ended: adds policies without events, the final verdicts, the decisive step and
+//! the texts, and applies late redactions.
 
 use super::explanation::Explanation;
 use super::step::Step;
@@ -12,7 +12,7 @@ use crate::kernel::{Layers, Unasked};
 use crate::middleware::{Kind, Redact};
 
 impl Explanation {
-    /// Policies that nobody was asked about: those of the run, and all of a session that is halted.
+    /// Adds the policies that were not evaluated: policies of the run, and all policies if the session is halted.
     pub(super) fn add_unheard(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
         for (layer, chains) in (0u32..).zip(layers) {
             for (index, policy) in (0u32..).zip(chains.policies()) {
@@ -27,7 +27,7 @@ impl Explanation {
         }
     }
 
-    /// What policies said turned out otherwise, where they wrap the execution or count.
+    /// Replaces verdicts by the final ones of the outcome, which differ for policies that wrap the execution or count calls.
     pub(super) fn amend(&mut self, outcome: &Outcome) {
         for step in self.steps.iter_mut().filter(|step| step.verdict.is_some()) {
             let phase = if step.kind == "respond" { Some(Phase::Execute) } else { step.phase };
@@ -39,14 +39,14 @@ impl Explanation {
         }
     }
 
-    /// Of the steps of the policy that gave the reason, the one that did.
+    /// Marks the step that gave the reason, among those of the policy that gave it.
     pub(super) fn mark_decisive(&mut self) {
         let Some(policy) = &self.reason.policy else { return };
         let of_policy = |step: &Step| step.policy == *policy && !step.shadow;
         let says = |step: &Step| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
         let acts = |step: &Step| of_policy(step) && step.verdict.is_some();
         let kinds: [&dyn Fn(&Step) -> bool; 3] = [&says, &acts, &of_policy];
-        // A script may have made the call that was stopped.
+        // A nested call of a script may have been the one that was stopped.
         let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
         let mut steps: Vec<&mut Step> = self.steps.iter_mut().chain(again).collect();
         let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
@@ -56,7 +56,7 @@ impl Explanation {
         }
     }
 
-    /// Hides also by those redactions of which it turned out only in the end that they concern the call.
+    /// Applies the redactions that matched the call only at its end.
     pub(super) fn hide(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
         let redacts: Vec<&Redact> = redactions
             .iter()
@@ -114,7 +114,7 @@ impl Explanation {
         }
     }
 
-    /// Puts everything into words.
+    /// Writes the texts of all steps and of the explanation.
     pub(super) fn tell(&mut self, executed: bool) {
         let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
         for step in &mut self.steps {

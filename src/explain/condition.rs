@@ -1,4 +1,4 @@
-//! A condition of a rules file with what each part of it says of a call.
+//! An evaluated condition: [`Examined`] → [`Condition`], with the result of each of its parts for a call.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;
 use crate::matcher::{Asked, Compared, Each, Examined, ExaminedForm, ExaminedTest, Found, Truth};
 
-/// What a test says.
+/// The result of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruthWord {
@@ -16,9 +16,9 @@ pub enum TruthWord {
     Yes,
     /// It does not hold.
     No,
-    /// What it reads is absent, and absence counts as the policy's acting.
+    /// A value that it reads is absent, and its absence makes the policy apply.
     Absent,
-    /// It can't be decided.
+    /// It is undecided.
     Undecided,
 }
 
@@ -43,7 +43,7 @@ pub enum Form {
     Any,
     /// Its part does not hold.
     Not,
-    /// A test of one place.
+    /// A test of one path.
     Test,
     /// An expression.
     Expr,
@@ -52,21 +52,21 @@ pub enum Form {
 /// A condition.
 #[derive(Clone, Debug, Serialize)]
 pub struct Condition {
-    /// What it is.
+    /// The form of the condition.
     pub form: Form,
-    /// What it says.
+    /// The result.
     pub truth: TruthWord,
-    /// Why it can't be decided, where that is so.
+    /// Why it is undecided, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether evaluating the whole comes to it: nothing before it has decided the whole already.
+    /// Whether it is evaluated: short-circuit evaluation does not stop before it.
     pub reached: bool,
-    /// Where it stands.
+    /// Its location in the rules.
     pub at: Option<Location>,
-    /// The test, where it is one.
+    /// The test, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<Test>,
-    /// The expression, where it is one.
+    /// The expression, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expr: Option<String>,
     /// The conditions in it.
@@ -74,21 +74,21 @@ pub struct Condition {
     pub parts: Vec<Condition>,
 }
 
-/// A test of one place.
+/// A test of one path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Test {
-    /// The place, as it was written.
+    /// The path, as written.
     pub path: String,
     /// How the operators apply to several values: `any`, `every` or `none`.
     pub each: &'static str,
-    /// The first values that stand there, and the one that decided.
+    /// The first values at the path, and the decisive one.
     pub found: Vec<FoundValue>,
-    /// How many values stand there.
+    /// The number of values at the path.
     pub count: usize,
-    /// Why the path does not fit what stands there, where that is so.
+    /// Why the path does not apply to the value there, if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misfit: Option<String>,
-    /// What is asked of it.
+    /// The operators applied to the values.
     pub operators: Vec<Operator>,
     #[serde(skip)]
     pub(super) root: Root,
@@ -97,34 +97,34 @@ pub struct Test {
 /// One value.
 #[derive(Clone, Debug, Serialize)]
 pub struct FoundValue {
-    /// The value, redacted. Of a long one not all.
+    /// The value, redacted, and truncated if long.
     pub value: Value,
-    /// What the operators say of it together.
+    /// The combined result of the operators.
     pub truth: TruthWord,
 }
 
 /// One operator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Operator {
-    /// Its key: `gt`.
+    /// Its key, such as `gt`.
     pub key: &'static str,
-    /// What the place is compared with; null where nothing stands in the operand's place.
+    /// The operand; null if the operand's path has no value.
     pub operand: Value,
-    /// Where the operand is read from, where it is no literal.
+    /// The path of the operand, if it is not a literal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operand_path: Option<String>,
-    /// What it says of the values; nothing where there are none to ask it about.
+    /// The result for the values; `None` if there are no values.
     pub truth: Option<TruthWord>,
-    /// Where key and operand stand.
+    /// The location of key and operand.
     pub at: Option<Location>,
     #[serde(skip)]
     pub(super) operand_root: Option<Root>,
 }
 
-/// What an examined condition is made into for people.
+/// The converter of examined conditions to redacted ones with locations.
 pub(super) struct Telling<'t> {
     pub(super) veil: &'t Veil<'t>,
-    /// The files of the rules, where they are known.
+    /// The rules files, if known.
     pub(super) sources: Option<&'t SourceMap>,
 }
 
@@ -199,7 +199,7 @@ impl Telling<'_> {
 }
 
 impl Condition {
-    /// The tests and expressions that make it say what it says: those without which it might say otherwise.
+    /// The tests and expressions that decide the result: without them it could differ.
     pub fn deciding(&self) -> Vec<&Condition> {
         let mut found = Vec::new();
         self.collect_deciding(&mut found);
@@ -211,7 +211,7 @@ impl Condition {
             found.push(self);
             return;
         }
-        // One part that says the same decides by itself, where the form is such; else all that say it do.
+        // For these forms, one part with the same result decides by itself; otherwise all parts with that result do.
         let by_one = match (self.form, self.truth) {
             (Form::All, TruthWord::No) | (Form::Any, TruthWord::Yes) => true,
             (_, TruthWord::Yes | TruthWord::No) => false,
@@ -225,7 +225,7 @@ impl Condition {
         }
     }
 
-    /// Calls `visit` with it and everything in it.
+    /// Calls `visit` with the condition and all of its parts, recursively.
     pub(super) fn each_mut(&mut self, visit: &mut impl FnMut(&mut Condition)) {
         visit(self);
         for part in &mut self.parts {

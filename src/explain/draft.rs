@@ -1,4 +1,4 @@
-//! The explanation of a call that is not over.
+//! Builds the explanation of a call: events of the kernel → [`Explanation`].
 
 use super::explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
 use super::step::{Heard, LimitTaken, Step, number};
@@ -10,33 +10,33 @@ use crate::kernel::{Asking, Deciding, Decision, Effect, Layers, LimitAsked};
 use crate::middleware::{Counted, Kind};
 use crate::policy::{Mode, Unmatched};
 
-/// A call on its way.
+/// The explanation of a call in progress.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// Where the call lies in memory: ids repeat, also in one round.
+    /// The call's address in memory: ids may repeat, even in one round.
     address: usize,
     wanted: bool,
     running: bool,
     call: ExplainedCall,
     layers: Layers,
-    /// Of the call itself, and from `again` on of those that were made of it.
+    /// The decisions on the call itself, and from index `again` on, those on its nested calls.
     decisions: Vec<Decided>,
     again: usize,
-    /// What was asked in settle, and of the run.
+    /// The steps of the settle phase, and of policies of the run.
     later: Vec<Step>,
     limits: Vec<Asked>,
-    /// The redactions that were made in the end.
+    /// The redactions that matched in the settle phase: layer and index of each policy.
     redactions: Vec<(u32, u32)>,
 }
 
-/// What was asked of a limit.
+/// A request to a limit.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// By which decision on the call.
+    /// The index of the decision that made the request.
     decision: usize,
     layer: u32,
     policy: String,
-    /// It is taken of together with others, or not at all.
+    /// It is acquired together with others, or not at all.
     binds: bool,
     taken: LimitTaken,
 }
@@ -112,7 +112,7 @@ impl Draft {
             if let (Kind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
                 self.redactions.push((asking.layer, asking.place));
             }
-            // A call may come to budgets more than once.
+            // Budgets may be evaluated more than once for a call.
             self.later.retain(|known| known.phase.is_some() || known.place != step.place);
             self.later.push(step);
             return;
@@ -154,7 +154,7 @@ impl Draft {
         self.limits.push(asked);
     }
 
-    /// The explanation. Without an outcome, of what was decided.
+    /// Completes the explanation. Without an outcome, it explains the decision only. Returns `None` if the call is not to be explained.
     pub(super) fn conclude(
         mut self,
         outcome: Option<&Outcome>,
@@ -228,7 +228,7 @@ impl Decided {
     }
 }
 
-/// Of several decisions on one call the stricter counted; of equal ones the later.
+/// The decision that counted: the strictest of several on one call, and of equally strict ones the last.
 fn strictest(decisions: Vec<Decided>) -> Option<Decided> {
     let stricter =
         |earlier: Decided, later: Decided| if earlier.effect > later.effect { earlier } else { later };
@@ -246,7 +246,7 @@ fn decision_word(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
     }
 }
 
-/// The layers in which nothing permits the call, where that stops it.
+/// The layers in which nothing permits the call, and whose default stops it.
 fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<Unlifted> {
     if explanation.decision == "invalid" || explanation.reason.code == reason_code::SESSION_HALTED {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Listens while calls live, and makes an explanation of each that comes to its outcome.
+//! The listener that builds explanations: events of calls → an [`Explanation`] of each completed call.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +8,10 @@ use crate::call::{Outcome, Phase};
 use crate::diagnostic::SourceMap;
 use crate::kernel::{Asking, Deciding, Decision, Event, LimitAsked, Listener};
 
-/// So many calls may be under way at once; of more the first are not explained.
+/// The maximum number of calls in progress; beyond it, the oldest are not explained.
 const MAX_OPEN: usize = 4096;
 
-/// Makes explanations of calls. It can listen to sessions that take turns, not to several at once.
+/// A listener that explains calls. It can listen to several sessions one after the other, but not at the same time.
 #[derive(Debug, Default)]
 pub struct Explainer {
     sources: Option<SourceMap>,
@@ -21,32 +21,32 @@ pub struct Explainer {
 
 #[derive(Debug, Default)]
 struct HeardSoFar {
-    /// Calls that have not come to their outcomes, in the order in which they were decided first.
+    /// Calls without an outcome yet, in the order of their first decisions.
     open: Vec<Draft>,
-    /// The call that is being decided, by its place among those.
+    /// The call that is being decided: its index in `open`.
     deciding: Option<usize>,
     done: Vec<Explanation>,
 }
 
 impl Explainer {
-    /// An explainer that knows the files of the bundle, and so says where everything stands.
+    /// Creates an explainer that knows the files of the bundle, and so includes locations.
     pub fn new(sources: &SourceMap) -> Self {
         Self { sources: Some(sources.clone()), ..Self::default() }
     }
 
-    /// Explains only calls of this id.
+    /// Explains only calls with this id.
     #[must_use]
     pub fn of_calls(mut self, id: impl Into<String>) -> Self {
         self.wanted = Some(id.into());
         self
     }
 
-    /// The explanations of the calls that have come to their outcomes since this was last called, in that order.
+    /// Removes and returns the explanations of the calls that have completed since the last call, in the order of completion.
     pub fn take(&self) -> Vec<Explanation> {
         std::mem::take(&mut self.lock().done)
     }
 
-    /// The explanation of the call that was decided last, as far as it has come.
+    /// The explanation of the last decided call, so far.
     pub(crate) fn decided(&self) -> Option<Explanation> {
         let mut heard = self.lock();
         let draft = heard.open.pop()?;
@@ -71,7 +71,7 @@ impl Listener for Explainer {
                     draft.executes();
                 }
             }
-            // Of errors it is told by what becomes of them.
+            // The handling of errors is part of later events.
             Event::Error(_) => {}
             Event::Ended(outcome) => {
                 let explanation = heard.end(outcome, self.sources.as_ref());
@@ -83,7 +83,7 @@ impl Listener for Explainer {
 
 impl HeardSoFar {
     fn begin(&mut self, deciding: &Deciding<'_>, wanted: Option<&str>) {
-        // What is decided while a call runs was made of that one.
+        // A decision while a call runs is one on a nested call.
         let running = self.open.iter().position(Draft::is_running);
         let known = self.open.iter().position(|draft| draft.is_at(deciding.view.call));
         if let Some(place) = running.or(known) {
@@ -109,7 +109,7 @@ impl HeardSoFar {
                 self.deciding.and_then(|place| self.open.get_mut(place))
             }
             Some(Phase::Settle) => self.open.iter_mut().find(|draft| draft.is_of(&asking.view.call.id)),
-            // Budgets are asked just before a call runs.
+            // Budgets are evaluated just before a call runs.
             None => self.open.first_mut(),
         };
         if let Some(draft) = draft {
@@ -129,7 +129,7 @@ impl HeardSoFar {
         }
     }
 
-    /// Outcomes come in the order of their calls, also where ids repeat.
+    /// Outcomes arrive in the order of their calls, even if ids repeat.
     fn end(&mut self, outcome: &Outcome, sources: Option<&SourceMap>) -> Option<Explanation> {
         let place = self.open.iter().position(|draft| draft.is_of(&outcome.id))?;
         let draft = self.open.remove(place);

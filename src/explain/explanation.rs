@@ -1,4 +1,4 @@
-//! What is told of one call.
+//! The explanation of one call, as data.
 
 use serde::Serialize;
 
@@ -7,36 +7,36 @@ use crate::call::{OutcomeKind, Reason};
 use crate::diagnostic::Location;
 use crate::json::Value;
 
-/// The version of the JSON form. A new member is no new version; a member that goes, or means another thing, is.
+/// The version of the JSON form. It changes if a member is removed or changes its meaning, but not if one is added.
 pub const VERSION: u32 = 1;
 
-/// One call's way through the chain.
+/// The explanation of one call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The version of this form: 1.
     pub version: u32,
-    /// The call as it was asked for.
+    /// The call as requested.
     pub call: ExplainedCall,
-    /// What was decided: `run`, `answer`, `suspend`, `invalid`, `deny` or `halt`.
+    /// The decision: `run`, `answer`, `suspend`, `invalid`, `deny` or `halt`.
     pub decision: &'static str,
-    /// What became of it; nothing where it was decided only.
+    /// The outcome; `None` if the call was only decided.
     pub outcome: Option<OutcomeKind>,
-    /// Why.
+    /// The reason of the outcome, or of the decision.
     pub reason: Reason,
-    /// The same in the words of the rules.
+    /// The reason with the decisive policy and its conditions.
     pub why: String,
-    /// Where the policy stands that gave the reason.
+    /// The location of the policy that gave the reason.
     pub at: Option<Location>,
     /// The final arguments, redacted.
     pub input: Value,
-    /// Every policy in the order of phases and of acting; one that acts in two phases twice.
+    /// Every policy, ordered by phase and by order of evaluation; a policy of two phases occurs twice.
     pub steps: Vec<Step>,
-    /// The layers whose `defaults.unmatched` stops the call, or asks a person, because nothing in them permits it.
+    /// The layers whose `defaults.unmatched` stops the call, or requires approval, because no policy in them permits it.
     pub unmatched: Vec<Unlifted>,
-    /// What became of calls that scripts made of this one, in order.
+    /// The nested calls that scripts made for this one, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<Again>,
-    /// How often the tool was called, where that was more than once.
+    /// How often the tool was called, if more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
     /// The ids of the policies that are off.
@@ -45,45 +45,45 @@ pub struct Explanation {
     pub revision: String,
 }
 
-/// A call as it was asked for.
+/// A call as requested.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainedCall {
     /// Its id.
     pub id: String,
     /// Its tool.
     pub tool: String,
-    /// Its server, where it has one.
+    /// Its server, if it has one.
     pub server: Option<String>,
-    /// Its session, where that has a name.
+    /// The name of its session, if it has one.
     pub session: Option<String>,
     /// Its arguments, redacted.
     pub input: Value,
 }
 
-/// A layer in which nothing permits the call.
+/// A layer in which no policy permits the call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unlifted {
     /// The layer: 0 is the bundle, then the prompt's and the call's.
     pub layer: u32,
-    /// What `defaults.unmatched` says: `deny` or `approval`.
+    /// The value of `defaults.unmatched`: `deny` or `approval`.
     pub says: &'static str,
 }
 
-/// A call that a script, or the host's own code, made of one under way. It was decided anew.
+/// A nested call, made by a script or by host code for a running call. It has a decision of its own.
 #[derive(Clone, Debug, Serialize)]
 pub struct Again {
     /// Its final arguments, redacted.
     pub input: Value,
-    /// What was decided.
+    /// The decision.
     pub decision: &'static str,
-    /// Why.
+    /// The reason of the decision.
     pub reason: Reason,
-    /// The policies that had a say.
+    /// The policies with a verdict, and the undecided ones.
     pub steps: Vec<Step>,
 }
 
 impl Explanation {
-    /// The step that gave the reason, also where it is one of a call that a script made of this one.
+    /// The step that gave the reason, which may be one of a nested call.
     pub fn decisive(&self) -> Option<&Step> {
         let again = self.again.iter().flat_map(|again| &again.steps);
         self.steps.iter().chain(again).find(|step| step.decisive)
@@ -94,7 +94,7 @@ impl Explanation {
         self.steps.iter().filter(move |step| step.policy == policy)
     }
 
-    /// The ids of all policies that it tells of, those that are off included.
+    /// The ids of all policies in the explanation, including those that are off.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().map(|step| step.policy.as_str()).chain(self.off.iter().map(String::as_str))
     }

@@ -1,7 +1,7 @@
-//! One call's way through the chain, told: which policies matched and which did not, by which test and which values, what they
-//! changed, what was left of limits, and why it was decided so.
+//! Explanations of calls: which policies matched and which did not, by which test and which values, what they changed, what was
+//! left of limits, and why the call was decided so.
 //!
-//! An [`Explainer`] listens while calls live and makes an [`Explanation`] of each. Explanations are redacted as outcomes are.
+//! An [`Explainer`] listens to the events of calls and builds an [`Explanation`] of each. Explanations are redacted as outcomes are.
 //!
 //! ```
 //! use callgate::{SessionState, ToolCall, engine::Engine, policy};

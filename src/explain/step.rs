@@ -1,4 +1,4 @@
-//! One policy in one phase of a call.
+//! One policy in one phase of a call: an event of the kernel → a redacted [`Step`].
 
 use std::cmp::Reverse;
 
@@ -14,18 +14,18 @@ use crate::matcher::{ExaminedPattern, Truth};
 use crate::middleware::{Kind, Measure, Rule};
 use crate::policy::{Mode, Policy};
 
-/// More places of one change are not listed.
+/// The maximum number of listed differences of one change.
 const LISTED_CHANGES: usize = 40;
 
-/// What a policy's matcher said.
+/// The result of a policy's matcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Heard {
     /// It matches.
     Matched,
-    /// It can't be decided whether it matches.
+    /// Its match is undecided.
     Undecided,
-    /// What it reads is absent, and that counts as matching (`absent: match`).
+    /// A value that it reads is absent, which counts as matching (`absent: match`).
     Absent,
     /// Its conditions do not hold.
     NoMatch,
@@ -33,46 +33,46 @@ pub enum Heard {
     OtherTool,
     /// It is for other servers.
     OtherServer,
-    /// It was not asked.
+    /// It was not evaluated.
     NotAsked,
 }
 
 /// One policy in one phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// Its id.
+    /// The policy's id.
     pub policy: String,
     /// Its kind key.
     pub kind: &'static str,
-    /// The phase; nothing where the run around the calls is meant.
+    /// The phase; `None` for a policy of the run.
     pub phase: Option<Phase>,
     /// Its layer: 0 is the bundle, then the prompt's and the call's.
     pub layer: u32,
-    /// Whether it only watches (`mode: shadow`).
+    /// Whether it is in shadow mode (`mode: shadow`).
     pub shadow: bool,
-    /// Where it stands.
+    /// Its location in the rules.
     pub at: Option<Location>,
-    /// What its matcher said.
+    /// The result of its matcher.
     pub heard: Heard,
-    /// What it said of the call, of a shadow: would have said; nothing where it took no part.
+    /// Its verdict on the call, or in shadow mode, the verdict it would have had; `None` if it did not take part.
     pub verdict: Option<Verdict>,
-    /// Whether it gave the reason for what became of the call.
+    /// Whether it gave the reason for the outcome.
     pub decisive: bool,
-    /// What it did, or why it did nothing, in words.
+    /// A description of its effect, or of why it had none.
     pub words: String,
-    /// The patterns for names that do not fit, of a policy for other tools or servers.
+    /// The name patterns that do not match, for a policy of other tools or servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<Pattern>,
-    /// Its conditions, where it has some and was asked.
+    /// Its conditions, if it has any and was evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
-    /// What it changed in arguments or result, of a shadow: would have changed.
+    /// Its changes of arguments or result, or in shadow mode, the changes it would have made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Changed>,
-    /// What it has against the call beyond that it matches.
+    /// Its objection to the call, beyond the match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What the call took of it, where it is a limit and was asked.
+    /// What the call acquired of it, if it is a limit and was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitTaken>,
     #[serde(skip)]
@@ -83,53 +83,53 @@ pub struct Step {
     pub(super) order: Order,
 }
 
-/// Where a step comes in its phase.
+/// The sort key of a step within its phase.
 pub(super) type Order = (u32, Reverse<i64>, u8, u32);
 
-/// A pattern for names.
+/// A name pattern.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pattern {
     /// `tool` or `server`.
     pub of: &'static str,
-    /// As it was written, without the slashes of a regular expression.
+    /// The pattern as written, without the slashes of a regular expression.
     pub text: String,
-    /// Where it stands.
+    /// Its location in the rules.
     pub at: Option<Location>,
 }
 
-/// One place that a policy changed.
+/// One value that a policy changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed {
-    /// The place.
+    /// The path of the value.
     pub path: String,
-    /// What stood there; null where nothing did. Redacted.
+    /// The value before; null if absent. Redacted.
     pub before: Value,
-    /// What stands there now; null where nothing does. Redacted.
+    /// The value after; null if absent. Redacted.
     pub after: Value,
     /// `added`, `removed` or `changed`.
     pub how: &'static str,
 }
 
-/// What a call took of a limit.
+/// What a call acquired of a limit.
 #[derive(Clone, Debug, Serialize)]
 pub struct LimitTaken {
-    /// The limit in words: `5 per 1m`.
+    /// The limit as text: `5 per 1m`.
     pub limit: String,
-    /// How much the call takes.
+    /// The cost of the call.
     pub cost: Value,
-    /// Whether there was enough.
+    /// Whether enough was left.
     pub enough: bool,
-    /// Whether it was taken: where one of several has not enough, of those that count executions none is taken of.
+    /// Whether the cost was acquired: if one of several limits that count executions is exceeded, none of them is acquired.
     pub taken: bool,
-    /// How much is left after that, where that can be said.
+    /// How much is left after that, if known.
     pub left: Option<Value>,
-    /// In how many milliseconds there may be enough, where there is not and that is known.
+    /// Milliseconds until enough may be left, if it is not and the time is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
 
 impl Step {
-    /// A step of which nothing is known but that it was not asked.
+    /// Creates the step of a policy that was not evaluated.
     pub(super) fn unasked(
         policy: &Policy,
         place: (u32, u32),
@@ -138,7 +138,7 @@ impl Step {
         sources: Option<&SourceMap>,
     ) -> Self {
         let (layer, _) = place;
-        // Files are known of the bundle alone.
+        // Only the files of the bundle are known.
         let sources = sources.filter(|_| layer == 0);
         Self {
             policy: policy.id.clone(),
@@ -162,7 +162,7 @@ impl Step {
         }
     }
 
-    /// What is told of an asking.
+    /// Creates the step of an evaluated policy.
     pub(super) fn of(asking: &Asking<'_>, layers: &Layers, sources: Option<&SourceMap>) -> Self {
         let place = (asking.layer, asking.place);
         let sources = sources.filter(|_| asking.layer == 0);
@@ -205,7 +205,8 @@ impl Step {
 }
 
 impl Step {
-    /// What a limit that gate itself refuses has against the call: what counts by run is known there, and a key or a cost may be missing.
+    /// Sets the objection of a limit by which the gate phase itself stops the call: a limit of the run is exceeded, or a key or a cost is
+    /// missing.
     fn refused_by_gate(&mut self, asking: &Asking<'_>, veil: &Veil<'_>) {
         let Asking { policy, layer, view, .. } = *asking;
         let Some(limit) = policy.kind.as_limit() else { return };
@@ -229,7 +230,7 @@ impl Step {
     }
 }
 
-/// An amount as it is written.
+/// An amount as a JSON number.
 pub(super) fn number(amount: Amount) -> Value {
     let (whole, rest) = (amount.millionths() / 1_000_000, amount.millionths() % 1_000_000);
     if rest == 0 {
@@ -244,11 +245,11 @@ fn told_pattern(of: &'static str, pattern: &ExaminedPattern<'_>, telling: &Telli
     Pattern { of, text: pattern.text.to_owned(), at }
 }
 
-/// Where arguments or result differ, told by what may be shown of both.
+/// The differences of arguments or result, in redacted form.
 fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
     let Change { before, after } = change;
     let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
-    // A path is made of keys, which may be redacted as much as values.
+    // A path consists of keys, which may need redaction as values do.
     let mut masks = Masks::new();
     masks.add_changes(before, &hidden_before);
     masks.add_changes(after, &hidden_after);
@@ -278,7 +279,7 @@ fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
         .collect()
 }
 
-/// Its place among all of its phase, by what the kernel does in which order.
+/// The sort key of a step within its phase, in the order of the kernel.
 fn order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> Order {
     match phase {
         Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.nesting(), place),
@@ -290,7 +291,7 @@ fn order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> O
                 Kind::Label(_) | Kind::Fact(_) => 3,
                 _ => 4,
             };
-            // Settle goes through all layers for each of its parts.
+            // The settle phase processes all layers for each of its groups.
             (group, Reverse(0), u8::try_from(layer).unwrap_or(u8::MAX), place)
         }
         _ => (layer, Reverse(0), 0, place),

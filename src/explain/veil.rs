@@ -1,4 +1,4 @@
-//! What may be shown of a call under way: redacted before anything of it is kept.
+//! Redacts the values of a call in progress, before an explanation stores them.
 
 use std::cell::OnceCell;
 
@@ -9,18 +9,17 @@ use crate::matcher::{Examined, ExaminedForm, Truth};
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Mode, Policy};
 
-/// Stands for a value that can't be redacted and so is not shown.
+/// The replacement of a value that can't be redacted.
 pub(super) const WITHHELD: &str = "[withheld]";
-/// A longer value, in bytes of JSON, is not shown whole.
+/// The maximum size of a stored value, in bytes of JSON; of a larger one, only the size is stored.
 const LARGEST: usize = 4 << 10;
-/// Characters that are shown of a longer text.
+/// The maximum length of a stored string, in characters.
 const SHOWN_TEXT: usize = 400;
 
-/// Hides in values of a call what policies hide, by the whole document that they stand in: whether something is found may depend
-/// on the keys above it.
+/// The redactor of a call's values. It redacts whole documents, because a match may depend on the keys above a value.
 pub(super) struct Veil<'v> {
     redactions: Vec<&'v Redact>,
-    /// What they change in the arguments, and what is redacted in facts of the session.
+    /// The changes that they make to the arguments, and the redacted parts of the session's facts.
     masks: Masks,
     view: CallView<'v>,
     input: OnceCell<Value>,
@@ -31,7 +30,7 @@ pub(super) struct Veil<'v> {
 }
 
 impl<'v> Veil<'v> {
-    /// What hides things of this call now, or may come to when it has a result.
+    /// Creates the redactor from the policies that redact this call now, or may do so once it has a result.
     pub(super) fn of(layers: &'v Layers, view: CallView<'v>) -> Self {
         let server = view.call.server.as_deref().unwrap_or("");
         let policies = layers.iter().flat_map(|chains| chains.policies());
@@ -41,7 +40,7 @@ impl<'v> Veil<'v> {
         if redactions.iter().any(|redact| redact.input) {
             let mut redacted = view.input.clone();
             for redact in redactions.iter().filter(|redact| redact.input) {
-                // What can't be searched is withheld as a whole.
+                // A value that can't be searched is withheld as a whole.
                 let _ = redact.redactor.redact_value(&mut redacted);
             }
             masks.add_changes(view.input, &redacted);
@@ -58,7 +57,7 @@ impl<'v> Veil<'v> {
         }
     }
 
-    /// A value that stands in a member of the call document, as it may be shown.
+    /// Redacts a value within a member of the call document.
     pub(super) fn value(&self, root: Root, node: Node<'_>) -> Value {
         let value = match node {
             Node::Text(text) => match root {
@@ -70,7 +69,7 @@ impl<'v> Veil<'v> {
         bounded(value)
     }
 
-    /// A whole document that stands in the place of a member, as it may be shown.
+    /// Redacts a whole document in place of a member.
     pub(super) fn document(&self, root: Root, document: &Value) -> Value {
         let mut hidden = document.clone();
         match self.of_root(root).all(|redact| redact.redactor.redact_value(&mut hidden).is_ok()) {
@@ -82,7 +81,7 @@ impl<'v> Veil<'v> {
         }
     }
 
-    /// A text about the call.
+    /// Redacts a text about the call.
     pub(super) fn text(&self, text: &str) -> String {
         let hide = |text: String, redact: &&Redact| redact.redactor.redact_text(&text).into_owned();
         let redacted = self.redactions.iter().fold(text.to_owned(), hide);
@@ -117,7 +116,8 @@ impl<'v> Veil<'v> {
     }
 }
 
-/// What stands in a hidden document where `wanted` itself, not one like it, stands in the document that it was made of.
+/// The value of the redacted document at the position of `wanted` in the original. `wanted` is compared by address, not by value. Returns
+/// `None` if it is not found.
 pub(super) fn counterpart<'h>(
     document: &Value,
     hidden: &'h Value,
@@ -140,8 +140,8 @@ pub(super) fn counterpart<'h>(
     }
 }
 
-/// Whether a redaction hides what stands in this member. The session holds what earlier calls had for arguments and results, and a
-/// context may hold anything.
+/// Whether a redaction applies to this member. The session contains arguments and results of earlier calls, and a context may contain
+/// anything.
 pub(super) fn hides(redact: &Redact, root: Root) -> bool {
     match root {
         Root::Input => redact.input,
@@ -151,7 +151,7 @@ pub(super) fn hides(redact: &Redact, root: Root) -> bool {
     }
 }
 
-/// A redaction that is certainly not one of this call hides nothing; one whose conditions read the result may become one.
+/// The redaction of a policy, unless its conditions certainly do not hold: conditions that read the result may hold later.
 fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
     let Kind::Redact(redact) = &policy.kind else { return None };
     if policy.mode != Mode::Enforce {
@@ -177,7 +177,7 @@ fn reads_result(examined: &Examined<'_>) -> bool {
     reads
 }
 
-/// A value of which not more is kept than is looked at.
+/// Truncates a value to the size that is displayed.
 pub(super) fn bounded(value: Value) -> Value {
     match value {
         Value::String(text) => Value::from(cut(text)),

@@ -1,4 +1,4 @@
-//! The shortest reason why one policy did not act on a call.
+//! Explains why one policy had no effect on a call: [`Explanation`] + policy id → [`WhyNot`].
 
 use serde::Serialize;
 
@@ -9,19 +9,19 @@ use crate::call::{Verdict, reason_code};
 use crate::diagnostic::Location;
 use crate::kernel::Unasked;
 
-/// What kept a policy from acting.
+/// The reason why a policy had no effect, or that it had one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Because {
-    /// Nothing: it gave the reason for what became of the call.
+    /// It had an effect: it gave the reason for the outcome.
     ItDecided,
-    /// Nothing: it took part.
+    /// It had an effect: it took part.
     ItActed,
-    /// It matched, and a stricter policy, or an equally strict one before it, decided.
+    /// It matched, but a stricter policy, or an equally strict earlier one, decided.
     Stricter,
-    /// It matched, and only watches.
+    /// It matched, but is in shadow mode.
     Shadow,
-    /// It is `off`.
+    /// It is off (`mode: off`).
     Off,
     /// It is for other tools.
     OtherTool,
@@ -29,33 +29,33 @@ pub enum Because {
     OtherServer,
     /// Its conditions do not hold.
     NoMatch,
-    /// It can't be decided whether it matches, and it acts only on what is certain.
+    /// Its match is undecided, and it applies only if it certainly matches.
     Undecided,
-    /// The call never came to it.
+    /// It was not evaluated for the call.
     NotAsked,
-    /// It acts on the run around the calls.
+    /// It acts on the run, not on single calls.
     OfRun,
 }
 
-/// Why a policy did not act.
+/// Why a policy had no effect.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhyNot {
     /// The policy.
     pub policy: String,
-    /// Its layer: 0 is the bundle, then the prompt's and the call's; nothing of one that is off.
+    /// Its layer: 0 is the bundle, then the prompt's and the call's; `None` for a policy that is off.
     pub layer: Option<u32>,
-    /// What kept it.
+    /// The reason.
     pub because: Because,
-    /// The same in words.
+    /// The reason as text.
     pub words: String,
-    /// The words of the rules file that keep it: the operator that said no, the patterns; else the policy.
+    /// The location of the reason in the rules: the failed operator or the patterns, or else the policy.
     pub at: Option<Location>,
 }
 
 impl Explanation {
-    /// Why a policy did not act on the call, or that it did. Nothing if there is no such policy.
+    /// Why a policy had no effect on the call, or that it had one. Returns `None` if there is no such policy.
     pub fn why_not(&self, policy: &str) -> Option<WhyNot> {
-        // One that acts in two phases did act if it did so in one of them.
+        // A policy of two phases had an effect if it had one in either.
         let rank = |step: &&Step| match self.kept(step).0 {
             Because::ItDecided => 0,
             Because::ItActed => 1,
@@ -70,7 +70,7 @@ impl Explanation {
                 policy: policy.to_owned(),
                 layer: None,
                 because: Because::Off,
-                words: "it is off: `mode: off` takes no part in anything".to_owned(),
+                words: "it is disabled by `mode: off`".to_owned(),
                 at: None,
             });
         };
@@ -86,21 +86,21 @@ impl Explanation {
     fn kept(&self, step: &Step) -> (Because, String) {
         let words = step.words.clone();
         match (step.heard, step.verdict) {
-            _ if step.decisive => (Because::ItDecided, format!("it did: it {words}")),
+            _ if step.decisive => (Because::ItDecided, format!("it decided the call: it {words}")),
             (Heard::OtherTool, _) => {
-                (Because::OtherTool, format!("the tool is `{}`, and it is {words}", self.call.tool))
+                (Because::OtherTool, format!("the tool is `{}`, and the policy is {words}", self.call.tool))
             }
             (Heard::OtherServer, _) => {
                 let server = self.call.server.as_deref();
-                let server =
-                    server.map_or("there is no server".to_owned(), |name| format!("the server is `{name}`"));
-                (Because::OtherServer, format!("{server}, and it is {words}"))
+                let server = server
+                    .map_or("the call has no server".to_owned(), |name| format!("the server is `{name}`"));
+                (Because::OtherServer, format!("{server}, and the policy is {words}"))
             }
             (Heard::NotAsked, _) if step.phase.is_none() => {
-                (Because::OfRun, "it acts on the run around the calls, and on no single call".to_owned())
+                (Because::OfRun, "it acts on the run, not on single calls".to_owned())
             }
             (Heard::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => {
-                (Because::NotAsked, "the session was halted before, so no policy was asked".to_owned())
+                (Because::NotAsked, "the session is already halted, so no policy was evaluated".to_owned())
             }
             (Heard::NotAsked, _) => {
                 let stopped = matches!(step.unasked, Some(Unasked::InvalidArguments | Unasked::NotRun));
@@ -111,9 +111,9 @@ impl Explanation {
             (Heard::Undecided, None) => (Because::Undecided, words),
             (_, None) => (Because::NoMatch, words),
             (_, Some(verdict)) if step.shadow => (Because::Shadow, shadowed(verdict, step)),
-            // Every `approval` that matches is part of the one request.
+            // Every `approval` policy that matches is part of the same request.
             (_, Some(Verdict::Suspend)) if self.decision == "suspend" => {
-                (Because::ItActed, format!("it did act: it {words}"))
+                (Because::ItActed, format!("it did apply: it {words}"))
             }
             (_, Some(verdict @ (Verdict::Deny | Verdict::Halt | Verdict::Suspend))) => {
                 (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
@@ -124,15 +124,15 @@ impl Explanation {
             (_, Some(verdict @ Verdict::Pass)) if step.kind == "allow" && self.decision != "run" => {
                 (Because::Stricter, format!("it permits the call, but {}", self.decided_by(verdict)))
             }
-            (_, Some(_)) => (Because::ItActed, format!("it did act: it {words}")),
+            (_, Some(_)) => (Because::ItActed, format!("it did apply: it {words}")),
         }
     }
 
-    /// Who decided instead of a policy that said this.
+    /// What decided the call instead of a policy with this verdict.
     fn decided_by(&self, said: Verdict) -> String {
         match self.decisive() {
             Some(step) if step.verdict == Some(said) => {
-                format!("`{}` is as strict and comes before it: it {}", step.policy, step.words)
+                format!("`{}` is as strict and comes first: it {}", step.policy, step.words)
             }
             Some(step) => format!("`{}` is stricter: it {}", step.policy, step.words),
             None => self.why.clone(),
@@ -142,20 +142,20 @@ impl Explanation {
 
 fn shadowed(verdict: Verdict, step: &Step) -> String {
     let would = match verdict {
-        Verdict::Deny => "would have denied it",
+        Verdict::Deny => "would have denied the call",
         Verdict::Halt => "would have halted the run",
-        Verdict::Suspend => "would have asked a person",
+        Verdict::Suspend => "would have required approval",
         Verdict::Answer => "would have answered",
-        Verdict::Rewrite => "would have changed it",
-        Verdict::Pass => "would have let it pass",
+        Verdict::Rewrite => "would have changed the call",
+        Verdict::Pass => "would have let the call pass",
     };
     let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    format!("it only watches (`mode: shadow`); it {would}{why}")
+    format!("it is in shadow mode (`mode: shadow`): it {would}{why}")
 }
 
 impl Step {
-    /// The very words that keep it from acting, or make it act.
+    /// The location of the pattern or operator that decides whether it matches.
     pub(super) fn deciding_place(&self) -> Option<&Location> {
         if let Some(pattern) = self.patterns.first() {
             return pattern.at.as_ref();

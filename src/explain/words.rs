@@ -1,4 +1,4 @@
-//! What is told in words: why a test says what it says, what a policy did, and why the call ended as it did.
+//! The phrases of explanations: the results of tests, the effects of policies, and the reason of the outcome.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::kernel::Unasked;
 use crate::spans::in_words;
 use crate::text;
 
-/// Of more reasons the rest is only counted.
+/// The maximum number of listed reasons; more are only counted.
 const TOLD_REASONS: usize = 3;
-/// Of more values the rest is only counted.
+/// The maximum number of listed values; more are only counted.
 const TOLD_VALUES: usize = 5;
 
-/// Why a condition says what it says: its deciding tests with the values on both sides.
+/// Explains the result of a condition by its deciding tests, with the values on both sides.
 pub(super) fn because(condition: &Condition) -> String {
     let deciding = condition.deciding();
     let told = deciding.iter().take(TOLD_REASONS).map(|leaf| because_of(leaf, condition.truth));
@@ -30,7 +30,7 @@ pub(super) fn because(condition: &Condition) -> String {
 fn because_of(leaf: &Condition, whole: TruthWord) -> String {
     let words = match (leaf.form, leaf.truth) {
         (Form::All, _) => "it has no conditions".to_owned(),
-        (Form::Any, _) => "none of nothing holds".to_owned(),
+        (Form::Any, _) => "its `any` is empty".to_owned(),
         (_, TruthWord::Undecided) => leaf.why.clone().unwrap_or_default(),
         (Form::Expr, truth) => {
             let word = if truth == TruthWord::Yes { "true" } else { "false" };
@@ -49,19 +49,19 @@ fn of_test(test: &Test, truth: TruthWord) -> String {
     match (truth, test.found.as_slice()) {
         (TruthWord::Absent, []) => format!("`{path}` is absent, which counts as matching (`absent: match`)"),
         (_, []) => format!("`{path}` is absent"),
-        _ if asked().next().is_none() => format!("`{path}` is there"),
+        _ if asked().next().is_none() => format!("`{path}` is present"),
         (TruthWord::Absent, _) => match asked().find(|operator| operator.truth == Some(TruthWord::Absent)) {
             Some(Operator { operand_path: Some(operand), .. }) => {
                 format!("`{operand}`, which `{path}` is compared with, is absent, which counts as matching")
             }
-            _ => format!("what `{path}` is compared with is absent, which counts as matching"),
+            _ => format!("the operand of `{path}` is absent, which counts as matching"),
         },
         (truth, [one]) if test.count == 1 => compared(&format!("`{path}`"), one, test, truth),
         (truth, found) => of_several(test, truth, found),
     }
 }
 
-/// The operators that say this.
+/// The operators with this result.
 fn saying(test: &Test, truth: TruthWord) -> String {
     let all = || test.operators.iter().filter(|operator| operator.key != "exists");
     let says = |operator: &&Operator| operator.truth.is_none_or(|said| said == truth);
@@ -80,7 +80,7 @@ fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthWord) -> St
     {
         return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
     }
-    // `each: none` turns what the operators say.
+    // `each: none` inverts the result of the operators.
     let holds = (truth == TruthWord::Yes) != (test.each == "none");
     match holds {
         true => format!("{what} is {value}: {}", saying(test, truth)),
@@ -110,7 +110,7 @@ fn of_several(test: &Test, truth: TruthWord, found: &[FoundValue]) -> String {
     }
 }
 
-/// An operator as it is written, with the value of an operand that is read from the call.
+/// An operator as written, with the value of an operand that is read from the call.
 fn operator(operator: &Operator) -> String {
     match &operator.operand_path {
         Some(path) if operator.operand.is_null() => format!("`{}: {path}` (absent)", operator.key),
@@ -119,26 +119,26 @@ fn operator(operator: &Operator) -> String {
     }
 }
 
-/// A value in one line of a message.
+/// A value on one line of a message.
 pub(super) fn value(value: &Value) -> String {
     text::cut(&value.to_string())
 }
 
-/// An expression may be written over several lines.
+/// An expression, which may be written on several lines, on one line.
 fn line(text: &str) -> String {
     text::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// How the call ended.
+/// The end of the call.
 #[derive(Clone, Copy)]
 pub(super) struct Ended {
     pub(super) outcome: OutcomeKind,
-    /// Its execution began.
+    /// Whether its execution began.
     pub(super) executed: bool,
     pub(super) attempts: Option<u32>,
 }
 
-/// What a policy did, or why it did nothing.
+/// Describes the effect of a policy, or why it had none.
 pub(super) fn of_step(step: &Step, ended: Option<Ended>) -> String {
     let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
     let words = match (step.heard, step.verdict) {
@@ -156,36 +156,40 @@ pub(super) fn of_step(step: &Step, ended: Option<Ended>) -> String {
         }
         (Heard::Undecided, Some(verdict)) => {
             let did = did(step, verdict, ended);
-            format!("{did}, for it can't be decided whether it matches: {}", why.unwrap_or_default())
+            format!("{did}, because its match is undecided: {}", why.unwrap_or_default())
         }
         (Heard::Undecided, None) => format!(
-            "it can't be decided whether it matches, and then a policy of kind `{}` does not act: {}",
+            "its match is undecided, and then a policy of kind `{}` does not apply: {}",
             step.kind,
             why.unwrap_or_default()
         ),
-        (Heard::Matched | Heard::Absent, None) => why.unwrap_or_else(|| "it did nothing".to_owned()),
+        (Heard::Matched | Heard::Absent, None) => why.unwrap_or_else(|| "it had no effect".to_owned()),
     };
-    if step.shadow && step.verdict.is_some() { format!("in shadow, changes nothing: {words}") } else { words }
+    if step.shadow && step.verdict.is_some() {
+        format!("in shadow mode, without effect: {words}")
+    } else {
+        words
+    }
 }
 
 fn of_unasked(why: Option<Unasked>) -> &'static str {
     match why {
-        None => "it was not asked",
-        Some(Unasked::NoObject) => "not asked: the arguments are no JSON object",
+        None => "not evaluated",
+        Some(Unasked::NoObject) => "not evaluated: the arguments are not a JSON object",
         Some(Unasked::InvalidArguments) => {
-            "not asked: the arguments do not fit, and it is no stricter than that"
+            "not evaluated: the arguments are invalid, and it is not stricter than that"
         }
-        Some(Unasked::NotRun) => "not asked: the call did not come so far",
-        Some(Unasked::NoError) => "not asked: there was no error",
-        Some(Unasked::OtherError) => "not asked: it recovers other errors",
-        Some(Unasked::TriedEnough) => "not asked: it has invited the model to try again as often as it may",
-        Some(Unasked::RecoveredBefore) => "not asked: the error was recovered already",
-        Some(Unasked::NoResult) => "not asked: there is no result of a real tool",
-        Some(Unasked::Failed) => "its conditions fail, so it acts",
+        Some(Unasked::NotRun) => "not evaluated: the call did not get that far",
+        Some(Unasked::NoError) => "not evaluated: there was no error",
+        Some(Unasked::OtherError) => "not evaluated: it recovers other errors",
+        Some(Unasked::TriedEnough) => "not evaluated: its recovery attempts are used up",
+        Some(Unasked::RecoveredBefore) => "not evaluated: the error is already recovered",
+        Some(Unasked::NoResult) => "not evaluated: there is no result of a real tool",
+        Some(Unasked::Failed) => "its conditions could not be evaluated, so it applies",
     }
 }
 
-/// What a policy that takes part does, said of it.
+/// Describes the effect of a policy that takes part, as a predicate.
 fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
     let undecided = step.heard == Heard::Undecided;
     let problem = || step.problem.as_deref().filter(|_| !undecided);
@@ -194,8 +198,8 @@ fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
         None => text.to_owned(),
     };
     let places = match step.changes.len() {
-        1 => "1 place".to_owned(),
-        many => format!("{many} places"),
+        1 => "1 value".to_owned(),
+        many => format!("{many} values"),
     };
     let text = match (step.kind, verdict) {
         ("transform", Verdict::Deny) if undecided => "stops the call",
@@ -203,59 +207,59 @@ fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
         ("transform", Verdict::Rewrite) if step.problem.is_some() => return because("withholds the result"),
         ("transform", Verdict::Rewrite) => return format!("changes {places}"),
         ("transform", _) => "changes nothing",
-        ("validate", Verdict::Pass) => "finds that the arguments fit",
-        ("validate", _) => return because("finds that the arguments do not fit"),
+        ("validate", Verdict::Pass) => "finds the arguments valid",
+        ("validate", _) => return because("finds the arguments invalid"),
         ("deny", _) => "denies",
         ("halt", _) => "halts the run",
-        ("approval", Verdict::Pass) => "has a person's yes",
-        ("approval", _) => "asks a person",
+        ("approval", Verdict::Pass) => "is approved",
+        ("approval", _) => "requires approval",
         ("allow", _) => "permits",
         ("respond", _) if ended.is_some_and(|ended| ended.outcome != OutcomeKind::Answered) => {
             "permits, and would have answered"
         }
-        ("respond", _) => "answers in the tool's place",
+        ("respond", _) => "answers in place of the tool",
         ("rate_limit" | "concurrency", verdict) => return of_limit(step, verdict, ended),
         ("cache" | "around" | "retry" | "timeout", verdict) => return around_tool(step.kind, verdict, ended),
         ("recover", _) => "turns the error into a message for the model",
-        ("redact", _) if step.changes.is_empty() => "hides what it finds",
-        ("redact", _) => return format!("hides something in {places}"),
-        ("label", _) if undecided => "leaves its labels unsettled",
-        ("label", _) => "marks the session",
-        ("fact", _) if undecided => "leaves its fact unsettled",
-        ("fact", _) => "keeps a fact of the result",
+        ("redact", _) if step.changes.is_empty() => "redacts what it finds",
+        ("redact", _) => return format!("redacts {places}"),
+        ("label", _) if undecided => "makes its labels unknown",
+        ("label", _) => "labels the session",
+        ("fact", _) if undecided => "makes its fact unknown",
+        ("fact", _) => "stores a fact from the result",
         ("audit", _) => "records the call",
-        ("budget", _) => "bounds the run",
+        ("budget", _) => "limits the run",
         _ => "acts on the run",
     };
     text.to_owned()
 }
 
-/// What a policy around the execution does.
+/// Describes the effect of a policy that wraps the execution.
 fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
     use OutcomeKind::{Denied, Halted, Invalid, Suspended};
     let executed = ended.filter(|ended| ended.executed);
     let text = match (kind, verdict, executed) {
         (_, Verdict::Deny, None) => "stops the call",
-        ("cache", Verdict::Answer, _) => "answers with what it keeps",
-        ("cache", _, Some(_)) => "has nothing for this call",
-        ("cache", _, None) => "would be looked into",
-        // A cache lies outside of these at the same priority.
+        ("cache", Verdict::Answer, _) => "answers from the cache",
+        ("cache", _, Some(_)) => "has no entry for this call",
+        ("cache", _, None) => "would be looked up",
+        // At the same priority, a cache wraps these.
         ("retry" | "timeout", Verdict::Pass, Some(Ended { outcome: OutcomeKind::Cached, .. })) => {
-            "is not needed, for a cache answers"
+            "is not needed, because a cache answers"
         }
         (
             "retry" | "timeout",
             Verdict::Pass,
             Some(Ended { outcome: Denied | Suspended | Halted | Invalid, .. }),
-        ) => "has nothing to do, for the tool is not called",
+        ) => "has no effect, because the tool is not called",
         ("retry", _, Some(Ended { attempts: Some(attempts), .. })) => {
-            return format!("repeats: the tool was called {attempts} times");
+            return format!("retries: the tool was called {attempts} times");
         }
-        ("retry", _, Some(_)) => "leaves it at one call",
-        ("retry", _, None) => "would repeat the call where it fails",
-        ("timeout", Verdict::Deny, Some(_)) => "gives the tool up",
-        ("timeout", _, Some(_)) => "sees the tool come back in time",
-        ("timeout", _, None) => "would bound the time of the tool",
+        ("retry", _, Some(_)) => "does not retry",
+        ("retry", _, None) => "would retry the call if it fails",
+        ("timeout", Verdict::Deny, Some(_)) => "times out",
+        ("timeout", _, Some(_)) => "does not time out",
+        ("timeout", _, None) => "would limit the time of the tool",
         (_, _, Some(_)) => "wraps the execution in its script",
         (_, _, None) => "would wrap the execution in its script",
     };
@@ -265,27 +269,27 @@ fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
 fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
     let Some(limit) = &step.limit else {
         return match verdict {
-            Verdict::Pass if ended.is_none() => "would be asked for what is left".to_owned(),
-            Verdict::Pass => "takes nothing, for the call does not run".to_owned(),
+            Verdict::Pass if ended.is_none() => "would be checked".to_owned(),
+            Verdict::Pass => "acquires nothing, because the call does not run".to_owned(),
             _ => match &step.problem {
-                Some(problem) => format!("refuses: {problem}"),
-                None => "refuses".to_owned(),
+                Some(problem) => format!("stops the call: {problem}"),
+                None => "stops the call".to_owned(),
             },
         };
     };
     let left = limit.left.as_ref().map(|left| format!(", {} left", in_short(left))).unwrap_or_default();
     match (limit.enough, limit.taken) {
-        (true, true) => format!("takes {} of `{}`{left}", limit.cost, limit.limit),
-        (true, false) => format!("would have had {} of `{}`{left}", limit.cost, limit.limit),
+        (true, true) => format!("acquires {} of `{}`{left}", limit.cost, limit.limit),
+        (true, false) => format!("would have acquired {} of `{}`{left}", limit.cost, limit.limit),
         (false, _) => {
             let again = limit.retry_after_ms.map(|after| in_words(Duration::from_millis(after)));
-            let again = again.map(|after| format!("; again in {after}")).unwrap_or_default();
-            format!("refuses: {} is wanted of `{}`{left}{again}", limit.cost, limit.limit)
+            let again = again.map(|after| format!("; retry in {after}")).unwrap_or_default();
+            format!("is exceeded: {} needed of `{}`{left}{again}", limit.cost, limit.limit)
         }
     }
 }
 
-/// What flows back with time has more digits than anyone reads; it is never more than there is.
+/// An amount with at most two decimals, rounded down: limits that refill over time have more digits than are useful.
 fn in_short(left: &Value) -> String {
     let text = left.to_string();
     match text.split_once('.') {
@@ -297,7 +301,7 @@ fn in_short(left: &Value) -> String {
     }
 }
 
-/// Why the call ended as it did, in the words of the rules.
+/// Explains why the call ended as it did, by the decisive policy or the default.
 pub(super) fn of_conclusion(explanation: &Explanation) -> String {
     let reason = &explanation.reason;
     if let Some(step) = explanation.decisive() {
@@ -306,17 +310,19 @@ pub(super) fn of_conclusion(explanation: &Explanation) -> String {
     match (reason.code.as_str(), explanation.unmatched.first()) {
         (reason_code::UNMATCHED, Some(unlifted)) => {
             let layer = layer_name(unlifted.layer);
-            format!("nothing in {layer} permits it, and there `defaults.unmatched` is `{}`", unlifted.says)
+            format!("no policy in {layer} permits it, and `defaults.unmatched` there is `{}`", unlifted.says)
         }
-        (reason_code::UNMATCHED, None) => "no policy is against it".to_owned(),
+        (reason_code::UNMATCHED, None) => {
+            "no policy decides it, and `defaults.unmatched` is `allow`".to_owned()
+        }
         (reason_code::SESSION_HALTED, _) => {
-            format!("the session was halted before, so no policy was asked: {}", reason.message)
+            format!("the session is already halted, so no policy was evaluated: {}", reason.message)
         }
         _ => reason.message.clone(),
     }
 }
 
-/// A layer as people call it.
+/// The name of a layer, for people.
 pub(super) fn layer_name(layer: u32) -> &'static str {
     match layer {
         0 => "the bundle",

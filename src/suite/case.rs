@@ -1,4 +1,4 @@
-//! What a test file says, ready to run.
+//! A parsed test file, ready to run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct TestFile {
     pub(super) cases: Vec<Arc<Case>>,
 }
 
-/// One session with what is expected of it. Each row of a table is a case of its own.
+/// One session with its expectations. Each row of a table is a case of its own.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -30,29 +30,29 @@ pub(super) struct Case {
     pub(super) place: Location,
     pub(super) clock: Timestamp,
     pub(super) session: SessionState,
-    /// Those of the case before those of the file.
+    /// The stubs of the case, then those of the file.
     pub(super) stubs: Vec<Arc<Stub>>,
     pub(super) steps: Arc<Vec<Step>>,
-    /// What is tried after the steps.
+    /// The call under test, made after the steps.
     pub(super) tried: Option<CallStep>,
 }
 
 impl Case {
-    /// All calls that it makes, in order.
+    /// All calls of the case, in order.
     pub(super) fn calls(&self) -> impl Iterator<Item = &CallStep> {
         self.steps.iter().flat_map(Step::calls).chain(&self.tried)
     }
 
-    /// Whether people answer in it.
+    /// Whether a step answers an approval request.
     pub(super) fn has_replies(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Reply(_)))
     }
 }
 
-/// Who acts and who answers in the cases of a suite.
+/// The principals and roles of the callers and approvers in a suite.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Identities {
-    /// The names of principals, as they are written.
+    /// The names of principals, as written.
     pub(crate) principals: BTreeSet<String>,
     /// The names of roles.
     pub(crate) roles: BTreeSet<String>,
@@ -76,7 +76,7 @@ impl Identities {
     }
 }
 
-/// Which row of a table.
+/// A row of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     /// From 1.
@@ -90,7 +90,7 @@ pub(super) enum Step {
     Wait(Duration),
     /// One call, or the calls of a round.
     Calls(Vec<CallStep>),
-    /// The session is taken up again.
+    /// A person answers, and the session is resumed.
     Reply(Box<Reply>),
 }
 
@@ -111,35 +111,35 @@ impl Step {
     }
 }
 
-/// What a person says to a question, and what the call that waits comes to by it.
+/// A person's answer to an approval request, and the expectation on the pending call.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) place: Location,
-    /// The call that waits, by its id or by its tool.
+    /// The pending call, by its id or by its tool.
     pub(super) to: String,
     pub(super) said: Said,
-    /// Who says it, as the host has verified; nobody in particular, where it is not said.
+    /// The approver, as verified by the host; `None` for an anonymous answer.
     pub(super) by: Option<Approver>,
     pub(super) reason: Option<String>,
     pub(super) expect: Option<Expectation>,
 }
 
-/// What is said.
+/// The kind of answer.
 #[derive(Debug)]
 pub(super) enum Said {
     Approve,
     Deny,
-    /// Yes, with these arguments laid over those that were shown.
+    /// Approval with these arguments merged over the ones in the request.
     Edit(Value),
-    /// A result in the tool's place.
+    /// A result given in place of the tool's.
     Answer(Value),
     Cancel,
-    /// Nobody says anything.
+    /// No answer: the session is only resumed.
     Nothing,
 }
 
 impl Said {
-    /// The key of the step.
+    /// The step's YAML key.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -152,11 +152,11 @@ impl Said {
     }
 }
 
-/// A call with what its tool does and what it is to come to.
+/// A call with its tool's answers and its expectation.
 #[derive(Debug)]
 pub(super) struct CallStep {
     pub(super) call: ToolCall,
-    /// Its own answers, which stand before those of stubs.
+    /// The call's own answers; they take precedence over stubs.
     pub(super) answers: Option<Answers>,
     pub(super) expect: Option<Expectation>,
 }

@@ -1,12 +1,12 @@
-//! Where two JSON values differ.
+//! Differences between two JSON values: expected + actual → [`Difference`]s.
 
 use super::report::Difference;
 use crate::json::{self, Value};
 
-/// More differences of one value are not listed.
+/// The maximum number of differences listed for one value.
 const MAX_LISTED: usize = 20;
 
-/// Where `actual` is not what was expected, each place once, as a path from `root`. Nothing where the values are equal.
+/// The paths, from `root`, at which `actual` differs from `expected`. Empty if the values are equal.
 pub(super) fn differences(root: &str, expected: &Value, actual: &Value) -> Vec<Difference> {
     let found = json::differences(root, expected, actual, MAX_LISTED).into_iter();
     let difference = |json::Difference { path, before, after }| Difference {
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_that_differs_is_named_once() {
+    fn reports_each_difference_once() {
         let expected = json!({ "a": 1, "b": [1, { "x y": 2 }], "c": null, "e": [] });
         let actual = json!({ "e": [], "b": [1.0, { "x y": 3 }, 4], "a": "1", "d": 0 });
         let found: Vec<String> = differences("$.output", &expected, &actual)
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_differ_nowhere() {
+    fn reports_no_differences_for_equal_values() {
         assert!(differences("$", &json!({ "a": 1.0, "b": 2 }), &json!({ "b": 2, "a": 1 })).is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! The history of a case in which people answer: calls go into it as a model's, answers as people's, and the session goes on
-//! by it as it would in another process.
+//! The history of a case with approvals: the model's calls and the approvers' answers are appended to it, and the session
+//! resumes from it as it would in another process.
 
 use std::collections::HashMap;
 
@@ -15,35 +15,35 @@ use crate::message::{
 use crate::seal::Keys;
 use crate::session::{ResumeError, Session};
 
-/// The keys of a server that nobody else knows, for its answers are sealed as any server's.
+/// The server's key: the answers of a case are sealed as any server's.
 const KEY: &str = "7465737473207365616c20776974682061206b6579206f66207468656972206f";
 
-/// What is said in a case, and what came of it so far.
+/// The history of a case and the outcomes so far.
 pub(super) struct Conversation {
     history: History,
     keys: Option<Keys>,
     /// All outcomes, in order.
     outcomes: Vec<Outcome>,
-    /// How many answers to a question did not count when it was last taken up, by its id.
+    /// How many answers to an approval request did not count at the last resume, by the request's id.
     ignored: HashMap<String, usize>,
 }
 
-/// What came of a reply.
+/// The result of a reply.
 pub(super) struct Replied {
-    /// What the call that was answered has come to.
+    /// The outcome of the answered call.
     pub(super) meant: Outcome,
-    /// Other calls that do not wait any more.
+    /// The outcomes of other calls that are no longer pending.
     pub(super) others: Vec<Outcome>,
-    /// Why the answer does not count.
+    /// Why the answer does not count, if it does not.
     pub(super) ignored: Option<String>,
 }
 
-/// Why there is nothing to answer.
+/// The error of a reply that has no pending call, or can't be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotReplied {
-    #[error("nobody was asked about it")]
+    #[error("no approval was requested for this call")]
     NotAsked(Option<Box<Outcome>>),
-    #[error("{0} calls of `{1}` wait; name the one that is meant by its id: {2}")]
+    #[error("{0} calls of `{1}` are pending; name one by its id: {2}")]
     Ambiguous(usize, String, String),
     #[error("{0}")]
     Resume(#[from] ResumeError),
@@ -54,12 +54,12 @@ impl Conversation {
         Self { history: History::default(), keys: keys(), outcomes: Vec::new(), ignored: HashMap::new() }
     }
 
-    /// The engine that seals what is asked.
+    /// Adds the keys with which the engine seals approval requests.
     pub(super) fn engine(engine: EngineBuilder) -> EngineBuilder {
         keys().into_iter().fold(engine, EngineBuilder::keys)
     }
 
-    /// The session that makes of the history's calls those of the case.
+    /// Makes the session read the history's calls as those of the case.
     pub(super) fn session(session: Session, case: &Case) -> Session {
         let calls: HashMap<String, ToolCall> =
             case.calls().map(|step| (step.call.id.clone(), step.call.clone())).collect();
@@ -69,7 +69,7 @@ impl Conversation {
         })
     }
 
-    /// The model makes these calls.
+    /// Appends these calls as the model's, and runs the round.
     pub(super) async fn round(
         &mut self,
         session: &mut Session,
@@ -86,7 +86,7 @@ impl Conversation {
         Ok(outcomes)
     }
 
-    /// A person says something, and the session is taken up again.
+    /// Appends a person's answer and resumes the session.
     pub(super) async fn reply(
         &mut self,
         session: &mut Session,
@@ -103,18 +103,18 @@ impl Conversation {
                 },
                 _ => answer,
             };
-            // Also where the call is settled already: what comes too late must change nothing.
+            // Even if the call is completed: a late answer must change nothing.
             self.history.push(approval_response_message(answer));
         }
         let round = session.resume(&mut self.history, tools).await?;
-        // Each time all answers are judged anew, the latest last.
+        // Each resume verifies all answers again, the latest last.
         let ignored: Vec<_> =
             round.ignored.into_iter().filter(|one| one.approval_id == request.approval_id).collect();
         let before = self.ignored.insert(request.approval_id, ignored.len()).unwrap_or(0);
         let ignored = ignored.into_iter().skip(before).last();
         let is_meant = |outcome: &&Outcome| outcome.id == request.tool_call_id;
         self.outcomes.extend(round.outcomes.iter().cloned());
-        // A call that was settled before stays as it was.
+        // The outcome of a call completed earlier is unchanged.
         let meant = self.outcomes.iter().rfind(is_meant).cloned();
         let meant = meant.ok_or(NotReplied::NotAsked(None))?;
         let over = |outcome: &Outcome| !is_meant(&outcome) && outcome.approval.is_none();
@@ -122,7 +122,7 @@ impl Conversation {
         Ok(Replied { meant, others, ignored: ignored.map(|ignored| ignored.why) })
     }
 
-    /// The last question about a call: about one that waits, or else about one that is settled.
+    /// The last approval request of a call: of a pending one, or else of a completed one.
     fn request(&self, to: &str) -> Result<RequestPart, NotReplied> {
         let occurrences = self.history.occurrences();
         let mut meant: Vec<_> = occurrences.iter().filter(|call| call.call.id == to).collect();
@@ -155,7 +155,7 @@ fn keys() -> Option<Keys> {
     Keys::parse(KEY).ok()
 }
 
-/// What the host makes of what a person says.
+/// The host's message for a person's answer. Returns `None` if nobody answers.
 fn answer(reply: &Reply, request: &RequestPart) -> Option<ResponsePart> {
     let approved = matches!(reply.said, Said::Approve | Said::Edit(_) | Said::Answer(_));
     let mut answer = ResponsePart {

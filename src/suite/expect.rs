@@ -1,4 +1,4 @@
-//! `expect`: what a call is to come to, read and compared.
+//! `expect`: reads the expectation on a call, and compares it with the outcome.
 
 use regex::Regex;
 
@@ -13,13 +13,13 @@ use crate::matcher::{Condition, Truth};
 use crate::path::Path;
 use crate::source::{Entry, Node};
 
-/// What a call is to come to.
+/// The expectation on a call.
 #[derive(Debug)]
 pub(super) struct Expectation {
     checks: Vec<Check>,
 }
 
-/// One thing that is expected, at its place.
+/// One expected value, with its location.
 #[derive(Debug)]
 struct Check {
     place: Location,
@@ -37,7 +37,7 @@ enum Wanted {
     Input(Value),
     Output(Value),
     Error(TextTest),
-    /// With the condition as it was written.
+    /// With the condition as written.
     Holds(Condition, Value),
     TookPart(String),
     TookNoPart(String),
@@ -45,26 +45,26 @@ enum Wanted {
     Ignored(TextTest),
 }
 
-/// What is expected of a text.
+/// The expectation on a string.
 #[derive(Debug)]
 enum TextTest {
     Is(String),
     Has { contains: Option<String>, matches: Option<Regex> },
 }
 
-/// What came of a call, with all that can be asked of it.
+/// The actual result of a call: everything that expectations can test.
 pub(super) struct Came<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) outcome: &'a Outcome,
-    /// As the call left it.
+    /// The session's state after the call.
     pub(super) session: &'a SessionState,
     pub(super) runs: usize,
-    /// Why the answer of a person to it does not count.
+    /// Why the answer to its approval request does not count.
     pub(super) ignored: Option<&'a str>,
 }
 
 impl Expectation {
-    /// Reads an `expect`. Problems are reported to the reader.
+    /// Reads an `expect`. Reports problems to the reader.
     pub(super) fn read(node: &Node, reader: &mut FileReader<'_>) -> Self {
         let mut checks = Vec::new();
         if let Some(word) = node.as_str() {
@@ -72,8 +72,8 @@ impl Expectation {
                 .extend(outcome(word).map(|kind| Check::new(node, "outcome", Wanted::Outcome(kind), reader)));
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
-            reader.report(Diagnostic::new(&NOTHING_EXPECTED, node.span, "`expect` says nothing").help(
-                "write for example `expect: denied`, or leave it out of a step that only leads to others",
+            reader.report(Diagnostic::new(&NOTHING_EXPECTED, node.span, "`expect` is empty").help(
+                "write for example `expect: denied`, or remove it from a step that only prepares others",
             ));
         }
         for entry in node.entries().unwrap_or_default() {
@@ -82,7 +82,7 @@ impl Expectation {
         Self { checks }
     }
 
-    /// What did not come as expected; `number` is the call's in its case.
+    /// The expectations that do not hold; `number` is the call's number in its case.
     pub(super) fn failures(&self, number: usize, came: &Came<'_>) -> Vec<Failure> {
         self.checks.iter().filter_map(|check| check.failure(number, came)).collect()
     }
@@ -183,7 +183,7 @@ impl Check {
                 note = match &truth {
                     Truth::Yes => None,
                     Truth::No | Truth::Absent => found(written, &came.view()),
-                    Truth::Undecided(why) => Some(format!("it can't be decided: {why}")),
+                    Truth::Undecided(why) => Some(format!("it is undecided: {why}")),
                 };
                 let word = match truth {
                     Truth::Yes => "holds",
@@ -215,19 +215,19 @@ impl Check {
     }
 }
 
-/// What a condition with a path found there.
+/// The values at a condition's path, as a note. Returns `None` if it has no path, or an invalid one.
 fn found(written: &Value, view: &CallView<'_>) -> Option<String> {
     let path = Path::parse(written.get("path")?.as_str()?).ok()?;
     let values: Vec<String> = path.nodes(view).ok()?.iter().map(|node| node.to_value().to_string()).collect();
     Some(match values.as_slice() {
-        [] => format!("`{}` is not there", path.text()),
+        [] => format!("`{}` is absent", path.text()),
         [value] => format!("`{}` is {value}", path.text()),
         several => format!("`{}` are {}", path.text(), several.join(", ")),
     })
 }
 
 impl Came<'_> {
-    /// The call document as the call left it.
+    /// The call document after the call.
     fn view(&self) -> CallView<'_> {
         CallView {
             input: &self.outcome.input,
@@ -249,8 +249,8 @@ impl TextTest {
             let keys: Vec<String> =
                 TEXT_TEST.fields.iter().map(|field| format!("`{}`", field.name)).collect();
             reader.report(
-                Diagnostic::new(&NOTHING_EXPECTED, node.span, "nothing is expected of this text")
-                    .help(format!("say {}, or write the whole text", keys.join(" or "))),
+                Diagnostic::new(&NOTHING_EXPECTED, node.span, "this string has no expectation")
+                    .help(format!("add {}, or write the whole string", keys.join(" or "))),
             );
             return None;
         }
@@ -268,7 +268,7 @@ impl TextTest {
         }
     }
 
-    /// As it was written.
+    /// The test as written.
     fn to_json(&self) -> Value {
         match self {
             Self::Is(text) => text.as_str().into(),

@@ -1,4 +1,4 @@
-//! Paths or texts → a suite, with everything that is wrong with its files.
+//! Loads test files: paths or texts → [`Suite`] + diagnostics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,26 +11,26 @@ use crate::policy::Chains;
 use crate::source::{self, Loaded, is_policy_test};
 use crate::text::{cut, inert};
 
-/// What was read of test files.
+/// The loaded test files.
 #[derive(Debug)]
 pub struct LoadedSuite {
-    /// The cases. While there are errors they are not the whole suite.
+    /// The cases; incomplete if there are errors.
     pub suite: Suite,
-    /// Everything that was found, in the order of files and places.
+    /// All diagnostics, ordered by file and position.
     pub diagnostics: Diagnostics,
-    /// The test files, so that diagnostics can be shown.
+    /// The test files, for rendering diagnostics.
     pub sources: SourceMap,
-    /// The files beside the tests that they draw on, also those that can't be read.
+    /// The files that the tests refer to, including unreadable ones.
     pub drawn_files: Vec<PathBuf>,
     named: Vec<(Span, String)>,
 }
 
-/// Reads all test files (`*.test.yaml`, `*.test.yml`) at and below the paths. Where there are none, the suite is empty.
+/// Reads all test files (`*.test.yaml`, `*.test.yml`) at and below the paths. Without any, the suite is empty.
 pub fn load(paths: &[PathBuf]) -> LoadedSuite {
     read_all(source::load_policy_tests(paths))
 }
 
-/// Reads test files that are already in memory, each with the name that diagnostics call it by.
+/// Reads test files that are already in memory, each with the name that diagnostics use for it.
 pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> LoadedSuite {
     read_all(source::load_texts(texts))
 }
@@ -49,20 +49,23 @@ fn read_all(loaded: Loaded) -> LoadedSuite {
 }
 
 impl LoadedSuite {
-    /// The ids of the policies that tests name.
+    /// The ids of the policies named in tests.
     pub fn policies_named(&self) -> impl Iterator<Item = &str> {
         self.named.iter().map(|(_, id)| id.as_str())
     }
 
-    /// Reports the policies that tests name and the bundle does not have.
+    /// Reports policies that are named in tests but missing from the bundle.
     pub fn check_against(&mut self, chains: &Chains) {
         let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
         for (span, id) in self.named.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
-            // Looking for what was meant takes long in a large bundle, for problems that are not shown.
+            // Finding a suggestion is slow in a large bundle, and further diagnostics are not shown.
             let near = if self.diagnostics.is_full() { None } else { meant(id, ids.iter().copied()) };
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "write the id of a policy of the rules that are tested; one with `mode: off` does not count".to_owned(),
+                None => {
+                    "write the id of a policy of the tested rules; a policy with `mode: off` does not count"
+                        .to_owned()
+                }
             };
             let message = format!("the bundle has no policy `{}`", cut(&inert(id)));
             self.diagnostics.push(Diagnostic::new(&UNKNOWN_POLICY, *span, message).help(help));
@@ -71,8 +74,7 @@ impl LoadedSuite {
     }
 }
 
-/// Of paths under which there are rules and tests, those that the bundle is loaded from: all but test files, and but
-/// directories in which there are only tests.
+/// The paths to load the bundle from: all except test files and directories that contain only tests.
 pub fn rules_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter(|path| !holds_only_tests(path)).cloned().collect()
 }

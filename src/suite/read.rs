@@ -1,4 +1,4 @@
-//! A test file's tree → its cases.
+//! Reads a test file: document tree → cases.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,25 +23,25 @@ use crate::source::{LoadedFile, Node};
 use crate::text::{cut, inert};
 use crate::tools::{self, ToolDescriptor};
 
-/// Where the clock of a case starts that says nothing else.
+/// The default start of a case's clock.
 pub(super) const NOON: &str = "2026-01-01T12:00:00Z";
 
-/// The reading of one test file: where problems go, and what the file says for all of its cases.
+/// The reader of one test file: collects diagnostics, and holds the settings shared by all cases.
 pub(super) struct FileReader<'a> {
     reader: Reader<'a>,
-    /// The policies that are named, with their places.
+    /// The ids of named policies, with their spans.
     named: Vec<(Span, String)>,
     pub(super) context: Map,
     pub(super) clock: Timestamp,
     pub(super) stubs: Vec<Arc<Stub>>,
 }
 
-/// What was read of one test file.
+/// The result of reading one test file.
 pub(super) struct FileRead {
     pub(super) file: TestFile,
-    /// The policies that it names, with their places.
+    /// The ids of the policies that it names, with their spans.
     pub(super) named: Vec<(Span, String)>,
-    /// The files that it draws on, also those that can't be read.
+    /// The files that it refers to, including unreadable ones.
     pub(super) drawn_files: Vec<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn read(file: &LoadedFile, sources: &mut SourceMap, diagnostics: &mut
         clock: Timestamp::UNIX_EPOCH,
         stubs: Vec::new(),
     };
-    // What can't be decided does not hold, in stubs and in expectations.
+    // Undecided conditions do not hold, in stubs and in expectations.
     reader.reader.polarity = Polarity::Permitting;
     let root = &file.root;
     let noon = NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH);
@@ -80,7 +80,7 @@ impl FileReader<'_> {
         self.reader.report(diagnostic);
     }
 
-    /// How many problems were reported so far.
+    /// The number of diagnostics reported so far.
     pub(super) fn reported(&self) -> usize {
         self.reader.reported()
     }
@@ -90,7 +90,7 @@ impl FileReader<'_> {
         self.reader.locate(span).unwrap_or_else(nowhere)
     }
 
-    /// The id of a policy, which is to be one of the bundle.
+    /// Reads a policy id, which must exist in the bundle.
     pub(super) fn policy_id(&mut self, node: &Node) -> Option<String> {
         let id = node.as_str()?.to_owned();
         self.named.push((node.span, id.clone()));
@@ -105,7 +105,7 @@ impl FileReader<'_> {
         self.reader.duration(node)
     }
 
-    /// A condition over what a call came to.
+    /// Reads a condition on the result of a call.
     pub(super) fn condition(&mut self, node: &Node) -> Option<Condition> {
         let reported = self.reader.reported();
         self.reader.after_tool = true;
@@ -115,7 +115,7 @@ impl FileReader<'_> {
         condition
     }
 
-    /// Which calls a stub answers.
+    /// Reads a stub's matcher.
     pub(super) fn matcher(&mut self, node: &Node) -> Matcher {
         let reported = self.reader.reported();
         let matcher = Matcher::read(node, &mut self.reader);
@@ -123,37 +123,36 @@ impl FileReader<'_> {
         matcher
     }
 
-    /// Says what conditions of policies are told in the words of tests.
+    /// Rewords diagnostics that are phrased for the conditions of policies.
     fn reword(&mut self, reported: usize) {
         for diagnostic in self.reader.reported_since(reported) {
             if diagnostic.code == &MISSING_QUANTIFIER {
-                diagnostic.message =
-                    "this path may yield several values, and how many must pass is not said".to_owned();
+                diagnostic.message = "this path may yield several values, and `each` is missing".to_owned();
             } else if diagnostic.code == &PATH_NOT_HERE {
-                diagnostic.message = "a stub is asked before its tool has answered".to_owned();
+                diagnostic.message = "a stub is matched before its tool has answered".to_owned();
                 diagnostic.help =
-                    Some("go by what is called: `$.tool`, `$.input`, `$.context` and such".to_owned());
+                    Some("match on the call instead: `$.tool`, `$.input`, `$.context` and such".to_owned());
             }
         }
     }
 
-    /// A point in time.
+    /// Reads a timestamp.
     pub(super) fn time(&mut self, node: &Node) -> Option<Timestamp> {
         let text = node.as_str()?;
         let time = text.parse::<Timestamp>();
         if time.is_err() {
             let date = text.parse::<jiff::civil::DateTime>().ok();
             let help = date.map_or_else(
-                || "write date, time and zone, as in `2026-01-01T12:00:00Z`".to_owned(),
-                |date| format!("say time and zone, too: `{date}Z`"),
+                || "write date, time and time zone, as in `2026-01-01T12:00:00Z`".to_owned(),
+                |date| format!("add the time and the time zone: `{date}Z`"),
             );
-            let message = format!("`{}` is no point in time", cut(&inert(text)));
+            let message = format!("`{}` is not a timestamp with a time zone", cut(&inert(text)));
             self.report(Diagnostic::new(&INVALID_TIME, node.span, message).help(help));
         }
         time.ok()
     }
 
-    /// A mapping whose keys are free.
+    /// Reads a mapping with arbitrary keys.
     pub(super) fn mapping(&mut self, node: &Node, name: &str) -> Map {
         if let Value::Object(members) = node.to_json() {
             return members;
@@ -174,14 +173,14 @@ fn check_names(nodes: &[Node], reader: &mut FileReader<'_>) {
         if name.trim().is_empty() {
             reader.report(
                 Diagnostic::new(&EMPTY_VALUE, node.span, "`name` is empty")
-                    .help("say what is expected, as in `a refund above 100 asks a person`"),
+                    .help("describe what is expected, as in `a refund above 100 requires approval`"),
             );
         } else if let Some(span) = first.get(name) {
             let shown = cut(&inert(name));
             reader.report(
-                Diagnostic::new(&DUPLICATE_CASE, node.span, format!("the name `{shown}` is taken"))
-                    .label(*span, "by this case")
-                    .help("give one of the two another name, or make them `rows:` of one case"),
+                Diagnostic::new(&DUPLICATE_CASE, node.span, format!("duplicate case name `{shown}`"))
+                    .label(*span, "first used here")
+                    .help("rename one of the two, or make them `rows:` of one case"),
             );
         } else {
             first.insert(name, node.span);
@@ -199,19 +198,19 @@ fn read_tools(node: &Node, reader: &mut FileReader<'_>) -> Vec<ToolDescriptor> {
     let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let Some(first) = known.insert((&tool.name, tool.server.as_deref()), index) else { continue };
-        let message = format!("the tool `{}` is here twice", cut(&inert(&tool.name)));
+        let message = format!("duplicate tool `{}`", cut(&inert(&tool.name)));
         let diagnostic =
             Diagnostic::new(&INVALID_TOOLS, spans.get(index).copied().unwrap_or(node.span), message);
         let diagnostic = match spans.get(first) {
-            Some(span) => diagnostic.label(*span, "first here"),
+            Some(span) => diagnostic.label(*span, "first defined here"),
             None => diagnostic,
         };
-        reader.report(diagnostic.help("remove one of the two, or say with `server` whose each of them is"));
+        reader.report(diagnostic.help("remove one of the two, or add `server` to tell them apart"));
     }
     tools
 }
 
-/// A tool that is written out. What is wrong with it is told by its shape.
+/// Reads a tool written inline. The check of its shape reports what is wrong with it.
 fn tool(node: &Node) -> Option<ToolDescriptor> {
     let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
     Some(ToolDescriptor {
@@ -230,10 +229,10 @@ fn read_tools_file(node: &Node, reader: &mut FileReader<'_>) -> Option<Vec<ToolD
     match tools::read_list(&text) {
         Ok(tools) => Some(tools),
         Err(error) => {
-            let message = format!("`{}` can't be used: {error}", reader.reader.name_of(source));
+            let message = format!("`{}` is not a valid tools file: {error}", reader.reader.name_of(source));
             reader.report(
                 Diagnostic::new(&INVALID_TOOLS, node.span, message)
-                    .help("mend that file; it holds a JSON list of tools, as for `--tools`"),
+                    .help("correct that file: it must hold a JSON array of tools, as for `--tools`"),
             );
             None
         }

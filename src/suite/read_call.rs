@@ -1,4 +1,4 @@
-//! One call of a test file, and what its tool answers.
+//! Reads one call of a test file and its tool's answers: document nodes → [`CallStep`].
 
 use super::case::CallStep;
 use super::expect::Expectation;
@@ -10,15 +10,15 @@ use crate::host::ToolError;
 use crate::json::{Map, Value};
 use crate::source::{Entry, Node, NodeValue};
 
-/// A call, with what a row of a table lays over it.
+/// A call, with the row of a table merged over it.
 pub(super) struct Laid<'n> {
-    /// The call under a row.
+    /// The call that the row varies, if any.
     pub(super) base: Option<&'n Node>,
     /// The row, or the call itself.
     pub(super) own: &'n Node,
 }
 
-/// The keys that say what a tool answers.
+/// The keys that define a tool's answer.
 const ANSWER_KEYS: [&str; 3] = ["returns", "fails", "answers"];
 
 impl<'n> Laid<'n> {
@@ -30,7 +30,7 @@ impl<'n> Laid<'n> {
         self.get(key)?.as_str().map(str::to_owned)
     }
 
-    /// The value of a key; where both are mappings, the members of the row over those of the call.
+    /// The value of a key; if both are mappings, the row's members replace those of the call.
     fn merged(&self, key: &str) -> Option<Value> {
         let under = self.base.and_then(|base| base.get(key)).map(Node::to_json);
         let over = self.own.get(key).map(Node::to_json);
@@ -43,7 +43,7 @@ impl<'n> Laid<'n> {
         }
     }
 
-    /// Where it stands that the tool answers, if anywhere.
+    /// The node that defines the tool's answers, if any.
     fn answering(&self) -> Option<&'n Node> {
         let says = |node: &&Node| node.entries().unwrap_or_default().iter().any(is_answer_key);
         Some(self.own).filter(says).or_else(|| self.base.filter(says))
@@ -54,7 +54,7 @@ fn is_answer_key(entry: &Entry) -> bool {
     entry.key == "takes" || ANSWER_KEYS.contains(&entry.key.as_str())
 }
 
-/// Reads a call, the `number`th of its case. Nothing where its shape is not that of a call, which was told.
+/// Reads a call, the `number`th of its case. Returns `None` if its shape is invalid, which is already reported.
 pub(super) fn read(
     laid: &Laid<'_>,
     expect: Option<&Node>,
@@ -81,17 +81,17 @@ pub(super) fn read(
     Some(CallStep { call, answers, expect })
 }
 
-/// What a call or a stub says that the tool answers.
+/// Reads a tool's answers from a call or a stub. Returns `None` if there are none, or if they conflict.
 pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answers> {
     let entries = node.entries()?;
     let mut said = entries.iter().filter(|entry| ANSWER_KEYS.contains(&entry.key.as_str()));
     let first = said.next();
     if let (Some(first), Some(second)) = (first, said.next()) {
-        let message = format!("`{}` and `{}` of one tool", first.key, second.key);
+        let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
         reader.report(
             Diagnostic::new(&CONFLICTING_KEYS, second.key_span, message)
-                .label(first.key_span, "the first")
-                .help("say one of them; `answers` lists what the tool does each time that it is run"),
+                .label(first.key_span, "the first one")
+                .help("keep one of them; `answers` lists the answers to successive runs of the tool"),
         );
         return None;
     }
@@ -102,10 +102,10 @@ pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer
                     Diagnostic::new(
                         &CONFLICTING_KEYS,
                         takes.key_span,
-                        "`takes` means nothing beside `answers`",
+                        "`takes` has no effect beside `answers`",
                     )
                     .label(list.key_span, "the answers")
-                    .help("put it into each of the answers"),
+                    .help("move it into each of the answers"),
                 );
             }
             let items = list.value.items()?.iter().filter(|item| item.entries().is_some());
@@ -119,8 +119,8 @@ pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer
 fn answer_of_list(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer> {
     if node.entries()?.is_empty() {
         reader.report(
-            Diagnostic::new(&EMPTY_VALUE, node.span, "this answer says nothing")
-                .help("say `returns:` or `fails:`, as in `{ fails: \"try again\" }`"),
+            Diagnostic::new(&EMPTY_VALUE, node.span, "this answer is empty")
+                .help("add `returns:` or `fails:`, as in `{ fails: \"try again\" }`"),
         );
     }
     answers(node, reader)?.into_iter().next()

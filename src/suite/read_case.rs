@@ -1,4 +1,4 @@
-//! One case of a test file, and each row of its table, as what is run.
+//! Reads one case of a test file: document node → one [`Case`], or one for each row of its table.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::diagnostic::{Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTE
 use crate::json::Map;
 use crate::source::Node;
 
-/// More calls of one tool before a case are not counted.
+/// The maximum of `session.calls` for one tool.
 const MAX_COUNTED: u64 = 10_000;
 
-/// What all runs of a case share.
+/// The parts of a case that all of its rows share.
 struct Setting<'n> {
     case: &'n Node,
     context: &'n Map,
     steps: Arc<Vec<Step>>,
     read: &'n Steps<'n>,
-    /// Whether something is wrong with the steps or with the case itself, which was told.
+    /// Whether problems of the steps or of the case itself are already reported.
     told: bool,
 }
 
-/// Reads a case: as many as its table has rows, and one without a table.
+/// Reads a case: one for each row of its table, or one without a table.
 pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
     if case.entries().is_none() {
         return Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
 }
 
 impl Setting<'_> {
-    /// The case as it is run for a row, or the only time.
+    /// Builds the case for a row, or the only one.
     fn run(&self, row: Option<(usize, &Node)>, reader: &mut FileReader<'_>) -> Option<Case> {
         let case = self.case;
         let node = row.map_or(case, |(_, row)| row);
@@ -72,14 +72,13 @@ impl Setting<'_> {
         if has_calls && !expected && !self.told && !self.misspells_expect(row.map(|(_, row)| row)) {
             let (message, help) = match row {
                 Some(_) => {
-                    ("this row expects nothing", "add `expect:` to it, or beside the `call:` for all rows")
+                    ("this row has no expectation", "add `expect:` to it, or beside the `call:` for all rows")
                 }
-                None if tried.is_some() => (
-                    "nothing is expected of this call",
-                    "add `expect:` beside `call:`, such as `expect: denied`",
-                ),
+                None if tried.is_some() => {
+                    ("this call has no expectation", "add `expect:` beside `call:`, such as `expect: denied`")
+                }
                 None => (
-                    "this case expects nothing",
+                    "this case has no expectation",
                     "add `expect:` to at least one of its steps, such as `expect: denied`",
                 ),
             };
@@ -100,7 +99,7 @@ impl Setting<'_> {
         })
     }
 
-    /// Whether an unknown key may be meant as `expect`, which is told by that key alone.
+    /// Whether an unknown key may be a misspelled `expect`; the unknown key alone is then reported.
     fn misspells_expect(&self, row: Option<&Node>) -> bool {
         CASE.may_be_misspelled(self.case, "expect")
             || row.is_some_and(|row| ROW.may_be_misspelled(row, "expect"))
@@ -115,16 +114,16 @@ fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
     node.get(key).and_then(Node::items).unwrap_or_default()
 }
 
-/// Reports keys that lack each other.
+/// Reports keys without the key that they need.
 fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
     if case.get("call").is_some() || CASE.may_be_misspelled(case, "call") {
         return;
     }
     let entries = case.entries().unwrap_or_default();
     if let Some(stray) = entries.iter().find(|entry| ["expect", "rows"].contains(&entry.key.as_str())) {
-        let message = format!("`{}` stands beside no `call`", stray.key);
+        let message = format!("`{}` needs a `call` beside it", stray.key);
         let help = match stray.key.as_str() {
-            "expect" => "add the `call:` that is tried, or put the `expect:` into one of the `steps:`",
+            "expect" => "add the `call:` under test, or move the `expect:` into one of the `steps:`",
             _ => "add the `call:` that the rows vary",
         };
         reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
@@ -139,7 +138,7 @@ fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
     }
 }
 
-/// The stubs of a list, which may be left out.
+/// Reads an optional list of stubs.
 pub(super) fn stubs(node: Option<&Node>, reader: &mut FileReader<'_>) -> Vec<Arc<Stub>> {
     let nodes = node.and_then(Node::items).unwrap_or_default();
     let read = |node: &Node| {
@@ -147,7 +146,7 @@ pub(super) fn stubs(node: Option<&Node>, reader: &mut FileReader<'_>) -> Vec<Arc
         let answers = read_call::answers(node, reader);
         if answers.is_none() && node.entries().is_some() {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, head(node), "this stub says not what the tool answers")
+                Diagnostic::new(&MISSING_KEY, head(node), "this stub has no answer")
                     .help("add `returns:`, `fails:`, `answers:` or `takes:`"),
             );
         }
@@ -172,7 +171,8 @@ fn read_session(node: &Node, reader: &mut FileReader<'_>) -> SessionState {
                 Some(count) => (0..count).for_each(|_| session.count_call(&tool)),
                 None => {
                     let place = calls.get(&tool).map_or(calls.span, |count| count.span);
-                    let message = format!("a tool has run a whole number of times, from 0 to {MAX_COUNTED}");
+                    let message =
+                        format!("the number of runs of a tool must be an integer from 0 to {MAX_COUNTED}");
                     reader
                         .report(Diagnostic::new(&OUT_OF_RANGE, place, message).help("write for example `2`"));
                 }

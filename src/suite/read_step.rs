@@ -1,4 +1,4 @@
-//! One step of a case: a call, a round, a wait, or what a person says.
+//! Reads one step of a case: a call, a round, a wait, or an answer to an approval request.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const OF_CALLS: &[&str] =
     &["input", "context", "server", "id", "returns", "fails", "answers", "takes", "expect"];
 const OF_PEOPLE: &[&str] = &["by", "roles", "reason", "expect"];
 
-/// What a step is made by, of which each has exactly one, and what may stand beside it.
+/// The key that determines a step's form, of which each step has exactly one, and the keys allowed beside it.
 const FORMS: [(&str, &[&str]); 9] = [
     ("tool", OF_CALLS),
     ("wait", &[]),
@@ -35,25 +35,25 @@ fn beside(form: &str) -> Option<&'static [&'static str]> {
     FORMS.iter().find(|(name, _)| *name == form).map(|(_, beside)| *beside)
 }
 
-/// Whether the step makes calls or takes a session up again, as a wait does not.
+/// Whether the step is a wait: it neither makes calls nor resumes the session.
 pub(super) fn is_wait(node: &Node) -> bool {
     node.get("wait").is_some() && !FORMS.iter().any(|(form, _)| *form != "wait" && node.get(form).is_some())
 }
 
-/// A call of the case, for those who answer questions about it.
+/// A call of the case, which later steps may refer to.
 struct Known {
     id: String,
     tool: String,
     place: Span,
 }
 
-/// The reading of the steps of a case.
+/// The reader of a case's steps.
 pub(super) struct Steps<'n> {
     context: &'n Map,
-    /// How many calls there were.
+    /// The number of calls so far.
     pub(super) calls: usize,
     known: Vec<Known>,
-    /// Whether people answer, for whom calls are told apart by their ids.
+    /// Whether a step answers an approval request; the ids of calls must then be unique.
     replies: bool,
 }
 
@@ -68,8 +68,8 @@ impl<'n> Steps<'n> {
         let Some((form, beside)) = form else {
             if !FORMS.iter().any(|(form, _)| STEP.may_be_misspelled(node, form)) {
                 reader
-                    .report(Diagnostic::new(&MISSING_KEY, head(node), "this step says not what happens").help(
-                    "say `tool:`, `wait:` or `round:`, or what a person does, as in `- { approve: refund }`",
+                    .report(Diagnostic::new(&MISSING_KEY, head(node), "this step has no action").help(
+                    "add `tool:`, `wait:` or `round:`, or an answer to an approval request, as in `- { approve: refund }`",
                 ));
             }
             return None;
@@ -79,10 +79,10 @@ impl<'n> Steps<'n> {
             is_known && entry.key != form.key && !beside.contains(&entry.key.as_str())
         });
         if let Some(stray) = stray {
-            let message = format!("`{}` means nothing beside `{}`", stray.key, form.key);
+            let message = format!("`{}` can't be used beside `{}`", stray.key, form.key);
             reader.report(
                 Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
-                    .label(form.key_span, "this is what the step does")
+                    .label(form.key_span, "the action of this step")
                     .help(instead(&form.key, &stray.key)),
             );
             return None;
@@ -120,15 +120,15 @@ impl<'n> Steps<'n> {
         });
         if let (None, Some(roles)) = (node.get("by"), entry(node, "roles")) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, roles.key_span, "`roles` of nobody")
-                    .help("say with `by:` who has them"),
+                Diagnostic::new(&MISSING_KEY, roles.key_span, "`roles` needs `by`")
+                    .help("name the approver with `by:`"),
             );
         }
         let mut given = |key: &str, example: &str| {
             let given = node.get(key).map(Node::to_json);
             if given.is_none() && !STEP.may_be_misspelled(node, key) {
                 let message = format!("`{key}` is missing beside `{}`", form.key);
-                let help = format!("add what the person gives, as in `{example}`");
+                let help = format!("add it, as in `{example}`");
                 reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
             }
             given
@@ -145,29 +145,29 @@ impl<'n> Steps<'n> {
         Some(Reply { place: reader.locate(head(node)), to, said, by, reason: text("reason"), expect })
     }
 
-    /// Reports an answer to what was never called.
+    /// Reports an answer whose call does not exist.
     fn check_target(&self, node: &Node, to: &str, reader: &mut FileReader<'_>) {
-        // Where a call could not be read, that is the problem.
+        // A call that could not be read is the problem to fix first.
         if self.known.len() < self.calls || self.known.iter().any(|call| call.id == to || call.tool == to) {
             return;
         }
         let names = self.known.iter().flat_map(|call| [call.tool.as_str(), call.id.as_str()]);
         let help = match meant(to, names) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "write the tool, or the id, of a call of an earlier step".to_owned(),
+            None => "write the tool or the id of a call in an earlier step".to_owned(),
         };
-        let message = format!("no call of `{}` comes before this", cut(&inert(to)));
+        let message = format!("no earlier call of `{}`", cut(&inert(to)));
         reader.report(Diagnostic::new(&NOTHING_CALLED, node.span, message).help(help));
     }
 
-    /// Reports a call whose id an earlier one has, where people answer.
+    /// Reports duplicate ids of calls, in cases with answers to approval requests.
     pub(super) fn check_ids(&self, reader: &mut FileReader<'_>) {
         for (index, call) in self.known.iter().enumerate() {
             self.check_id(&call.id, call.place, index, reader);
         }
     }
 
-    /// The same of the call after the steps.
+    /// The same for the call under test.
     pub(super) fn check_tried(&self, call: &CallStep, node: &Node, reader: &mut FileReader<'_>) {
         self.check_id(&call.call.id, id_place(node), self.known.len(), reader);
     }
@@ -175,11 +175,11 @@ impl<'n> Steps<'n> {
     fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut FileReader<'_>) {
         let earlier = self.known.iter().take(before).find(|call| call.id == id);
         let Some(earlier) = earlier.filter(|_| self.replies) else { return };
-        let message = format!("the id `{}` is taken in this case", cut(&inert(id)));
+        let message = format!("duplicate id `{}` in this case", cut(&inert(id)));
         reader.report(
             Diagnostic::new(&DUPLICATE_ID, place, message)
-                .label(earlier.place, "by this call")
-                .help("give one of the two another id: answers of people find their call by it"),
+                .label(earlier.place, "first used by this call")
+                .help("change one of the two ids: answers refer to their call by id"),
         );
     }
 }
@@ -190,11 +190,13 @@ fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
 
 fn instead(form: &str, stray: &str) -> &'static str {
     match (form, stray) {
-        ("approve", "input") => "say `edit:` instead of `approve:`, for a yes with other arguments",
-        ("approve", "output") => "say `answer:` instead of `approve:`, for a result in the tool's place",
-        ("answer", "returns") => "say `output:`, what the person gives in the tool's place",
+        ("approve", "input") => "write `edit:` instead of `approve:` to approve with other arguments",
+        ("approve", "output") => {
+            "write `answer:` instead of `approve:` to give a result in place of the tool's"
+        }
+        ("answer", "returns") => "write `output:` for the result that the person gives",
         ("approve" | "edit", "returns" | "fails" | "answers" | "takes") => {
-            "say at the call what its tool answers"
+            "move it to the step that makes the call"
         }
         (_, stray) if beside(stray).is_some() => "make it a step of its own",
         ("wait" | "round", _) => "make it a step of its own",
@@ -202,14 +204,14 @@ fn instead(form: &str, stray: &str) -> &'static str {
     }
 }
 
-/// Where a call's id stands, or the call.
+/// The span of a call's id, or else of the call.
 fn id_place(node: &Node) -> Span {
     node.get("id").map_or_else(|| head(node), |id| id.span)
 }
 
-/// The tools of a round are told apart by the ids of their calls, given or numbered.
+/// Reports duplicate ids in a round, given or numbered: the answers of tools are found by these ids.
 fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
-    // Where a call could not be read, that is the problem.
+    // A call that could not be read is the problem to fix first.
     if items.len() != calls.len() {
         return;
     }
@@ -217,11 +219,11 @@ fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
     for (item, call) in items.iter().zip(calls) {
         let id = call.call.id.as_str();
         let Some(earlier) = first.insert(id, item) else { continue };
-        let message = format!("the id `{}` is taken in this round", cut(&inert(id)));
+        let message = format!("duplicate id `{}` in this round", cut(&inert(id)));
         reader.report(
             Diagnostic::new(&DUPLICATE_ID, id_place(item), message)
-                .label(id_place(earlier), "by this call")
-                .help("give one of the two another id"),
+                .label(id_place(earlier), "first used by this call")
+                .help("change one of the two ids"),
         );
     }
 }

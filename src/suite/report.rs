@@ -1,4 +1,4 @@
-//! What came of a suite, as data. The serialized form is a contract: members are added, never changed.
+//! The result of a suite run, as data. The serialized form is a contract: members are added, never changed.
 
 use serde::Serialize;
 
@@ -6,104 +6,104 @@ use crate::call::OutcomeKind;
 use crate::diagnostic::Location;
 use crate::json::Value;
 
-/// What came of a suite.
+/// The result of a suite run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The digest of the rules that were tested.
+    /// The digest of the tested rules.
     pub revision: String,
-    /// The test files, in the order in which they were found.
+    /// The test files, in the order they were found.
     pub files: Vec<FileReport>,
 }
 
-/// What came of the cases of one file.
+/// The results of the cases of one file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileReport {
-    /// The file's name, as it was given or found.
+    /// The file's name, as given or found.
     pub file: String,
-    /// Its cases, in order; each row of a table is one.
+    /// The cases, in order; each row of a table is one case.
     pub cases: Vec<CaseReport>,
 }
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseReport {
-    /// What is expected, in words.
+    /// The case's name: a description of what is expected.
     pub name: String,
-    /// Of a row its number, from 1.
+    /// The row's number, from 1, if the case is a row of a table.
     pub row: Option<usize>,
-    /// Of a row its name, where it has one.
+    /// The row's name, if it has one.
     pub row_name: Option<String>,
-    /// Where the case, or the row, stands.
+    /// The location of the case, or of the row.
     pub place: Location,
-    /// Whether everything came as expected.
+    /// Whether all expectations hold.
     pub passed: bool,
-    /// What did not.
+    /// The expectations that do not hold.
     pub failures: Vec<Failure>,
-    /// What each call came to, in order, up to where the case ended.
+    /// The result of each call, in order, up to the point where the case ended.
     pub calls: Vec<CallReport>,
 }
 
-/// What one call of a case came to.
+/// The result of one call of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallReport {
     /// The call's id.
     pub id: String,
     /// Its tool.
     pub tool: String,
-    /// How it ended.
+    /// The kind of outcome.
     pub outcome: OutcomeKind,
-    /// The policy that gave the reason, where one did.
+    /// The policy that gave the reason, if any.
     pub policy: Option<String>,
     /// The reason's code.
     pub code: String,
     /// The reason's message.
     pub message: String,
-    /// The policies that took part, in order.
+    /// The policies that matched, in order.
     pub policies: Vec<String>,
-    /// How often the tool was run.
+    /// How often the tool ran.
     pub runs: usize,
-    /// What a person had said before it came to this, if one had.
+    /// The answer to an approval request that led to this result, if any.
     pub reply: Option<ReplyReport>,
 }
 
-/// What a person said to a question.
+/// An answer to an approval request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplyReport {
-    /// `approve`, `deny`, `edit`, `answer` or `cancel`; `resume` where nobody said anything.
+    /// `approve`, `deny`, `edit`, `answer` or `cancel`; `resume` if nobody answered.
     pub said: String,
-    /// Who said it.
+    /// The approver; `None` if anonymous.
     pub by: Option<String>,
-    /// Why it does not count.
+    /// Why the answer does not count, if it does not.
     pub ignored: Option<String>,
 }
 
-/// Something that did not come as expected.
+/// An expectation that does not hold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
-    /// Where it is expected.
+    /// The location of the expectation.
     pub place: Location,
-    /// The call's number in its case, from 1; nothing where the case as a whole failed.
+    /// The call's number in its case, from 1; `None` if the case as a whole failed.
     pub call: Option<usize>,
-    /// What was compared: a key of `expect`, or `case`.
+    /// The compared field: a key of `expect`, or `case`.
     pub field: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: Value,
-    /// What came; null for nothing.
+    /// The actual value; null if there is none.
     pub actual: Value,
-    /// In words, where the two values do not say it.
+    /// An explanation, if the two values alone do not suffice.
     pub note: Option<String>,
-    /// Of JSON values, the places that differ.
+    /// The paths at which two JSON values differ.
     pub differences: Vec<Difference>,
 }
 
-/// A place at which two JSON values differ.
+/// A path at which two JSON values differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// The place, such as `$.output.items[0].price`.
+    /// The path, such as `$.output.items[0].price`.
     pub path: String,
-    /// What was expected there; nothing if nothing was.
+    /// The expected value; `None` if the path should be absent.
     pub expected: Option<Value>,
-    /// What came; nothing if nothing did.
+    /// The actual value; `None` if the path is absent.
     pub actual: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ impl Report {
 }
 
 impl CaseReport {
-    /// The name, with that of the row.
+    /// The case's name, followed by the row's number and name.
     pub fn full_name(&self) -> String {
         match (self.row, &self.row_name) {
             (Some(number), Some(name)) => format!("{} [row {number}: {name}]", self.name),

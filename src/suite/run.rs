@@ -1,4 +1,5 @@
-//! Runs cases, each in an engine and on a thread of its own, so that one which panics or never ends fails alone.
+//! The suite and its runner: cases + bundle → [`Report`]. Each case has an engine and a thread of its own, so that one which panics or
+//! never ends fails alone.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::policy::Chains;
 use crate::session::Session;
 use crate::tools::ToolDescriptor;
 
-/// A case that has not ended by then, in the machine's time, has failed. The clock of a case jumps, so none takes long.
+/// The time limit of a case, by the system clock. Its own clock jumps, so that none takes long.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
-/// Where chance begins in each case.
+/// The seed of the random number generator in each case.
 const SEED: u64 = 0;
 
 /// Cases that are ready to run. Cheap to clone.
@@ -34,24 +35,24 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// How many cases there are; each row of a table is one.
+    /// The number of cases; each row of a table is one.
     pub fn len(&self) -> usize {
         self.files.iter().map(|file| file.cases.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no cases.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Who acts and who answers in the cases.
+    /// The principals and roles of the callers and approvers in all cases.
     pub(crate) fn identities(&self) -> Identities {
         let mut identities = Identities::default();
         self.files.iter().flat_map(|file| &file.cases).for_each(|case| identities.add(case));
         identities
     }
 
-    /// The cases in whose file's or own name this text occurs, letter case aside.
+    /// The cases whose name, or whose file's name, contains this text, ignoring case.
     #[must_use]
     pub fn only(&self, text: &str) -> Self {
         let text = text.to_lowercase();
@@ -64,17 +65,17 @@ impl Suite {
         Self { files }
     }
 
-    /// Runs all cases over a bundle, in order.
+    /// Runs all cases against a bundle, in order.
     pub fn run(&self, chains: &Arc<Chains>) -> Report {
         self.run_with(chains, &mut |_| {})
     }
 
-    /// Runs all cases over a bundle, in order, and shows what came of each as soon as it has ended.
+    /// Runs all cases against a bundle, in order, and calls `seen` with each report as soon as the case has ended.
     pub fn run_with(&self, chains: &Arc<Chains>, seen: &mut dyn FnMut(&CaseReport)) -> Report {
         self.run_heard(chains, None, seen)
     }
 
-    /// The same, and notes which branches of the bundle the cases come to.
+    /// Like [`Suite::run_with`], and records which branches of the bundle the cases take.
     pub fn run_covered(
         &self,
         chains: &Arc<Chains>,
@@ -85,7 +86,7 @@ impl Suite {
         self.run_heard(chains, Some(&listener), seen)
     }
 
-    /// The same, while someone hears of every asking of a policy in every call. A case that never ends goes on being heard.
+    /// Like [`Suite::run_with`], with a listener for every evaluation of a policy. A case that never ends keeps sending events.
     pub fn run_heard(
         &self,
         chains: &Arc<Chains>,
@@ -105,13 +106,13 @@ impl Suite {
     }
 }
 
-/// What a case is run over.
+/// The rules that a case runs against.
 struct Rules {
     chains: Arc<Chains>,
     listener: Option<Arc<dyn Listener>>,
 }
 
-/// Whether a case passes over a bundle, in no more than this time.
+/// Whether a case passes against a bundle within this time.
 pub(super) fn passes(
     chains: Arc<Chains>,
     tools: Arc<Vec<ToolDescriptor>>,
@@ -123,7 +124,7 @@ pub(super) fn passes(
 
 type RunCase = fn(Rules, &[ToolDescriptor], &Case) -> CaseReport;
 
-/// Runs a case on a thread of its own. One that never ends is left behind.
+/// Runs a case on a thread of its own. The thread of a case that never ends is abandoned.
 fn run_apart(
     rules: Rules,
     tools: Arc<Vec<ToolDescriptor>>,
@@ -134,7 +135,7 @@ fn run_apart(
     let (send, receive) = mpsc::channel();
     let shared = Arc::clone(case);
     let thread = thread::Builder::new().name("case".to_owned()).spawn(move || {
-        // Nobody listens any more to a case that took too long.
+        // The receiver is gone if the case took too long.
         let _ = send.send(run(rules, &tools, &shared));
     });
     let failed = |note: String| {
@@ -144,12 +145,12 @@ fn run_apart(
     };
     let thread = match thread {
         Ok(thread) => thread,
-        Err(error) => return failed(format!("no thread for it: {error}")),
+        Err(error) => return failed(format!("its thread can't be started: {error}")),
     };
     match receive.recv_timeout(limit) {
         Ok(report) => report,
         Err(RecvTimeoutError::Timeout) => {
-            failed(format!("it did not end within {} s: a call waits for what never comes", limit.as_secs()))
+            failed(format!("it did not end within {} s: a call waits forever", limit.as_secs()))
         }
         Err(RecvTimeoutError::Disconnected) => match thread.join() {
             Err(panic) => failed(format!("Callgate panicked: {}", panic_message(&*panic))),
@@ -188,17 +189,17 @@ fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
     run.report
 }
 
-/// What a case is run in. Chance is the same each time, so that no case passes by luck.
+/// The engine of a case. Its random numbers are seeded, so that no case passes by chance.
 pub(super) fn engine(chains: Arc<Chains>, tools: &[ToolDescriptor], clock: &ManualClock) -> EngineBuilder {
     Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
 }
 
-/// A case on its way.
+/// A running case.
 struct Run<'a> {
     case: &'a Case,
     clock: ManualClock,
     session: Session,
-    /// Where people answer.
+    /// Present if a step answers an approval request.
     conversation: Option<Conversation>,
     report: CaseReport,
 }
@@ -256,7 +257,7 @@ impl Run<'_> {
         }
     }
 
-    /// Notes what came of a call.
+    /// Records the result of a call and checks its expectation.
     fn came(
         &mut self,
         step: &CallStep,
@@ -273,7 +274,7 @@ impl Run<'_> {
     }
 }
 
-/// Of a reply to what nobody asked.
+/// The failure of a reply that has no pending call, or can't be resumed.
 fn not_replied(reply: &Reply, error: &NotReplied) -> Failure {
     let came = match error {
         NotReplied::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
@@ -283,7 +284,7 @@ fn not_replied(reply: &Reply, error: &NotReplied) -> Failure {
         place: reply.place.clone(),
         call: None,
         field: reply.said.word().to_owned(),
-        expected: "a call that waits".into(),
+        expected: "a pending call".into(),
         actual: came,
         note: Some(format!("`{}: {}`: {error}", reply.said.word(), reply.to)),
         differences: Vec::new(),
@@ -291,7 +292,7 @@ fn not_replied(reply: &Reply, error: &NotReplied) -> Failure {
 }
 
 impl Case {
-    /// The report of a case of which nothing is known yet.
+    /// The report of a case that has not run.
     fn blank_report(&self) -> CaseReport {
         CaseReport {
             name: self.name.clone(),
@@ -343,7 +344,7 @@ mod tests {
 
     const CASES: &str = "cases: [ { name: a, call: { tool: t }, expect: executed } ]";
 
-    /// The notes of the only case, run by `run` instead of as it should be.
+    /// The notes of a suite's only case, with `run` in place of the real runner.
     fn notes(run: RunCase, limit: Duration) -> Vec<String> {
         let chains = engine::load_text("policies: []").unwrap();
         let suite = load_texts([("a.test.yaml", CASES)]).suite;
@@ -355,18 +356,18 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_panics_fails_alone() {
+    fn reports_a_panic_as_a_failure_of_its_case() {
         let notes = notes(|_, _, _| panic!("a mistake in Callgate"), MAX_TIME);
         assert_eq!(notes, ["Callgate panicked: a mistake in Callgate"]);
     }
 
     #[test]
-    fn a_case_that_waits_for_what_never_comes_fails_alone() {
+    fn reports_a_hang_as_a_failure_of_its_case() {
         let hangs: RunCase = |_, _, case| {
             ManualClock::new(case.clock).drive(std::future::pending::<()>());
             case.blank_report()
         };
         let notes = notes(hangs, Duration::from_millis(20));
-        assert_eq!(notes, ["it did not end within 0 s: a call waits for what never comes"]);
+        assert_eq!(notes, ["it did not end within 0 s: a call waits forever"]);
     }
 }

@@ -1,53 +1,53 @@
-//! What test files may hold, as tables: the check, the JSON Schema and the reference come from them.
+//! The schema of test files, as tables: the source of the check, the JSON Schema and the reference.
 
 use std::sync::LazyLock;
 
 use crate::authoring::{Field, Record, Shape};
 use crate::matcher::{self, CONDITION};
 
-const DURATION: Shape = Shape::Text("a span of time such as `30s`, `5m` or `1h30m`");
+const DURATION: Shape = Shape::Text("a duration such as `30s`, `5m` or `1h30m`");
 const NAME: Shape = Shape::Text("a name");
 const ID: Shape = Shape::Text("the id of a policy");
 
 const OUTCOMES: Shape = Shape::Word(&[
-    ("executed", "the tool ran and answered"),
+    ("executed", "the tool ran and returned a result"),
     ("cached", "a cache answered"),
-    ("answered", "a policy answered in the tool's place"),
-    ("invalid", "the arguments do not fit"),
-    ("denied", "the call was refused"),
-    ("suspended", "the call waits for a person"),
+    ("answered", "a policy answered in place of the tool"),
+    ("invalid", "the arguments are invalid"),
+    ("denied", "the call was denied"),
+    ("suspended", "the call is pending: it requires approval"),
     ("halted", "the run was stopped"),
-    ("aborted", "the call was given up from outside"),
-    ("failed", "the tool failed, or its result had to be withheld"),
+    ("aborted", "the call was cancelled from outside"),
+    ("failed", "the tool failed, or its result was withheld"),
     ("recovered", "the tool failed and a policy turned the error into a message"),
-    ("indeterminate", "it is unknown whether the tool ran to its end"),
+    ("indeterminate", "it is unknown whether the tool completed"),
 ]);
 
-/// How a text is tested.
+/// The tests of a string.
 pub(super) static TEXT_TEST: Record = Record {
     name: "text-test",
-    doc: "What is expected of a text. Everything that is said must hold.",
+    doc: "The expectation on a string. All tests must hold.",
     fields: &[
-        Field::optional("contains", Shape::Text("a text"), "The text holds this."),
+        Field::optional("contains", Shape::Text("a string"), "The string contains this."),
         Field::optional(
             "matches",
             Shape::Text("a regular expression"),
-            "The regular expression is found somewhere in the text.",
+            "The string contains a match of this regular expression.",
         ),
     ],
 };
 
-const TEXT: Shape = Shape::Either(&[Shape::Text("the whole text"), Shape::Record(&TEXT_TEST)]);
+const TEXT: Shape = Shape::Either(&[Shape::Text("the whole string"), Shape::Record(&TEXT_TEST)]);
 
 pub(super) static EXPECT: Record = Record {
     name: "expectation",
-    doc: "What a call is to come to. What is not named is not checked.",
+    doc: "The expected result of a call. Members that are left out are not checked.",
     fields: &[
-        Field::optional("outcome", OUTCOMES, "How the call ends."),
+        Field::optional("outcome", OUTCOMES, "The outcome of the call."),
         Field::optional(
             "policy",
             ID,
-            "The policy that gives the reason; of several that ask a person, the first.",
+            "The policy that gives the reason; the first one, if several require approval.",
         ),
         Field::optional(
             "code",
@@ -55,40 +55,40 @@ pub(super) static EXPECT: Record = Record {
             "The reason's code, such as `denied`, `undecided` or the policy's own.",
         ),
         Field::optional("message", TEXT, "The reason's message."),
-        Field::optional("question", TEXT, "What a person is asked, of a call that waits for one."),
+        Field::optional("question", TEXT, "The question to the approver, for a pending call."),
         Field::optional(
             "input",
             Shape::Any,
-            "The final arguments as they are shown, transformed and redacted: the same JSON value, key order and spelling of \
-             numbers aside (`5` is `5.0`).",
+            "The final arguments, transformed and redacted: the same JSON value, apart from the order of keys and the spelling of \
+             numbers (`5` is `5.0`).",
         ),
         Field::optional("output", Shape::Any, "The result as the model sees it: the same JSON value."),
         Field::optional("error", TEXT, "The error as the model sees it."),
         Field::optional(
             "ignored",
             TEXT,
-            "Why what a person said does not count, of a step in which one answers.",
+            "Why a person's answer does not count, for a step with an answer to an approval request.",
         ),
         Field::optional(
             "where",
             Shape::OneOrMany(&Shape::Record(&CONDITION)),
-            "Conditions as in `match`, over what the call came to: `$.input`, `$.output`, `$.error`, and `$.session` as the call \
-             or its round left it. They must all hold; one that can't be decided does not.",
+            "Conditions as in `match`, on the result of the call: `$.input`, `$.output`, `$.error`, and `$.session` after the call \
+             or its round. They must all hold; an undecided condition does not.",
         ),
         Field::optional(
             "policies",
             Shape::OneOrMany(&ID),
-            "Policies that took part: they matched, whatever they then did, shadows too. Others may have.",
+            "Policies that took part: they matched, whatever their effect, including policies in shadow mode. Other policies may take part, too.",
         ),
         Field::optional(
             "not_policies",
             Shape::OneOrMany(&ID),
-            "Policies that took no part: they did not match.",
+            "Policies that did not take part: they did not match.",
         ),
         Field::optional(
             "runs",
             Shape::Integer(0, 1_000_000),
-            "How often the tool was run: 0 of a call that never reached it, more than 1 where a policy tries again.",
+            "How often the tool ran: 0 if the call never reached it, more than 1 if a policy retried.",
         ),
     ],
 };
@@ -100,8 +100,12 @@ static FAILURE: Record = Record {
     name: "tool-failure",
     doc: "An error of a tool.",
     fields: &[
-        Field::required("message", Shape::Text("a text"), "What the tool says."),
-        Field::optional("kind", Shape::Text("a word"), "A word that policies can match, such as `timeout`."),
+        Field::required("message", Shape::Text("a string"), "The error message."),
+        Field::optional(
+            "kind",
+            Shape::Text("a word"),
+            "The kind of error, which policies can match, such as `timeout`.",
+        ),
     ],
 };
 
@@ -109,11 +113,11 @@ const FAILURE_SHAPE: Shape = Shape::Either(&[Shape::Text("a message"), Shape::Re
 
 const RETURNS: Field = Field::optional("returns", Shape::Any, "The tool's result.");
 const FAILS: Field = Field::optional("fails", FAILURE_SHAPE, "The tool's error.");
-const TAKES: Field = Field::optional("takes", DURATION, "How long the tool takes, by the clock of the case.");
+const TAKES: Field = Field::optional("takes", DURATION, "How long the tool takes, on the clock of the case.");
 
 static ANSWER: Record = Record {
     name: "answer",
-    doc: "What a tool does when it is run once: `returns` or `fails`.",
+    doc: "A tool's answer to one run: `returns` or `fails`.",
     fields: &[RETURNS, FAILS, TAKES],
 };
 
@@ -121,17 +125,17 @@ const ANSWER_LIST: Shape = Shape::List(&Shape::Record(&ANSWER));
 const ANSWERS: Field = Field::optional(
     "answers",
     ANSWER_LIST,
-    "What the tool does each time that it is run for one call, as when a policy tries again. The last one stays.",
+    "The tool's answers to successive runs for one call, for example when a policy retries. The last one repeats.",
 );
 
 static STUB: Record = Record {
     name: "stub",
-    doc: "What a tool answers. Of the stubs that fit a call the first counts, those of the case before those of the file.",
+    doc: "A tool's answers. The first stub that matches a call applies; the stubs of the case come before those of the file.",
     fields: &[
         Field::required(
             "match",
             matcher::SHAPE,
-            "Which calls it answers, as in a policy. Conditions go by the arguments as the tool gets them; `$.session` is empty.",
+            "The calls that it answers, as in a policy. Conditions read the arguments that the tool receives; `$.session` is empty.",
         ),
         RETURNS,
         FAILS,
@@ -142,14 +146,14 @@ static STUB: Record = Record {
 
 const TOOL: Field = Field::required("tool", NAME, "The tool's own name.");
 const CALL_KEYS: [Field; 8] = [
-    Field::optional("input", Shape::Any, "The arguments. Without it: `{}`."),
+    Field::optional("input", Shape::Any, "The arguments. Default: `{}`."),
     Field::optional(
         "context",
         Shape::Any,
-        "What the host vouches for; laid over the context of the case and of the file.",
+        "The context that the host vouches for; merged over the context of the case and of the file.",
     ),
     Field::optional("server", NAME, "The MCP server that has the tool."),
-    Field::optional("id", NAME, "The call's name. Without it calls are named by number."),
+    Field::optional("id", NAME, "The call's id. By default, calls are numbered: `call_1`, `call_2`, …"),
     RETURNS,
     FAILS,
     ANSWERS,
@@ -158,10 +162,10 @@ const CALL_KEYS: [Field; 8] = [
 const EXPECT_KEY: Field = Field::optional(
     "expect",
     EXPECTATION,
-    "What the call is to come to: an outcome, or a mapping that says more.",
+    "The expected result of the call: an outcome, or a mapping with more tests.",
 );
 
-const WAITING: Shape = Shape::Text("the call that waits: its tool, or its id");
+const WAITING: Shape = Shape::Text("the pending call: its tool, or its id");
 
 fn record(name: &'static str, doc: &'static str, fields: impl IntoIterator<Item = Field>) -> Record {
     Record { name, doc, fields: Vec::leak(fields.into_iter().collect()) }
@@ -170,8 +174,8 @@ fn record(name: &'static str, doc: &'static str, fields: impl IntoIterator<Item 
 pub(super) static CALL: LazyLock<Record> = LazyLock::new(|| {
     record(
         "call",
-        "A call, and what its tool answers. Without an answer of its own and without a stub the tool is not \
-        played: the result is null.",
+        "A call, and its tool's answers. Without an answer of its own and without a stub, the tool is not \
+        simulated: the result is null.",
         [TOOL].into_iter().chain(CALL_KEYS),
     )
 });
@@ -179,7 +183,7 @@ pub(super) static CALL: LazyLock<Record> = LazyLock::new(|| {
 pub(super) static ROUND_CALL: LazyLock<Record> = LazyLock::new(|| {
     record(
         "call-of-a-round",
-        "A call with what it is to come to.",
+        "A call with its expectation.",
         [TOOL].into_iter().chain(CALL_KEYS).chain([EXPECT_KEY]),
     )
 });
@@ -188,68 +192,64 @@ pub(super) static STEP: LazyLock<Record> = LazyLock::new(|| {
     let tool = Field { required: false, ..TOOL };
     let more = [
         EXPECT_KEY,
-        Field::optional("wait", DURATION, "Nothing is called for so long, by the clock of the case."),
+        Field::optional("wait", DURATION, "The clock of the case advances by this duration, without a call."),
         Field::optional(
             "round",
             Shape::List(leak(Shape::Record(&ROUND_CALL))),
-            "Calls that are decided together.",
+            "Calls that are evaluated together, as one round.",
         ),
-        Field::optional("approve", WAITING, "A person says yes, and the session is taken up again."),
-        Field::optional("deny", WAITING, "A person says no."),
+        Field::optional("approve", WAITING, "A person approves the call, and the session resumes."),
+        Field::optional("deny", WAITING, "A person denies the call."),
         Field::optional(
             "edit",
             WAITING,
-            "A person says yes to other arguments: the members of `input` are laid over those that they were shown.",
+            "A person approves the call with other arguments: the members of `input` are merged over the ones in the request.",
         ),
-        Field::optional("answer", WAITING, "A person gives the result, `output`, in the tool's place."),
+        Field::optional("answer", WAITING, "A person gives the result, `output`, in place of the tool."),
         Field::optional("cancel", WAITING, "A person ends the run."),
-        Field::optional("resume", WAITING, "The session is taken up again, and nobody has answered since."),
+        Field::optional("resume", WAITING, "The session resumes without a new answer."),
         Field::optional(
             "by",
             Shape::Text("a principal"),
-            "Who answers, as the host has verified. Without it: nobody in particular, which does not count where `approvers` or \
-             a `quorum` are asked for.",
+            "The approver, as verified by the host. Without it the answer is anonymous, which does not count if the policy requires \
+             `approvers` or a `quorum`.",
         ),
-        Field::optional("roles", Shape::Items(&Shape::Text("a role")), "The roles that they have."),
-        Field::optional("reason", Shape::Text("a text"), "Why they say so; the model is told."),
-        Field::optional("output", Shape::Any, "The result that a person gives in the tool's place."),
+        Field::optional("roles", Shape::Items(&Shape::Text("a role")), "The approver's roles."),
+        Field::optional("reason", Shape::Text("a string"), "The approver's reason, which the model sees."),
+        Field::optional("output", Shape::Any, "The result that a person gives in place of the tool."),
     ];
     record(
         "step",
-        "One step of a session: a call, a `wait`, a `round`, or what a person says to a question (`approve`, `deny`, `edit`, \
-         `answer`, `cancel`), after which the session is taken up again; `expect` is then what the call that waited comes to.",
+        "One step of a session: a call, a `wait`, a `round`, or a person's answer to an approval request (`approve`, `deny`, `edit`, \
+         `answer`, `cancel`), after which the session resumes; `expect` then describes the result of the pending call.",
         [tool].into_iter().chain(CALL_KEYS).chain(more),
     )
 });
 
 pub(super) static ROW: LazyLock<Record> = LazyLock::new(|| {
-    let name = Field::optional("name", Shape::Text("a text"), "What the row is for.");
+    let name = Field::optional("name", Shape::Text("a string"), "The name of the row.");
     let tool = Field { required: false, ..TOOL };
     record(
         "row",
-        "One row of a table: what differs from the `call` of the case. The members of `input` and of `context` are laid over \
-         those of the call, every other key stands in its place.",
+        "One row of a table: its differences from the `call` of the case. The members of `input` and of `context` are merged over \
+         those of the call; every other key replaces the one of the call.",
         [name, tool].into_iter().chain(CALL_KEYS).chain([EXPECT_KEY]),
     )
 });
 
 static SESSION: Record = Record {
     name: "session",
-    doc: "What the session has seen before the case: the members of `$.session`.",
+    doc: "The state of the session before the case: the members of `$.session`.",
     fields: &[
-        Field::optional("labels", Shape::Items(&Shape::Text("a label")), "The labels that it has."),
-        Field::optional("facts", Shape::Any, "The facts that it keeps: a mapping of names to values."),
-        Field::optional(
-            "calls",
-            Shape::Any,
-            "How often each tool has run: a mapping of names to whole numbers.",
-        ),
-        Field::optional("requestId", Shape::Any, "As the host says."),
-        Field::optional("streamId", Shape::Any, "As the host says."),
-        Field::optional("conversationId", Shape::Any, "As the host says."),
-        Field::optional("phase", Shape::Any, "As the host says."),
-        Field::optional("iteration", Shape::Any, "As the host says."),
-        Field::optional("chunkIndex", Shape::Any, "As the host says."),
+        Field::optional("labels", Shape::Items(&Shape::Text("a label")), "The labels of the session."),
+        Field::optional("facts", Shape::Any, "The facts of the session: a mapping of names to values."),
+        Field::optional("calls", Shape::Any, "How often each tool has run: a mapping of names to integers."),
+        Field::optional("requestId", Shape::Any, "As set by the host."),
+        Field::optional("streamId", Shape::Any, "As set by the host."),
+        Field::optional("conversationId", Shape::Any, "As set by the host."),
+        Field::optional("phase", Shape::Any, "As set by the host."),
+        Field::optional("iteration", Shape::Any, "As set by the host."),
+        Field::optional("chunkIndex", Shape::Any, "As set by the host."),
     ],
 };
 
@@ -258,12 +258,20 @@ static TOOL_RECORD: Record = Record {
     doc: "A known tool, as for `--tools`.",
     fields: &[
         Field::required("name", NAME, "The tool's own name."),
-        Field::optional("description", Shape::Text("a text"), "What it does."),
+        Field::optional("description", Shape::Text("a string"), "The tool's description."),
         Field::optional("input_schema", Shape::Any, "The JSON Schema of its arguments."),
-        Field::optional("annotations", Shape::Any, "What its server says of it (`readOnlyHint`, …)."),
-        Field::optional("server", NAME, "The MCP server that has it. Without it: any."),
+        Field::optional(
+            "annotations",
+            Shape::Any,
+            "The server's annotations of the tool (`readOnlyHint`, …).",
+        ),
+        Field::optional("server", NAME, "The MCP server that has the tool. Default: any."),
         Field::optional("once", Shape::Bool, "Whether a call of it must run at most once."),
-        Field::optional("idempotent", Shape::Bool, "Whether a call of it may run twice without harm."),
+        Field::optional(
+            "idempotent",
+            Shape::Bool,
+            "Whether a call of it is idempotent: it may run twice without harm.",
+        ),
     ],
 };
 
@@ -275,36 +283,37 @@ const TOOLS: Shape = Shape::Either(&[
 const CONTEXT: Field = Field::optional(
     "context",
     Shape::Any,
-    "What the host vouches for in every call, such as `{ principal: ana }`. A call's own members stand before these.",
+    "The context that the host vouches for in every call, such as `{ principal: ana }`. A call's own members take precedence.",
 );
 const STUB_LIST: Shape = Shape::List(&Shape::Record(&STUB));
-const STUBS: Field = Field::optional("stubs", STUB_LIST, "What tools answer. The first that fits counts.");
+const STUBS: Field =
+    Field::optional("stubs", STUB_LIST, "The tools' answers. The first stub that matches applies.");
 const CLOCK: Field = Field::optional(
     "clock",
     Shape::Text("a time such as `2026-01-01T12:00:00Z`"),
-    "Where the clock of a case starts. Without it: 2026-01-01T12:00:00Z. Only `wait`, `takes` and policies that wait move it.",
+    "The start of a case's clock. Default: 2026-01-01T12:00:00Z. Only `wait`, `takes` and policies that wait advance it.",
 );
 
 pub(super) static CASE: LazyLock<Record> = LazyLock::new(|| {
     record(
         "case",
-        "One session of its own: `steps`, then the `call` that is tried.",
+        "One session of its own: `steps`, then the `call` under test.",
         [
-            Field::required("name", Shape::Text("a text"), "What is expected, in words. Unique in the file."),
+            Field::required(
+                "name",
+                Shape::Text("a string"),
+                "A description of what is expected. Unique in the file.",
+            ),
             Field::optional(
                 "steps",
                 Shape::List(leak(Shape::Record(&STEP))),
                 "Calls of one session, in order.",
             ),
-            Field::optional(
-                "call",
-                Shape::Record(&CALL),
-                "The call that is tried, after the steps if there are any.",
-            ),
+            Field::optional("call", Shape::Record(&CALL), "The call under test, made after the steps."),
             Field::optional(
                 "expect",
                 EXPECTATION,
-                "What `call` is to come to: an outcome, or a mapping that says more.",
+                "The expected result of `call`: an outcome, or a mapping with more tests.",
             ),
             Field::optional(
                 "rows",
@@ -313,7 +322,7 @@ pub(super) static CASE: LazyLock<Record> = LazyLock::new(|| {
             ),
             CONTEXT,
             STUBS,
-            Field::optional("session", Shape::Record(&SESSION), "What the session has seen before."),
+            Field::optional("session", Shape::Record(&SESSION), "The state of the session before the case."),
             CLOCK,
         ],
     )
@@ -338,7 +347,7 @@ fn leak(shape: Shape) -> &'static Shape {
     Box::leak(Box::new(shape))
 }
 
-/// The shape of a test file.
+/// The schema of a test file.
 pub fn tests_record() -> &'static Record {
     &TESTS
 }

@@ -1,4 +1,4 @@
-//! Tools that do what a test file says.
+//! Stubbed tools, which answer as the test file says.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use crate::host::{Clock, ManualClock, ToolAnswer, ToolError, ToolExecutor};
 use crate::json::Value;
 use crate::matcher::{Matcher, Truth};
 
-/// What a tool does when it is run once.
+/// A tool's answer to one run.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// Nothing where only the time is said.
+    /// `None` if only `takes` is given.
     pub(super) result: Option<Result<Value, ToolError>>,
     pub(super) takes: Option<Duration>,
 }
 
-/// What a tool does each time that it is run for one call; the last one stays.
+/// A tool's answers to successive runs for one call; the last one repeats.
 pub(super) type Answers = Vec<Answer>;
 
-/// What the tools of some calls do.
+/// The answers of the tools of matching calls.
 #[derive(Debug)]
 pub(super) struct Stub {
     pub(super) matcher: Matcher,
@@ -29,7 +29,7 @@ pub(super) struct Stub {
 }
 
 impl Stub {
-    /// Whether the stub is for this call. Conditions that can't be decided do not hold.
+    /// Whether the stub matches this call. Undecided conditions do not hold.
     fn fits(&self, call: &ToolCall) -> bool {
         let session = SessionState::default();
         self.matcher.concerns(call.server.as_deref().unwrap_or(""), &call.tool)
@@ -37,12 +37,12 @@ impl Stub {
     }
 }
 
-/// Plays the tools of some calls, whose ids differ.
+/// An executor of stubbed tools for calls with distinct ids.
 pub(super) struct StubbedTools<'a> {
     calls: Vec<&'a CallStep>,
     stubs: &'a [Arc<Stub>],
     clock: &'a ManualClock,
-    /// How often each tool was run, by the id of its call.
+    /// How often each tool ran, by the id of its call.
     runs: Mutex<HashMap<String, usize>>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> StubbedTools<'a> {
         Self { calls: calls.into_iter().collect(), stubs, clock, runs: Mutex::default() }
     }
 
-    /// How often the tool of a call was run.
+    /// How often the tool of a call ran.
     pub(super) fn runs(&self, id: &str) -> usize {
         self.lock().get(id).copied().unwrap_or(0)
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_takes_its_time_and_goes_on_with_its_last_answer() {
+    fn advances_the_clock_and_repeats_the_last_answer() {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let failing =
             Answer { result: Some(Err(ToolError::new("again"))), takes: Some(Duration::from_secs(40)) };

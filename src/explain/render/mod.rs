@@ -1,4 +1,4 @@
-//! An [`Explanation`](super::Explanation) as people and as programs read it.
+//! Renders an [`Explanation`](super::Explanation) as text and as JSON.
 
 mod page;
 mod snippet;
@@ -8,10 +8,10 @@ pub use text::{text, why_not};
 
 use serde::Serialize;
 
-/// An explanation, or why a policy did not act, as one JSON document, indented.
+/// Renders an explanation, or why a policy had no effect, as one indented JSON document.
 ///
 /// # Errors
-/// None that is known of.
+/// Returns an error if serialization fails, for which no cause is known.
 pub fn json(told: &impl Serialize) -> crate::json::Result<String> {
     crate::json::to_string_pretty(told)
 }

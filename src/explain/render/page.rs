@@ -1,4 +1,4 @@
-//! Lines with colours, in which nothing from outside acts on a terminal.
+//! A writer of coloured lines, with helpers that escape untrusted strings for a terminal.
 
 use crate::text::is_hidden;
 
@@ -10,7 +10,7 @@ pub const BOLD: &str = "\u{1b}[1m";
 pub const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Text that grows line by line.
+/// A text built line by line.
 pub struct Page {
     text: String,
     colour: bool,
@@ -34,13 +34,13 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// The text in this style, where colours are shown.
+    /// The text in this style, if colours are enabled.
     pub fn paint(&self, style: &str, text: &str) -> String {
         if self.colour && !text.is_empty() { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
     }
 }
 
-/// Text from outside in one line that no terminal acts on.
+/// An untrusted string on one line, with control and invisible characters escaped.
 pub fn visible(text: &str) -> String {
     let hidden = |c: char| c.is_control() || is_hidden(c);
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
@@ -53,7 +53,7 @@ pub fn visible(text: &str) -> String {
     })
 }
 
-/// The text with spaces up to so many characters.
+/// The text, padded with spaces to `width` characters.
 pub fn padded(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(text.chars().count());
     format!("{text}{}", " ".repeat(missing))

@@ -1,12 +1,12 @@
-//! The line of a rules file that something stands in, its words underlined.
+//! Renders a snippet: the line of a location in a rules file, underlined.
 
 use super::page::{CYAN, DIM, Page, visible};
 use crate::diagnostic::{Location, SourceMap};
 
-/// A longer line is not shown.
+/// The maximum length of a displayed line, in bytes.
 const LONGEST_LINE: usize = 400;
 
-/// Writes the place, and the line with the words underlined, where the file is known.
+/// Writes the location and, if the file is known, its line with the text underlined.
 pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&SourceMap>) {
     let place = page.paint(DIM, &place(at));
     page.line(indent, &place);
@@ -16,7 +16,7 @@ pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&S
     let Some(line) = line.filter(|line| line.len() <= LONGEST_LINE) else { return };
     let characters: Vec<char> = line.chars().collect();
     let start = at.column.saturating_sub(1);
-    // Of what goes on over lines the first is underlined.
+    // Of a text on several lines, the first is underlined.
     let end = if at.end_line > at.line { characters.len() } else { at.end_column.saturating_sub(1) };
     let leading = characters.iter().take_while(|c| c.is_whitespace()).count().min(start);
     let shown: String = characters.iter().skip(leading).collect();

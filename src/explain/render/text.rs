@@ -1,4 +1,4 @@
-//! What a person reads: what became of the call and why, then every policy by phase.
+//! Renders an explanation as text: the outcome and its reason, then every policy by phase.
 
 use super::page::{BOLD, CYAN, DIM, GREEN, Page, RED, YELLOW, padded, visible};
 use super::snippet::{place, snippet};
@@ -7,12 +7,11 @@ use crate::diagnostic::SourceMap;
 use crate::explain::words::{self, layer_name};
 use crate::explain::{Because, Changed, Explanation, Heard, Step, WhyNot};
 
-/// No column but the last gets wider.
+/// The maximum width of all columns but the last.
 const WIDEST: usize = 36;
 
-/// The explanation for people. `sources`: the files of the rules, where they are known, so that their words can be shown. `all`: with
-/// the policies for other tools and those that nobody asked, each in a line of its own. `colour`: with ANSI escapes, which never come
-/// from a value.
+/// Renders the explanation. `sources`: the rules files, if known, for snippets. `all`: also lists the policies for other tools and those
+/// that were not evaluated, each on a line of its own. `colour`: with ANSI escapes, which never come from a value.
 pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool, all: bool) -> String {
     let mut page = Page::new(colour);
     head(&mut page, explanation, sources);
@@ -44,7 +43,7 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
     page.end()
 }
 
-/// Why a policy did not act, for people. `sources` and `colour` as of [`text`].
+/// Renders why a policy had no effect. `sources` and `colour`: as for [`text`].
 pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> String {
     let mut page = Page::new(colour);
     let (mark, style) = match why_not.because {
@@ -73,7 +72,7 @@ fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>)
     let reason = &explanation.reason;
     let stopped = !matches!(explanation.decision, "run" | "answer");
     if stopped && !reason.message.is_empty() && reason.message != explanation.why {
-        let message = format!("told: {} [{}]", visible(&reason.message), visible(&reason.code));
+        let message = format!("message: {} [{}]", visible(&reason.message), visible(&reason.code));
         page.line(2, &page.paint(DIM, &message));
     }
     if let Some(at) = explanation.decisive().and_then(|step| step.deciding_place().or(step.at.as_ref())) {
@@ -82,13 +81,13 @@ fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>)
     }
 }
 
-/// What became of the call, as it looks.
+/// The outcome or decision of the call, with its mark and style.
 fn ending(explanation: &Explanation) -> (String, &'static str, &'static str) {
     let word = match (explanation.outcome, explanation.decision) {
         (Some(outcome), _) => outcome.name().to_owned(),
         (None, "run") => "would run".to_owned(),
         (None, "answer") => "would be answered".to_owned(),
-        (None, "suspend") => "would wait for a person".to_owned(),
+        (None, "suspend") => "would require approval".to_owned(),
         (None, "invalid") => "would be invalid".to_owned(),
         (None, "halt") => "would be halted".to_owned(),
         (None, _) => "would be denied".to_owned(),
@@ -109,11 +108,11 @@ fn phase_name(phase: Option<Phase>) -> &'static str {
         Some(Phase::Gate) => "gate",
         Some(Phase::Execute) => "execute",
         Some(Phase::Settle) => "settle",
-        None => "the run around the call",
+        None => "run",
     }
 }
 
-/// Whether a step is only counted unless all are to be shown.
+/// Whether a step is only counted, unless all are shown.
 fn is_folded(step: &Step) -> bool {
     matches!(step.heard, Heard::OtherTool | Heard::OtherServer | Heard::NotAsked)
 }
@@ -162,7 +161,7 @@ fn appearance(step: &Step) -> (&'static str, &'static str) {
     }
 }
 
-/// Policies that nobody asked, those with the same reason in one line.
+/// Writes the policies that were not evaluated, those with the same reason on one line.
 fn write_unasked(page: &mut Page, steps: &[&Step]) {
     let mut reasons: Vec<&str> = steps.iter().map(|step| step.words.as_str()).collect();
     reasons.sort_unstable();
@@ -181,7 +180,7 @@ fn write_unasked(page: &mut Page, steps: &[&Step]) {
     }
 }
 
-/// What became of calls that a script made of this one.
+/// Writes the nested calls that a script made for this one.
 fn write_again(page: &mut Page, explanation: &Explanation) {
     for again in &explanation.again {
         page.line(0, "");
@@ -197,7 +196,7 @@ fn write_again(page: &mut Page, explanation: &Explanation) {
 
 fn write_folded(page: &mut Page, explanation: &Explanation, all: bool) {
     let mut told = Vec::new();
-    // One that acts in two phases is one policy.
+    // A policy of two phases counts once.
     let mut elsewhere: Vec<(u32, &str)> = explanation
         .steps
         .iter()
@@ -220,7 +219,7 @@ fn write_folded(page: &mut Page, explanation: &Explanation, all: bool) {
         explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == Heard::NotAsked);
     let of_run = of_run.count();
     if !all && of_run > 0 {
-        told.push(amount(of_run, "acts on the run around the calls", "act on the run around the calls"));
+        told.push(amount(of_run, "acts on the run", "act on the run"));
     }
     if !explanation.off.is_empty() {
         let names: Vec<String> = explanation.off.iter().map(|id| visible(id)).collect();

@@ -1,4 +1,4 @@
-//! Counting: every asking of a policy, as the branches that it takes.
+//! Counts branches: events of the kernel → [`Counts`].
 
 use std::sync::PoisonError;
 
@@ -12,7 +12,7 @@ use crate::matcher::Truth;
 use crate::middleware::{Kind, Redact, Step, apply_steps};
 use crate::policy::Policy;
 
-/// How often each side of each place was come to, and how often a place could not be decided.
+/// How often each branch was taken, and how often each coverage point was undecided.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) sides: Vec<[u64; 2]>,
@@ -29,7 +29,7 @@ impl Listener for Coverage {
     fn hear(&self, event: &Event<'_>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count = Count { places: &self.places, counts: &mut counts };
-        // Nothing comes of these: they are about other policies than the bundle's, or not about what a branch is.
+        // The remaining events concern policies outside the bundle, or no branch.
         let _ = match event {
             Event::Asking(asking) if asking.layer == 0 && asking.phase.is_some() => count.asked(asking),
             Event::Asking(asking) if asking.layer == 0 => count.budget(asking),
@@ -48,7 +48,7 @@ struct Count<'c> {
 }
 
 impl<'c> Count<'c> {
-    /// Notes that a side of a place was come to, where it has that side.
+    /// Counts a branch of a point. Returns `None` if the point does not have it.
     fn note(&mut self, place: usize, side: Side) -> Option<()> {
         let sides = &self.places.all.get(place)?.sides;
         let index = sides.iter().position(|other| *other == side)?;
@@ -116,7 +116,7 @@ impl<'c> Count<'c> {
         Some(())
     }
 
-    /// Makes the steps of a transform one by one, to see which of them changes something.
+    /// Applies the steps of a transform one by one, to see which of them change something.
     fn steps(&mut self, steps: &[Step], start: usize, root: Root, view: &CallView<'_>) {
         let Some(before) = (if root == Root::Output { view.output } else { Some(view.input) }) else {
             return;
@@ -206,7 +206,7 @@ impl<'c> Count<'c> {
     }
 }
 
-/// The side of its kind that an asking shows.
+/// The branch of its kind that the evaluation of a policy takes.
 fn said(asking: &Asking<'_>) -> Option<Side> {
     match (&asking.policy.kind, asking.verdict?) {
         (Kind::Validate(_), _) if asking.problem.is_some() => Some(Side::Misfits),

@@ -1,7 +1,7 @@
-//! Coverage: which policies of a bundle, and which branches of them, the cases of a suite come to.
+//! Branch coverage: which policies of a bundle, and which of their branches, the cases of a suite reach.
 //!
-//! A branch is one side of one place of a rules file: a test that holds, the same test that does not. [`places`] lists
-//! what there is of a bundle, [`heard`] counts what is heard while cases run, [`report`] says what came.
+//! A branch is one side of one coverage point of a rules file: a test that holds, or the same test that does not hold. [`places`] lists
+//! the points of a bundle, [`heard`] counts events while cases run, and [`report`] summarizes the counts.
 
 mod heard;
 mod places;
@@ -19,7 +19,7 @@ use places::Places;
 use crate::policy::Chains;
 use crate::source::LoadedFile;
 
-/// Listens to the calls of cases, and keeps how often each branch of a bundle was taken.
+/// A listener to the calls of cases, which counts how often each branch of a bundle is taken.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::source::LoadedFile;
 /// let coverage = Arc::new(Coverage::of(&chains, &built.files));
 /// load_texts([("rules.test.yaml", cases)]).suite.run_covered(&chains, &coverage, &mut |_| {});
 /// let report = coverage.report(&built.sources);
-/// // Nobody has tried a small one, or another tool.
+/// // No case tests a small amount, or another tool.
 /// assert_eq!((report.covered, report.total), (4, 7));
 /// ```
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// What is to be covered of a bundle that was compiled out of these files.
+    /// Creates empty counts for a bundle that was compiled from these files.
     pub fn of(chains: &Chains, files: &[LoadedFile]) -> Self {
         let places = Places::of(chains, files);
         let counts = Mutex::new(Counts::of(&places));

@@ -1,4 +1,4 @@
-//! What there is to cover of a bundle: its places, each with the sides that tests are to come to.
+//! The coverage points of a bundle: compiled rules + rules files → points, each with the branches that tests should reach.
 
 use std::collections::HashMap;
 
@@ -15,30 +15,30 @@ use crate::middleware::{KINDS, Kind, Redact};
 use crate::policy::{Chains, Mode, Policy, Unmatched};
 use crate::source::{LoadedFile, Node};
 
-/// One place of a rules file.
+/// One coverage point of a rules file.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The word for what it is.
+    /// The kind of point, as in the report.
     pub(super) what: &'static str,
     pub(super) span: Span,
-    /// One or two.
+    /// One or two branches.
     pub(super) sides: Vec<Side>,
 }
 
-/// Where a policy's places begin among all.
+/// The indices of a policy's coverage points among all.
 #[derive(Debug)]
 pub(super) struct PolicyPlaces {
     /// The policy as a whole.
     pub(super) policy: usize,
-    /// What it does, where that is more than to match.
+    /// The policy's kind, if its effect has branches of its own.
     pub(super) kind: Option<usize>,
     pub(super) tools: usize,
     pub(super) servers: usize,
-    /// Of each condition, the whole before its parts; nothing for one that says the same as its only part.
+    /// The conditions, each before its parts; `None` for one that is equivalent to its only part.
     pub(super) conditions: Vec<Option<usize>>,
-    /// The steps on the arguments, and those on the result.
+    /// The steps of a transform on the arguments, and on the result.
     pub(super) steps: [usize; 2],
-    /// What is looked for, each by itself.
+    /// Each detector and each pattern by itself.
     pub(super) finders: Vec<(Redactor, usize)>,
     /// The patterns of `on`.
     pub(super) errors: usize,
@@ -46,26 +46,26 @@ pub(super) struct PolicyPlaces {
     pub(super) end: usize,
 }
 
-/// A policy that takes part or not, and where it stands.
+/// A policy of a rules file, enabled or not, with its location.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) id: String,
     pub(super) kind: &'static str,
     pub(super) mode: Mode,
     pub(super) span: Span,
-    /// Why nothing of it is counted.
+    /// Why the policy is not counted, if it is not.
     pub(super) not_counted: Option<WhyNot>,
 }
 
-/// All places of a bundle.
+/// All coverage points of a bundle.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) all: Vec<Place>,
-    /// By id, those that cases can come to.
+    /// The policies that cases can reach, by id.
     pub(super) of_policies: HashMap<String, PolicyPlaces>,
-    /// `defaults.unmatched`, where it stops anything.
+    /// `defaults.unmatched`, if it stops calls.
     pub(super) unmatched: Option<usize>,
-    /// The policies in the order of files and places.
+    /// The policies, ordered by file and position.
     pub(super) written: Vec<Written>,
     pub(super) files: Vec<SourceId>,
 }
@@ -96,10 +96,10 @@ impl Places {
     fn of_policy(&mut self, policy: &Policy, node: Option<&Node>) -> PolicyPlaces {
         let call = ToolCall::new("", "", Value::Object(Map::new()));
         let session = SessionState::default();
-        // What is said of this call is of no interest, only what there is to be said.
+        // The results for this call do not matter, only the structure of the conditions.
         let examined = policy.matcher.examine(&CallView::new(&call, &session));
         let id_span = node.and_then(|node| node.get("id")).map_or(policy.span, |id| id.span);
-        // What a budget may read of the run no case says.
+        // A budget's conditions read the run, which no case defines.
         let examined = match policy.kind.is_of_run() {
             true => ExaminedMatcher { condition: None, ..examined },
             false => examined,
@@ -155,14 +155,14 @@ impl Places {
     fn patterns(&mut self, what: &'static str, patterns: &[ExaminedPattern<'_>], policy: &Policy) -> usize {
         let start = self.all.len();
         for pattern in patterns {
-            // Every name fits a star.
+            // A star matches every name.
             let sides = if pattern.text == "*" { vec![Side::True] } else { vec![Side::True, Side::False] };
             self.add(what, pattern.span.unwrap_or(policy.span), sides);
         }
         start
     }
 
-    /// The policies as they are written, also those that take no part.
+    /// The policies as written, including disabled ones.
     fn nodes_in_order(&self, files: &[LoadedFile], chains: &Chains) -> Vec<Written> {
         let modes: HashMap<&str, Mode> =
             chains.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
@@ -181,7 +181,7 @@ impl Places {
     }
 }
 
-/// Whether cases come to what a kind does. Of budgets they use up only calls.
+/// Whether cases can reach the effect of a kind. Of budgets, they consume only calls.
 fn is_within_reach(kind: &Kind) -> bool {
     match kind {
         Kind::Budget(budget) => budget.bounds.calls.is_some(),
@@ -189,7 +189,7 @@ fn is_within_reach(kind: &Kind) -> bool {
     }
 }
 
-/// The word for a condition that says something of its own.
+/// The name of a condition's form. Returns `None` if it is equivalent to its only part.
 fn what(condition: &Examined<'_>) -> Option<&'static str> {
     match &condition.form {
         ExaminedForm::All(parts) | ExaminedForm::Any(parts) if parts.len() == 1 => None,
@@ -201,12 +201,12 @@ fn what(condition: &Examined<'_>) -> Option<&'static str> {
     }
 }
 
-/// What a policy that matches may come to. Of a shadow only what shows before anything is done.
+/// The branches of a matching policy's effect. In shadow mode, only those that are visible before the effect.
 fn sides_of(policy: &Policy) -> Vec<Side> {
     let side = match policy.kind {
         Kind::Validate(_) => return vec![Side::Misfits, Side::Fits],
         Kind::RateLimit(_) => return vec![Side::UsedUp, Side::Enough],
-        // The calls of a case run one after the other, so that no slot is ever missing.
+        // The calls of a case run one after the other, so that a slot is always free.
         Kind::Concurrency(_) => Side::Enough,
         Kind::Recover(_) => Side::Recovered,
         Kind::Deny(_) | Kind::Halt(_) | Kind::Allow(_) => Side::Reason,
@@ -217,7 +217,7 @@ fn sides_of(policy: &Policy) -> Vec<Side> {
         Kind::Around(_) => Side::Ran,
         Kind::Retry(_) => Side::Repeated,
         Kind::Timeout(_) => Side::GivenUp,
-        // These do nothing but what their matching says, or what their parts do.
+        // Their effects are covered by their matching, or by their parts.
         Kind::Transform(_) | Kind::Redact(_) | Kind::Label(_) | Kind::Fact(_) | Kind::Audit(_) => {
             return Vec::new();
         }
@@ -227,7 +227,7 @@ fn sides_of(policy: &Policy) -> Vec<Side> {
     if policy.mode == Mode::Shadow && !shows_in_shadow { Vec::new() } else { vec![side] }
 }
 
-/// Each detector and each pattern by itself, with its place.
+/// Each detector and each pattern by itself, with its coverage point.
 fn finders(redact: &Redact, detectors: &[Node], mut at: usize, patterns: usize) -> Vec<(Redactor, usize)> {
     let mut found = Vec::new();
     for node in detectors {
@@ -241,7 +241,7 @@ fn finders(redact: &Redact, detectors: &[Node], mut at: usize, patterns: usize) 
     found
 }
 
-/// One or many.
+/// The items of a list, or a single node as one item.
 fn items(node: Option<&Node>) -> &[Node] {
     node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What was covered, as data. The serialized form is a contract: members are added, never changed.
+//! The coverage report, as data. The serialized form is a contract: members are added, never changed.
 
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -10,42 +10,42 @@ use super::side::Side;
 use crate::diagnostic::{Location, SourceId, SourceMap, Span};
 use crate::policy::Mode;
 
-/// Characters of a place's words that are kept.
+/// The maximum length of a coverage point's text, in characters.
 const MAX_TEXT: usize = 200;
 
-/// What the cases of a suite covered of a bundle.
+/// The branch coverage of a bundle by the cases of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoverageReport {
-    /// Of a hundred branches so many are covered, rounded down to a tenth: it is 100 only where nothing is missing.
+    /// The percentage of covered branches, rounded down to a tenth: 100 only if no branch is missing.
     pub percent: f64,
-    /// The branches that cases came to.
+    /// The number of covered branches.
     pub covered: usize,
-    /// All branches.
+    /// The number of all branches.
     pub total: usize,
-    /// The rules files, in the order in which they were read.
+    /// The rules files, in the order they were read.
     pub files: Vec<CoveredFile>,
 }
 
-/// What was covered of a rules file.
+/// The branch coverage of a rules file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoveredFile {
-    /// The file's name, as it was given or found.
+    /// The file's name, as given or found.
     pub file: String,
-    /// As in the report.
+    /// The percentage of covered branches, as in the report.
     pub percent: f64,
-    /// The branches that cases came to.
+    /// The number of covered branches.
     pub covered: usize,
-    /// All branches.
+    /// The number of all branches.
     pub total: usize,
-    /// `defaults.unmatched`, where it is said here and stops anything.
+    /// `defaults.unmatched`, if this file sets it and it stops calls.
     pub defaults: Vec<CoveredPlace>,
-    /// The policies that are counted, in the order in which they stand.
+    /// The counted policies, in file order.
     pub policies: Vec<CoveredPolicy>,
-    /// The policies that are not, and why.
+    /// The policies that are not counted, and why.
     pub not_counted: Vec<NotCounted>,
 }
 
-/// What was covered of a policy.
+/// The branch coverage of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoveredPolicy {
     /// The policy's id.
@@ -54,36 +54,36 @@ pub struct CoveredPolicy {
     pub kind: &'static str,
     /// `enforce` or `shadow`.
     pub mode: &'static str,
-    /// The branches that cases came to.
+    /// The number of covered branches.
     pub covered: usize,
-    /// All its branches.
+    /// The number of all branches of the policy.
     pub total: usize,
-    /// The policy as a whole, then its places in the order in which they stand.
+    /// The policy as a whole, then its other coverage points in file order.
     pub places: Vec<CoveredPlace>,
 }
 
-/// A place of a rules file that has branches.
+/// A coverage point of a rules file: an element with branches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoveredPlace {
-    /// What it is: `policy`, `kind`, `tool`, `server`, `all`, `any`, `not`, `test`, `expr`, `step`, `detector`, `pattern`, `error` or
-    /// `unmatched`.
+    /// The kind of point: `policy`, `kind`, `tool`, `server`, `all`, `any`, `not`, `test`, `expr`, `step`, `detector`, `pattern`,
+    /// `error` or `unmatched`.
     pub what: &'static str,
-    /// The words of the rules file, in one line, cut where they are very long.
+    /// The text of the rules file, in one line, truncated if very long.
     pub text: String,
-    /// Where they stand.
+    /// The location of the text.
     pub place: Location,
-    /// How often it could not be decided. For information: it is no branch.
+    /// How often the point was undecided. For information only: this is not a branch.
     pub undecided: u64,
-    /// Its branches.
+    /// The branches of the point.
     pub sides: Vec<CoveredSide>,
 }
 
-/// A branch: one side of a place.
+/// A branch of a coverage point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CoveredSide {
-    /// Which.
+    /// The kind of branch.
     pub side: Side,
-    /// How often cases came to it.
+    /// How often cases took the branch.
     pub times: u64,
 }
 
@@ -94,9 +94,9 @@ pub struct NotCounted {
     pub id: String,
     /// Its kind key.
     pub kind: &'static str,
-    /// Where it stands.
+    /// The policy's location.
     pub place: Location,
-    /// Why.
+    /// Why it is not counted.
     pub why: WhyNot,
 }
 
@@ -104,24 +104,24 @@ pub struct NotCounted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhyNot {
-    /// It is off.
+    /// The policy is off.
     Off,
-    /// It acts on the run around the calls, and cases have only calls. A budget of calls is counted.
+    /// The policy acts on the run, and cases consist of calls only. A budget of calls is counted.
     OfRun,
 }
 
 impl WhyNot {
-    /// The reason in words.
+    /// The reason as text.
     pub fn words(self) -> &'static str {
         match self {
             Self::Off => "off",
-            Self::OfRun => "acts on the run around the calls, which cases do not come to",
+            Self::OfRun => "acts on the run, which cases do not test",
         }
     }
 }
 
 impl CoveredPlace {
-    /// The branches that no case came to, in words: `never false`.
+    /// A description of the missing branches, such as `never false`. Returns `None` if all are covered.
     pub fn missing(&self) -> Option<String> {
         let missing: Vec<&str> =
             self.sides.iter().filter(|side| side.times == 0).map(|side| side.side.missing()).collect();
@@ -136,26 +136,26 @@ impl CoveredPlace {
 }
 
 impl CoverageReport {
-    /// Whether at least so many of a hundred branches are covered.
+    /// Whether at least this percentage of the branches is covered.
     pub fn reaches(&self, percent: f64) -> bool {
         as_f64(self.covered) * 100.0 >= percent * as_f64(self.total)
     }
 
-    /// All places, with those of `defaults`.
+    /// All coverage points, including those of `defaults`.
     pub fn places(&self) -> impl Iterator<Item = &CoveredPlace> {
         self.files.iter().flat_map(CoveredFile::places)
     }
 }
 
 impl CoveredFile {
-    /// All places of the file.
+    /// All coverage points of the file.
     pub fn places(&self) -> impl Iterator<Item = &CoveredPlace> {
         self.defaults.iter().chain(self.policies.iter().flat_map(|policy| &policy.places))
     }
 }
 
 impl Coverage {
-    /// What was covered by now. `sources`: the files that the bundle was read from.
+    /// The coverage so far. `sources`: the files that the bundle was read from.
     pub fn report(&self, sources: &SourceMap) -> CoverageReport {
         let files: Vec<CoveredFile> =
             self.places.files.iter().filter_map(|source| self.file(*source, sources)).collect();
@@ -196,7 +196,7 @@ impl Coverage {
         Some(CoveredFile { file, percent, covered, total, defaults, policies, not_counted })
     }
 
-    /// These places, the first of them first and the others in the order in which they stand.
+    /// The coverage points of this range: the policy as a whole first, then the others in file order.
     fn places(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPlace> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.places.all.iter().zip(counts.sides.iter().zip(&counts.undecided));
@@ -216,7 +216,7 @@ impl Coverage {
     }
 }
 
-/// The words of a span, in one line.
+/// The text of a span, in one line, truncated.
 fn words(span: Span, sources: &SourceMap) -> String {
     let text = sources.get(span.source).and_then(|source| source.text().get(span.start..span.end));
     let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -226,7 +226,7 @@ fn words(span: Span, sources: &SourceMap) -> String {
     }
 }
 
-/// How many branches are covered, and how many there are.
+/// The numbers of covered branches and of all branches.
 fn count<'p>(places: impl Iterator<Item = &'p CoveredPlace>) -> [usize; 2] {
     places
         .flat_map(|place| &place.sides)
@@ -238,7 +238,7 @@ fn percent(covered: usize, total: usize) -> f64 {
     as_f64(tenths) / 10.0
 }
 
-#[expect(clippy::cast_precision_loss, reason = "so many branches no bundle has")]
+#[expect(clippy::cast_precision_loss, reason = "no bundle has that many branches")]
 fn as_f64(count: usize) -> f64 {
     count as f64
 }

@@ -1,55 +1,55 @@
-//! The sides of a place, of which tests are to come to each.
+//! The branches of a coverage point, each of which tests should reach.
 
 use serde::Serialize;
 
-/// One side of a place.
+/// One branch of a coverage point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The policy counts as matching.
+    /// The policy matches.
     Matched,
-    /// It was asked, and does not.
+    /// The policy was evaluated and does not match.
     NotMatched,
     /// The test, the condition or the pattern holds.
     True,
-    /// It does not.
+    /// The test, the condition or the pattern does not hold.
     False,
-    /// The policy is why the call was decided so.
+    /// The policy gives the reason for the decision.
     Reason,
-    /// It asks a person.
+    /// The policy requires approval.
     Asked,
-    /// Its schema fits the arguments.
+    /// The arguments are valid against the schema.
     Fits,
-    /// It does not.
+    /// The arguments are invalid.
     Misfits,
-    /// The limit had enough left.
+    /// The call is within the limit.
     Enough,
-    /// It had too little.
+    /// The limit is exceeded.
     UsedUp,
-    /// It answers in the tool's place.
+    /// The policy answers in place of the tool.
     Answered,
-    /// What was kept is given out.
+    /// The cache answers.
     Kept,
     /// The script runs.
     Ran,
-    /// The tool is called once more.
+    /// The call is retried.
     Repeated,
-    /// The call was given up.
+    /// The call times out.
     GivenUp,
     /// The error is turned into a message.
     Recovered,
-    /// Something is changed.
+    /// The step changes something.
     Changed,
-    /// Something is found.
+    /// The detector or pattern finds something.
     Found,
-    /// The default decides.
+    /// The default decides the call.
     Applied,
-    /// A policy permits what it would have stopped.
+    /// A policy permits a call that the default would have stopped.
     Lifted,
 }
 
 impl Side {
-    /// What is said of a side that no case came to.
+    /// The description of the branch if no case reached it.
     pub fn missing(self) -> &'static str {
         match self {
             Self::Matched => "never matched",
@@ -57,21 +57,21 @@ impl Side {
             Self::True => "never true",
             Self::False => "never false",
             Self::Reason => "never gave the reason",
-            Self::Asked => "never asked a person",
-            Self::Fits => "never fitted",
-            Self::Misfits => "never failed to fit",
-            Self::Enough => "never had enough left",
-            Self::UsedUp => "never used up",
+            Self::Asked => "never required approval",
+            Self::Fits => "never valid",
+            Self::Misfits => "never invalid",
+            Self::Enough => "never within the limit",
+            Self::UsedUp => "never exceeded",
             Self::Answered => "never answered",
-            Self::Kept => "never gave what it kept",
+            Self::Kept => "never answered from the cache",
             Self::Ran => "never ran",
-            Self::Repeated => "never tried again",
-            Self::GivenUp => "never gave up",
+            Self::Repeated => "never retried",
+            Self::GivenUp => "never timed out",
             Self::Recovered => "never recovered an error",
             Self::Changed => "never changed anything",
             Self::Found => "never found anything",
             Self::Applied => "never applied",
-            Self::Lifted => "never lifted",
+            Self::Lifted => "never overridden",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Recorded calls → test cases that say what the rules make of them now, for a person to review.
+//! Generates test cases: recorded calls → a test file that expects their current outcomes, for a person to review.
 
 mod play;
 mod secrets;
@@ -17,47 +17,50 @@ use crate::tools::ToolDescriptor;
 use play::{Rounds, play};
 use write::{Written, write};
 
-/// What is generated from, beside the calls.
+/// The origin of the recorded calls, and the known tools.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// What the file of the calls is called in comments.
+    /// The name of the file of the calls, for comments.
     pub calls: &'a str,
-    /// The known tools, with the file that the tests name for them; none are known without it.
+    /// The known tools, with the file that the tests name for them.
     pub tools: Option<(&'a str, &'a [ToolDescriptor])>,
 }
 
 /// A generated test file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// The file.
+    /// The text of the file.
     pub text: String,
-    /// How many cases it has.
+    /// The number of cases.
     pub cases: usize,
-    /// How many calls.
+    /// The number of calls.
     pub calls: usize,
-    /// The policies that hide something in the calls, which was therefore not written down.
+    /// The policies that redact values in the calls; these values are not written to the file.
     pub hidden_by: Vec<String>,
 }
 
-/// Why no tests can be generated.
+/// The error of generating tests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
     /// There are no calls.
     #[error("there are no calls")]
     NoCalls,
-    /// What is to be hidden can't be looked for.
-    #[error("what policies hide can't be looked for everywhere: {0}")]
+    /// Redacted values can't be searched for in the rest of the calls.
+    #[error("redacted values can't be searched for in the calls: {0}")]
     Secrets(String),
-    /// What was written is no test file.
-    #[error("what would be written can't be read as a test file:\n{0}")]
+    /// The generated text is not a valid test file.
+    #[error("the generated test file is invalid:\n{0}")]
     Unreadable(String),
-    /// What was written fails.
-    #[error("what the rules make of these calls is not the same each time:\n{0}")]
+    /// The generated tests fail.
+    #[error("the outcomes of these calls differ from run to run:\n{0}")]
     Fails(String),
 }
 
-/// Generates a test file: one case for each session, which expects what the rules make of its calls now. It passes under these
+/// Generates a test file: one case for each session, which expects the current outcomes of its calls. The file passes under these
 /// rules.
+///
+/// # Errors
+/// Returns an error if there are no calls, if redacted values can't be searched for, or if the generated tests are invalid or fail.
 pub fn generate(
     records: Vec<CallRecord>,
     chains: &Arc<Chains>,
@@ -90,8 +93,8 @@ pub fn generate(
     }
 }
 
-/// The sessions in the order of their first calls, with the places of their calls round by round; calls without one share a
-/// session.
+/// The sessions in the order of their first calls, each with the indices of its calls by round; calls without a session share
+/// one.
 fn sessions(records: &[CallRecord]) -> Vec<Vec<Vec<usize>>> {
     let mut known: HashMap<&Option<String>, usize> = HashMap::new();
     let mut sessions: Vec<Vec<Vec<usize>>> = Vec::new();
@@ -119,9 +122,9 @@ fn rounds(places: &[Vec<usize>], records: &[CallRecord]) -> Rounds {
     places.iter().map(records).collect()
 }
 
-/// What comes of the file that was written.
+/// Runs the generated file.
 fn try_out(text: &str, chains: &Arc<Chains>, tools: &[ToolDescriptor]) -> Result<Report, GenerateError> {
-    // The tools are named by a file beside the tests, which need not be there yet.
+    // The file of the tools, beside the tests, need not exist yet.
     let without_tools: String =
         text.lines().filter(|line| !line.starts_with("tools: ")).map(|line| format!("{line}\n")).collect();
     let mut loaded = load_texts([("generated.test.yaml", without_tools)]);

@@ -1,4 +1,4 @@
-//! Recorded calls put through the rules as a test would.
+//! Runs recorded calls against the rules, as a test would: rounds of records → outcomes.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::suite::run::engine;
 use crate::suite::stub::{Answer, StubbedTools};
 use crate::tools::ToolDescriptor;
 
-/// What a call came to.
+/// The outcome of a call.
 pub(super) struct Came {
     pub(super) outcome: Outcome,
     pub(super) runs: usize,
 }
 
-/// The calls of a session, round by round; a call that is alone is a round of one.
+/// The calls of a session, by round; a single call is a round of one.
 pub(super) type Rounds = Vec<Vec<CallRecord>>;
 
-/// What the calls of a session come to, in order. They are named as in a test that does not name them.
+/// The outcomes of a session's calls, in order. The calls are numbered as in a test without ids.
 pub(super) fn play(chains: &Arc<Chains>, tools: &[ToolDescriptor], rounds: &Rounds) -> Vec<Came> {
     let clock = ManualClock::new(NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH));
     let engine = engine(Arc::clone(chains), tools, &clock).build();

@@ -1,4 +1,4 @@
-//! What the policies hide in calls is not written down: not where they hide it, and not where else it stands.
+//! Redacts recorded calls: a value that policies redact in one place is replaced wherever it occurs.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::json::Value;
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Chains, Mode, Policy};
 
-/// What stands for a value that can't be redacted.
+/// The replacement of a value that can't be redacted.
 const WITHHELD: &str = "[withheld]";
-/// A shorter text may stand elsewhere by chance.
+/// The minimum length of a secret to search for: a shorter string may occur elsewhere by chance.
 const MIN_LENGTH: usize = 4;
-/// As many are looked for at once.
+/// The number of secrets in one regular expression.
 const AT_ONCE: usize = 200;
 
-/// What is hidden in calls, by which policies.
+/// The redacted values of calls, and the policies that redact them.
 #[derive(Default)]
 pub(super) struct Secrets {
-    /// The text → what stands in its place.
+    /// The secret → its replacement.
     found: BTreeMap<String, String>,
     policies: Vec<String>,
 }
 
-/// The records as they may be written down, and the ids of the policies by which something is hidden in them.
+/// Returns the redacted records, and the ids of the policies that redact something in them.
 ///
-/// A `redact` policy counts for all calls of its tools, whatever its conditions, for arguments and results alike; the name of a
-/// session is anyone's.
+/// A `redact` policy applies to all calls of its tools, whatever its conditions, for arguments and results alike; all `redact` policies
+/// apply to the name of a session.
 pub(super) fn hide(
     records: Vec<CallRecord>,
     chains: &Chains,
@@ -103,7 +103,7 @@ impl Secrets {
         self.note(policy, redact, &before.into(), &name.as_str().into());
     }
 
-    /// Notes what differs between the two.
+    /// Records the differences between the two values.
     fn note(&mut self, policy: &Policy, redact: &Redact, before: &Value, after: &Value) {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => {
@@ -120,7 +120,7 @@ impl Secrets {
                 let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 let (before, after) = (words(before), words(after));
                 self.find(middle(&before, &after));
-                // Several in one text may stand alone elsewhere.
+                // Each of several secrets in one string may occur alone elsewhere.
                 for word in before.split(|c: char| c.is_whitespace() || ",;\"'()<>".contains(c)) {
                     let shown = redact.redactor.redact_text(word);
                     if shown != word {
@@ -137,7 +137,7 @@ impl Secrets {
         }
     }
 
-    /// What finds all that was noted, the longest first.
+    /// The regular expressions that find all recorded secrets, the longest first.
     fn patterns(&self) -> Result<Vec<Regex>, GenerateError> {
         let mut texts: Vec<&String> = self.found.keys().collect();
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -160,7 +160,7 @@ impl Secrets {
     }
 }
 
-/// The parts of two texts between where they begin and end alike.
+/// The parts of two strings between their common prefix and suffix.
 fn middle(before: &str, after: &str) -> (String, String) {
     let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
     let start = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
@@ -196,9 +196,9 @@ mod tests {
         hide(records, &engine::load_text(RULES).unwrap()).unwrap()
     }
 
-    /// What is hidden in one place is hidden wherever it stands; a shadow hides nothing.
+    /// A value that is redacted in one place is redacted wherever it occurs; a policy in shadow mode redacts nothing.
     #[test]
-    fn a_secret_stands_nowhere() {
+    fn redacts_a_secret_wherever_it_occurs() {
         let (records, by) = hidden(&[
             r#"{"tool":"note","input":{"text":["paid with 4111111111111111, a@b.example"]},"context":{"card":"4111111111111111"}}"#,
             r#"{"tool":"get_customer","session":"of 4111111111111111","recorded":{"output":{"a":[{"b":"cards 4111111111111111, 371449635398431"}]}}}"#,
@@ -219,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn calls_stay_as_they_are_where_nothing_is_hidden() {
+    fn leaves_calls_unchanged_if_nothing_is_redacted() {
         let line = r#"{"tool":"note","input":{"text":"4111111111111111"}}"#;
         let (records, by) = hidden(&[line]);
         assert_eq!((records, by), (vec![CallRecord::parse(line).unwrap()], Vec::<String>::new()));
     }
 
     #[test]
-    fn two_texts_are_compared_between_where_they_are_alike() {
+    fn middle_is_between_the_common_prefix_and_suffix() {
         for (before, after, expected) in [
             ("a 123 b", "a [x] b", ("123", "[x]")),
             ("123", "[x]", ("123", "[x]")),

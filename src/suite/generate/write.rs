@@ -1,4 +1,4 @@
-//! The text of a generated test file.
+//! Writes a generated test file: sessions with outcomes → YAML text.
 
 use std::collections::BTreeSet;
 
@@ -9,33 +9,36 @@ use crate::call::{CallRecord, Outcome, OutcomeKind, Recorded, reason_code};
 use crate::json::{Map, Value};
 use crate::text::{cut, inert};
 
-/// Characters of a line.
+/// The maximum length of a line, in characters.
 const WIDTH: usize = 120;
 
-/// Characters of a step that stands in one line.
+/// The maximum length of a step on one line, in characters.
 const SHORT: usize = 80;
 
-/// One session with what its calls come to.
+/// One session with the outcomes of its calls.
 pub(super) struct Written {
     pub(super) name: Option<String>,
     pub(super) rounds: Rounds,
-    /// One for each call, in order.
+    /// One outcome for each call, in order.
     pub(super) came: Vec<Came>,
-    /// The same with what is hidden by now; none where nothing is.
+    /// The outcomes with the unredacted values; empty if nothing is redacted.
     pub(super) before: Vec<Came>,
 }
 
-/// The file.
+/// Writes the file.
 pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[String]) -> String {
     let mut page = vec![
         format!("# Generated from the calls of {}: review it before you rely on it.", one_line(origin.calls)),
-        "# It says what the rules make of these calls now, which need not be what they should make of them. Give each case"
+        "# The expectations are the current outcomes, which may be wrong. Give each case a name that describes what is"
             .to_owned(),
-        "# a name that says what is expected, correct what is wrong, and remove what says nothing new.".to_owned(),
+        "# expected, correct wrong expectations, and remove redundant cases.".to_owned(),
     ];
     if !hidden_by.is_empty() {
         let by: Vec<String> = hidden_by.iter().map(|id| one_line(id)).collect();
-        page.push(format!("# What is hidden by {} is not in here: it stands as it is shown.", by.join(", ")));
+        page.push(format!(
+            "# Values redacted by {} are not included: they appear in redacted form.",
+            by.join(", ")
+        ));
     }
     page.push("callgate: 1".to_owned());
     if let Some((file, _)) = origin.tools {
@@ -60,7 +63,7 @@ pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[Stri
     page.join("\n")
 }
 
-/// The members of the context that all of these calls have.
+/// The members of the context that all of these calls share.
 fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
     let mut records = records.map(|record| record.call.context.as_object());
     let mut shared = records.next().flatten().cloned().unwrap_or_default();
@@ -72,7 +75,7 @@ fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
     shared
 }
 
-/// A name that no case before has.
+/// A case name that is not taken.
 fn name(session: &Written, sessions: usize, taken: &mut BTreeSet<String>) -> String {
     let name = match &session.name {
         Some(name) if name.trim().is_empty() => "session without a name".to_owned(),
@@ -123,7 +126,7 @@ fn case(session: &Written, name: &str, above: &Map) -> Vec<String> {
     lines
 }
 
-/// A step in one line, where that is short.
+/// A step, on one line if it is short.
 fn step(members: Map, width: usize) -> Vec<String> {
     let members = Value::Object(members);
     let flow = yaml::flow(&members);
@@ -135,11 +138,11 @@ fn step(members: Map, width: usize) -> Vec<String> {
     }
 }
 
-/// What is known of one call.
+/// One call, with the data for its step.
 struct Call<'a> {
     came: &'a Came,
     before: Option<&'a Came>,
-    /// The context of all calls of the case.
+    /// The context that all calls of the case share.
     shared: &'a Map,
 }
 
@@ -154,15 +157,13 @@ impl Call<'_> {
             let Outcome { outcome, reason, .. } = &before.outcome;
             let by =
                 reason.policy.as_ref().map_or_else(String::new, |policy| format!(" by {}", one_line(policy)));
-            comments.push(format!(
-                "# As recorded, with what is hidden here: {outcome}{by} ({}).",
-                one_line(&reason.code)
-            ));
+            comments
+                .push(format!("# With the unredacted values: {outcome}{by} ({}).", one_line(&reason.code)));
         }
         comments
     }
 
-    /// The call with what its tool answers, where it was asked.
+    /// The members of the call, with the tool's answer if the tool ran.
     fn members(&self, record: &CallRecord) -> Map {
         let call = &record.call;
         let mut members = Map::new();
@@ -200,7 +201,7 @@ impl Call<'_> {
         members
     }
 
-    /// A word, or a mapping where there is more to say.
+    /// The outcome, or a mapping if there is more to expect.
     fn expectation(&self, record: &CallRecord) -> Value {
         let outcome = &self.came.outcome;
         let mut members = Map::new();
@@ -228,7 +229,7 @@ impl Call<'_> {
     }
 }
 
-/// Whether the code says no more than the outcome and its policy.
+/// Whether the code follows from the outcome and its policy.
 fn is_usual(outcome: &Outcome) -> bool {
     let usual: &[&str] = match outcome.outcome {
         OutcomeKind::Executed => &[reason_code::ALLOWED, reason_code::UNMATCHED],
@@ -249,7 +250,7 @@ fn without(context: &Map, above: &Map) -> Map {
     new.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// A text from outside, for a comment.
+/// An untrusted string, for a comment.
 fn one_line(text: &str) -> String {
     cut(&inert(text))
 }

@@ -1,12 +1,12 @@
-//! JSON values as YAML that reads as if a person had written it: in one line where that is short, else one member a line.
+//! Formats JSON values as readable YAML: on one line if short, else one member per line.
 
 use crate::json::Value;
 use crate::text::is_hidden;
 
-/// Words that YAML, in one version or another, takes for something else than text.
+/// Words that a version of YAML does not read as strings.
 const NO_TEXT: [&str; 11] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "infinity"];
 
-/// The value in lines of at most so many characters, as far as its texts allow it.
+/// The value in lines of at most `width` characters, as far as its strings allow.
 pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
     let flow = flow(value);
     if flow.chars().count() <= width {
@@ -24,7 +24,7 @@ pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
     }
 }
 
-/// `key: value`, or the value below its key.
+/// `key: value` on one line, or the value below its key.
 pub(super) fn entry(key: &str, value: &Value, width: usize) -> Vec<String> {
     let key = text(key);
     let room = width.saturating_sub(key.chars().count() + 2);
@@ -37,13 +37,13 @@ pub(super) fn entry(key: &str, value: &Value, width: usize) -> Vec<String> {
     std::iter::once(format!("{key}:")).chain(below.into_iter().map(|line| format!("  {line}"))).collect()
 }
 
-/// The lines as an item of a list.
+/// The lines as a list item.
 pub(super) fn bulleted(lines: Vec<String>) -> Vec<String> {
     let mark = |index: usize| if index == 0 { "- " } else { "  " };
     lines.into_iter().enumerate().map(|(index, line)| format!("{}{line}", mark(index))).collect()
 }
 
-/// The value in one line.
+/// The value on one line.
 pub(super) fn flow(value: &Value) -> String {
     match value {
         Value::String(string) => text(string),
@@ -57,7 +57,7 @@ pub(super) fn flow(value: &Value) -> String {
     }
 }
 
-/// A text, in quotes where it needs them.
+/// A string, in quotes if it needs them.
 fn text(string: &str) -> String {
     let starts = string.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_alphanumeric() || "_-./@+$()%=".contains(c) || c == ' ';
@@ -65,7 +65,7 @@ fn text(string: &str) -> String {
     if starts && !is_word && !string.ends_with(' ') && string.chars().all(plain) {
         return string.to_owned();
     }
-    // As in JSON, and what no file should hold unseen by its number.
+    // As in JSON, with invisible characters as numeric escapes.
     Value::from(string).to_string().chars().fold(String::new(), |mut quoted, c| {
         match u32::from(c) {
             code if !(c.is_control() || is_hidden(c)) || code < 0x20 => quoted.push(c),
@@ -85,7 +85,7 @@ mod tests {
 
     use crate::source;
 
-    /// What the reader of rules files makes of it.
+    /// The value that the reader of rules files returns.
     fn read(lines: &[String]) -> Value {
         let text =
             format!("value:\n{}\n", lines.iter().map(|line| format!("  {line}\n")).collect::<String>());
@@ -129,14 +129,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_as_it_was(value in any_json(), width in 0_usize..80) {
+        fn written_values_round_trip(value in any_json(), width in 0_usize..80) {
             let lines = lines(&value, width);
             prop_assert!(read(&lines) == value, "{}", lines.join("\n"));
         }
     }
 
     #[test]
-    fn it_reads_as_if_a_person_had_written_it() {
+    fn formats_short_values_on_one_line() {
         let order = json!({ "id": "#W1", "items": [{ "name": "Desk Lamp", "price": 80.0 }], "to": "Nina Okafor", "note": "yes" });
         assert_eq!(
             lines(&order, 44),

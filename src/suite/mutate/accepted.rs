@@ -1,5 +1,5 @@
-//! Comments that accept what no test notices: `# callgate: survives threshold because the shop knows whole amounts only`, on
-//! the line of the change or above it, or above the policy that the change is in.
+//! Comments that accept surviving mutants: `# callgate: survives threshold because the shop knows whole amounts only`, on
+//! the line of the change or above it, or above the policy that contains the change.
 
 use super::change::Change;
 use super::report::Unused;
@@ -8,10 +8,10 @@ use crate::diagnostic::{Span, nearest};
 use crate::policy::Built;
 use crate::source::{Comment, comments};
 
-/// The comments of all files of a bundle.
+/// The `survives` comments of all files of a bundle.
 pub(super) struct Acceptances<'a> {
     built: &'a Built,
-    /// Each comment, with whether each of its words has accepted something.
+    /// Each comment, with a flag for each of its words: whether it has accepted a survivor.
     comments: Vec<(Comment<'a>, Vec<bool>)>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Acceptances<'a> {
         Self { built, comments: comments.collect() }
     }
 
-    /// The reason why a change is accepted that no test notices.
+    /// The reason for which a comment accepts a surviving change. Returns `None` if none does.
     pub(super) fn reason(&mut self, change: &Change) -> Option<String> {
         let lines = [Some(change.place), change.head].map(|span| span.and_then(|span| self.line(span)));
         let mut reason = None;
@@ -50,16 +50,16 @@ impl<'a> Acceptances<'a> {
         Some(self.built.sources.get(span.source)?.position(span.start).0)
     }
 
-    /// What is wrong with the comments, once all changes were asked about. `tried_all`: whether none was left out.
+    /// The problems of the comments, after all survivors were looked up. `tried_all`: whether no change was left out.
     pub(super) fn unused(self, tried_all: bool) -> Vec<Unused> {
         let mut found = Vec::new();
         for (comment, used) in &self.comments {
             for ((span, word), used) in comment.words.iter().zip(used) {
                 let message = match of_name(word) {
-                    None => format!("there is no change called `{word}`{}", meant(word)),
+                    None => format!("unknown mutation `{word}`{}", meant(word)),
                     Some(_) if !used && tried_all => {
                         format!(
-                            "no `{word}` survives here; take the comment away, so that it hides none later"
+                            "no `{word}` survives here; remove it from the comment, so that it can't hide one later"
                         )
                     }
                     Some(_) => continue,
@@ -69,11 +69,9 @@ impl<'a> Acceptances<'a> {
             if comment.words.is_empty() || comment.reason.is_none() {
                 let message = match comment.words.is_empty() {
                     true => {
-                        "this accepts a change and says not which: `# callgate: survives threshold because …`"
+                        "this comment names no mutation; write `# callgate: survives threshold because …`"
                     }
-                    false => {
-                        "this accepts a change and says not why: `# callgate: survives threshold because …`"
-                    }
+                    false => "this comment gives no reason; write `# callgate: survives threshold because …`",
                 };
                 found.extend(Unused::at(self.built, comment.span, message.to_owned()));
             }
@@ -92,7 +90,7 @@ fn meant(word: &str) -> String {
         None => {
             let names: Vec<String> =
                 MUTATIONS.iter().map(|mutation| format!("`{}`", mutation.name)).collect();
-            format!("; there are {}", names.join(", "))
+            format!("; the mutations are {}", names.join(", "))
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Changes of what a policy does: its numbers, spans of time, lists and words.
+//! Mutations of a policy's kind: its numbers, durations, lists and keywords.
 //!
-//! What no case can tell apart is left alone: calls of a case run one after the other, nobody waits in earnest, and the
-//! records of an `audit` are not looked at.
+//! Changes that no case can detect are not made: the calls of a case run one after the other, nothing waits in real time, and
+//! the records of an `audit` are not checked.
 
 use super::change::{without_entry, without_item};
 use super::condition::neighbours;
@@ -11,26 +11,26 @@ use crate::diagnostic::Span;
 use crate::source::{Entry, Node};
 use crate::spans;
 
-/// What is done with the value of a key.
+/// A mutation of a key or its value.
 #[derive(Clone, Copy)]
 enum Operation {
-    /// A number is one less, one more.
+    /// Decrease and increase a number by one.
     Step,
-    /// A span of time is half as long, twice as long.
+    /// Halve and double a duration.
     Stretch,
-    /// An item of a list is left out.
+    /// Remove an item of a list.
     DropItem,
-    /// Another of these words is said.
+    /// Replace a keyword by each of the others.
     Choose(&'static [&'static str]),
-    /// The key is left out.
+    /// Remove the key.
     DropKey,
-    /// Operators of an expression are others.
+    /// Replace the operators of an expression.
     Express,
 }
 
 use Operation::{Choose, DropItem, DropKey, Express, Step, Stretch};
 
-/// Each key of a kind that is changed, and how.
+/// The mutated keys of each kind, with their operations.
 const KEYS: [(&str, &[(&str, Operation)]); 10] = [
     (
         "rate_limit",
@@ -73,7 +73,7 @@ const KEYS: [(&str, &[(&str, Operation)]); 10] = [
     ("around", &[("script", Express)]),
 ];
 
-/// The changes of the value of a kind.
+/// Adds the mutations of a kind's value.
 pub(super) fn of_kind(kind: &Entry, finder: &mut Finder<'_>) {
     if kind.key == "timeout" {
         return stretch(&kind.value, finder);
@@ -97,7 +97,7 @@ pub(super) fn of_kind(kind: &Entry, finder: &mut Finder<'_>) {
 fn step(entry: &Entry, finder: &mut Finder<'_>) {
     let Some(number) = entry.value.as_number() else { return };
     let Some((less, more)) = neighbours(&number.text()) else { return };
-    let case = format!("a case that comes to `{}: {}`, and one step beyond it", entry.key, number);
+    let case = format!("a case that reaches `{}: {}`, and exceeds it by one", entry.key, number);
     for other in [less, more] {
         finder.replace(LIMIT, entry.value.span, other, case.clone());
     }
@@ -108,8 +108,7 @@ fn stretch(node: &Node, finder: &mut Finder<'_>) {
     let Some(time) = spans::parse(text) else { return };
     for (other, passes) in [(time / 2, "almost"), (time.saturating_mul(2), "a little more than")] {
         let other = spans::in_words(other).replace(' ', "");
-        let case =
-            format!("a case in which {passes} {text} passes, by a `wait` or a tool that `takes` so long");
+        let case = format!("a case in which {passes} {text} passes, by a `wait` or the `takes` of a tool");
         finder.replace(DURATION, node.span, other, case);
     }
 }
@@ -119,7 +118,7 @@ fn drop_items(entry: &Entry, finder: &mut Finder<'_>) {
     for (index, item) in items.iter().enumerate() {
         if let Some(edit) = without_item(finder.file(item.span), items, index) {
             let words: Vec<&str> = finder.text(item.span).split_whitespace().collect();
-            let case = format!("a case in which this item of `{}` counts: `{}`", entry.key, words.join(" "));
+            let case = format!("a case that depends on this item of `{}`: `{}`", entry.key, words.join(" "));
             finder.leave_out(ITEM_REMOVED, item.span, edit, case);
         }
     }
@@ -127,12 +126,12 @@ fn drop_items(entry: &Entry, finder: &mut Finder<'_>) {
 
 fn choose(entry: &Entry, words: &[&str], finder: &mut Finder<'_>) {
     let written = finder.text(entry.value.span).to_owned();
-    // A mapping, where one is allowed, is no word.
+    // A mapping, if the key allows one, is not a keyword.
     if !words.contains(&written.as_str()) {
         return;
     }
     for word in words.iter().filter(|word| **word != written) {
-        let case = format!("a case that comes out otherwise with `{}: {word}`", entry.key);
+        let case = format!("a case whose result differs with `{}: {word}`", entry.key);
         finder.replace(CHOICE, entry.value.span, *word, case);
     }
 }
@@ -143,7 +142,7 @@ fn drop_key(entries: &[Entry], index: usize, finder: &mut Finder<'_>) {
     let place = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),
-        _ => "a case with two calls that differ only there, and do not share".to_owned(),
+        _ => "a case with two calls that differ only in this key, and must not share a count, a cache entry or a fact".to_owned(),
     };
     finder.leave_out(KEY_REMOVED, place, edit, case);
 }

@@ -1,34 +1,34 @@
-//! One change of a rules file: the pieces of its text that are others, and how a person is shown that.
+//! One mutant: the edits of a rules file, and the lines before and after for display.
 
 use super::Mutation;
 use crate::diagnostic::{Edit, Fix, SourceMap, Span};
 use crate::source::{Entry, Node};
 
-/// A change that is to be tried.
+/// A change of a rules file, to be tested.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) mutation: Mutation,
-    /// The policy that it is made in; nothing for what holds for the whole bundle.
+    /// The changed policy; `None` for a setting of the whole bundle.
     pub(super) policy: Option<String>,
-    /// Where the policy begins.
+    /// The span of the policy.
     pub(super) head: Option<Span>,
-    /// The words that are changed or left out.
+    /// The changed or removed text.
     pub(super) place: Span,
     pub(super) fix: Fix,
-    /// Whether the words are gone, with no others in their lines.
+    /// Whether the text is removed, and nothing replaces its lines.
     pub(super) leaves_nothing: bool,
-    /// Which case would notice it.
+    /// A description of a case that would notice the change.
     pub(super) noticed_by: String,
 }
 
 impl Change {
-    /// The text of the changed file; nothing where the edits do not stand in it.
+    /// The text of the changed file. Returns `None` if the edits do not apply to it.
     pub(super) fn apply(&self, sources: &SourceMap) -> Option<String> {
         let (text, made) = Fix::apply([&self.fix], sources, self.place.source)?;
         (made == 1).then_some(text)
     }
 
-    /// The line that is changed, before and after; nothing after where nothing is left of it.
+    /// The changed line, before and after; no line after if nothing is left of it.
     pub(super) fn lines(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
         let text = sources.get(self.place.source)?.text();
         if self.leaves_nothing {
@@ -50,10 +50,10 @@ fn line_at(text: &str, at: usize) -> Option<&str> {
     text.get(start..)?.lines().next()
 }
 
-/// Characters of a line that are shown.
+/// The maximum length of a displayed line, in characters.
 const SHOWN: usize = 110;
 
-/// The part of a line around a column that is to be seen.
+/// The part of a line around a column, for display.
 fn clipped(line: &str, column: usize) -> String {
     let line = line.trim();
     let length = line.chars().count();
@@ -66,7 +66,7 @@ fn clipped(line: &str, column: usize) -> String {
     format!("{}{}{}", dots(first > 0), shown.trim(), dots(first + SHOWN < length))
 }
 
-/// The edit that leaves one item of a list out; nothing where it is the only one, or other items need what goes with it.
+/// The edit that removes one item of a list. Returns `None` if it is the only item, or if an anchor would be removed with it.
 pub(super) fn without_item(text: &str, items: &[Node], index: usize) -> Option<Edit> {
     let item = items.get(index)?.span;
     let span = match index.checked_sub(1) {
@@ -76,7 +76,7 @@ pub(super) fn without_item(text: &str, items: &[Node], index: usize) -> Option<E
     removal(text, span)
 }
 
-/// The same for a key with its value.
+/// The edit that removes one key with its value, with the same conditions as [`without_item`].
 pub(super) fn without_entry(text: &str, entries: &[Entry], index: usize) -> Option<Edit> {
     let entry = entries.get(index)?;
     let key = entry.key_span;
@@ -88,7 +88,7 @@ pub(super) fn without_entry(text: &str, entries: &[Entry], index: usize) -> Opti
 }
 
 fn removal(text: &str, span: Span) -> Option<Edit> {
-    // Behind an alias the places are those of the anchor, in another order; and an anchor that goes is missed elsewhere.
+    // Behind an alias, spans are those of the anchor, in another order; and a removed anchor would be missing elsewhere.
     let removed = text.get(span.start..span.end)?;
     let anchored = text.get(..span.start)?.rsplit([' ', '\n']).find(|word| !word.is_empty());
     let anchors = |word: &str| word.starts_with('&') && word.len() > 1 && word != "&&";

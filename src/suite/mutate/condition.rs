@@ -1,4 +1,4 @@
-//! Changes of conditions: tests left out and turned round, bounds moved.
+//! Mutations of conditions: removed and negated tests, shifted bounds.
 
 use super::change::without_item;
 use super::find::Finder;
@@ -9,7 +9,7 @@ use super::{
 use crate::diagnostic::{Edit, Span};
 use crate::source::{Entry, Node, NodeValue};
 
-/// Operators, and what is near to them or their opposite.
+/// Operators, each with similar and opposite ones.
 const NEAR: [(&str, &[&str]); 8] = [
     ("gt", &["gte", "lt"]),
     ("gte", &["gt", "lte"]),
@@ -24,8 +24,8 @@ const NEAR: [(&str, &[&str]); 8] = [
 /// Operators with a list of values.
 const LISTS: [&str; 8] = ["in", "not_in", "starts_with", "ends_with", "type", "inside", "host", "domain"];
 
-/// The conditions below `where`, `all` (`needed`) or `any`; a single one stands for a list of one. The recursion of these
-/// functions is bounded by the nesting that rules files may have.
+/// Mutates the conditions below `where`, `all` (`needed`) or `any`; a single condition counts as a list of one. The maximum nesting of
+/// rules files bounds the recursion of these functions.
 pub(super) fn of_list(node: &Node, needed: bool, finder: &mut Finder<'_>) {
     let Some(items) = node.items() else { return of_only(node, finder) };
     if let [only] = items {
@@ -35,11 +35,11 @@ pub(super) fn of_list(node: &Node, needed: bool, finder: &mut Finder<'_>) {
         if let Some(edit) = without_item(finder.file(item.span), items, index) {
             let case = match needed {
                 true => format!(
-                    "a case in which {} does not hold, and all that stands beside it does",
+                    "a case in which {} does not hold, and all conditions beside it do",
                     shown(item, finder)
                 ),
                 false => format!(
-                    "a case in which {} holds, and nothing that stands beside it",
+                    "a case in which {} holds, and none of the conditions beside it",
                     shown(item, finder)
                 ),
             };
@@ -55,7 +55,7 @@ fn of_only(node: &Node, finder: &mut Finder<'_>) {
     of_condition(node, finder);
 }
 
-/// A condition in a few words.
+/// A condition in one line, truncated.
 fn shown(node: &Node, finder: &Finder<'_>) -> String {
     let text = finder.text(node.span);
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -94,11 +94,11 @@ fn of_group(entry: &Entry, finder: &mut Finder<'_>) {
 /// `not: X` becomes `all: [ X ]`.
 fn of_negation(entry: &Entry, finder: &mut Finder<'_>) {
     let inner = &entry.value;
-    let case = format!("a case in which {} decides", shown(inner, finder));
+    let case = format!("a case whose result depends on {}", shown(inner, finder));
     let written = finder.text(inner.span);
     let key = Edit { span: entry.key_span, text: "all".to_owned() };
     let edits = if written.starts_with(['{', '*']) {
-        // An anchor may stand before it.
+        // An anchor may precede it.
         let behind_colon =
             finder.file(inner.span).get(entry.key_span.end..inner.span.start).and_then(|gap| gap.find(':'));
         let Some(colon) = behind_colon else { return };
@@ -113,7 +113,7 @@ fn of_negation(entry: &Entry, finder: &mut Finder<'_>) {
 }
 
 fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
-    let path = test.get("path").and_then(Node::as_str).unwrap_or("the place").to_owned();
+    let path = test.get("path").and_then(Node::as_str).unwrap_or("the path").to_owned();
     let (key, value) = (entry.key.as_str(), &entry.value);
     if let Some((_, others)) = NEAR.iter().find(|(operator, _)| *operator == key) {
         for other in others.iter() {
@@ -124,7 +124,7 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
                 ("gt" | "gte" | "lt" | "lte", Some(bound)) => {
                     format!("a case in which `{path}` is not {bound}")
                 }
-                _ => format!("a case in which this test of `{path}` decides"),
+                _ => format!("a case whose result depends on this test of `{path}`"),
             };
             finder.replace(OPERATOR, entry.key_span, *other, case);
         }
@@ -137,7 +137,7 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
                 OPERATOR,
                 value.span,
                 other,
-                format!("a case in which `{path}` is absent, and one in which it is there"),
+                format!("a case in which `{path}` is absent, and one in which it is present"),
             );
         }
         "each" => of_each(value, &path, finder),
@@ -168,7 +168,7 @@ fn of_each(value: &Node, path: &str, finder: &mut Finder<'_>) {
     finder.replace(QUANTIFIER, value.span, other, case);
 }
 
-/// A bound that is one more or one less, with the value that shows it.
+/// Adds a bound that is one more and one that is one less, each with a value that detects it.
 fn of_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
     let Some(bound) = value.as_number() else { return };
     let Some((less, more)) = neighbours(&bound.text()) else { return };
@@ -188,7 +188,8 @@ fn of_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
     }
 }
 
-/// The numbers below and above a number, at its last digit: 99 and 101 of 100, 0.4 and 0.6 of 0.5.
+/// The numbers below and above a number, at its last digit: 99 and 101 for 100, 0.4 and 0.6 for 0.5. Returns `None` for other
+/// spellings, such as `1e3`.
 pub(super) fn neighbours(number: &str) -> Option<(String, String)> {
     let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let scaled: i128 = number.replacen('.', "", 1).parse().ok()?;
@@ -205,7 +206,7 @@ fn of_values(value: &Node, path: &str, finder: &mut Finder<'_>) {
     let NodeValue::Sequence(items) = &value.value else { return };
     for (index, item) in items.iter().enumerate() {
         if let Some(edit) = without_item(finder.file(item.span), items, index) {
-            let case = format!("a case in which `{path}` has to do with {}", shown(item, finder));
+            let case = format!("a case in which `{path}` matches {}", shown(item, finder));
             finder.leave_out(ITEM_REMOVED, item.span, edit, case);
         }
     }
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_moves_by_one_at_its_last_digit() {
+    fn neighbours_differ_by_one_in_the_last_digit() {
         for (number, less, more) in [
             ("100", "99", "101"),
             ("0", "-1", "1"),

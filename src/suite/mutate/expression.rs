@@ -1,12 +1,12 @@
-//! Changes of operators inside of expressions, scripts and the filters of paths.
+//! Mutations of operators in expressions, scripts and the filters of paths.
 
 use super::find::Finder;
 use super::{EXPRESSION, Mutation};
 use crate::diagnostic::Span;
 use crate::source::{Node, NodeValue, TextStyle};
 
-/// Operators and what stands in their place; an operator that begins with another stands before it. Those that are replaced
-/// by themselves only look like one of the others.
+/// Operators and their replacements; an operator comes before its prefixes. Those that are replaced by themselves only look
+/// like one of the others, and are skipped.
 const OPERATORS: [(&str, &str); 15] = [
     ("&&", "||"),
     ("||", "&&"),
@@ -25,10 +25,10 @@ const OPERATORS: [(&str, &str); 15] = [
     ("#{", "#{"),
 ];
 
-/// Each operator of an expression or a script, as it is written in the file.
+/// Mutates each operator of an expression or a script, in the text of the file.
 pub(super) fn of_text(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
     let NodeValue::String(text) = &node.value else { return };
-    // The quotes of the YAML text are none of the expression's.
+    // The quotes of the YAML string do not belong to the expression.
     let quotes = usize::from(text.style == TextStyle::Quoted);
     let written = finder.text(node.span);
     let Some(inside) = written.get(quotes..written.len().saturating_sub(quotes)) else { return };
@@ -36,19 +36,19 @@ pub(super) fn of_text(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) 
     for (at, operator, other) in found {
         let start = node.span.start + quotes + at;
         let place = Span { start, end: start + operator.len(), ..node.span };
-        let case = format!("a case in which this `{operator}` decides");
+        let case = format!("a case whose result depends on this `{operator}`");
         finder.replace(mutation, place, other, case);
     }
 }
 
-/// Each operator of the filters of a path.
+/// Mutates each operator in the filters of a path.
 pub(super) fn of_filter(node: &Node, finder: &mut Finder<'_>) {
     if node.as_str().is_some_and(|path| path.contains("[?")) {
         of_text(node, EXPRESSION, finder);
     }
 }
 
-/// The operators outside of texts and comments, with what stands in their place.
+/// The operators outside strings and comments: position, operator, replacement.
 fn operators(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -71,7 +71,7 @@ fn operators(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     found
 }
 
-/// How long the text between two of these quotes is, with both.
+/// The length of the quoted string at the start of `rest`, including both quotes.
 fn text_length(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in rest.char_indices().skip(1) {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operators_are_found_outside_of_texts_and_comments() {
+    fn finds_operators_outside_strings_and_comments() {
         for (text, expected) in [
             ("a && !b", &[(2, "&&"), (5, "!")][..]),
             ("a != \"x && y\" || b", &[(2, "!="), (14, "||")]),

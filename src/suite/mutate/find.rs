@@ -1,4 +1,4 @@
-//! A bundle → the changes that are to be tried.
+//! Generates mutants: bundle → [`Change`]s.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::middleware::KINDS;
 use crate::policy::Built;
 use crate::source::Node;
 
-/// All changes, in the order of files and places. `only`: in policies in whose id, or in the name of whose file, this text
-/// occurs.
+/// All changes, ordered by file and position. `only`: limits them to policies whose id, or whose file's name, contains this
+/// text.
 pub(super) fn changes(built: &Built, only: Option<&str>) -> Vec<Change> {
     let only = only.map(str::to_lowercase);
     let wanted = |name: &str| only.as_ref().is_none_or(|only| name.to_lowercase().contains(only));
@@ -32,7 +32,7 @@ pub(super) fn changes(built: &Built, only: Option<&str>) -> Vec<Change> {
         }
         found.append(&mut finder.found);
     }
-    // What stands behind an anchor is met at each of its aliases.
+    // The node of an anchor is visited at each of its aliases.
     let mut known = BTreeSet::new();
     found.retain(|change| known.insert(key(change)));
     found.sort_by_key(|change| change.place);
@@ -71,7 +71,7 @@ fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
     }
     removed(policy, finder);
     if let (Some(mode), Some("shadow")) = (mode, word) {
-        let case = "a case whose call the policy would change or stop, with what becomes of it while it only watches";
+        let case = "a case whose call the policy would change or stop, with its outcome in shadow mode";
         finder.replace(SHADOW_ENFORCED, mode.span, "enforce", case);
     }
     if let Some(matcher) = policy.get("match") {
@@ -80,7 +80,7 @@ fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
             condition::of_list(conditions, true, finder);
         }
     }
-    // What a policy does that only watches is not to be seen.
+    // The effects of a policy in shadow mode are not visible.
     if word != Some("shadow") {
         let entries = policy.entries().unwrap_or_default().iter();
         let kinds = entries.filter(|entry| KINDS.iter().any(|kind| kind.name == entry.key));
@@ -88,7 +88,7 @@ fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
     }
 }
 
-/// A policy that is off does what one that is not there does, and the file around it stays as it is.
+/// Removes a policy by `mode: off`, which has the same effect and leaves the rest of the file unchanged.
 fn removed(policy: &Node, finder: &mut Finder<'_>) {
     let Some(first) = policy.entries().and_then(<[_]>::first) else { return };
     let edit = match policy.get("mode") {
@@ -101,11 +101,12 @@ fn removed(policy: &Node, finder: &mut Finder<'_>) {
             Edit { span: Span { start: at, end: at, ..policy.span }, text: format!("mode: off{between}") }
         }
     };
-    let case = format!("a case that expects what `{}` does", finder.policy.as_deref().unwrap_or_default());
+    let case =
+        format!("a case that expects the effect of `{}`", finder.policy.as_deref().unwrap_or_default());
     finder.leave_out(POLICY_REMOVED, policy.span, edit, case);
 }
 
-/// Where changes are collected.
+/// The collector of changes.
 pub(super) struct Finder<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) policy: Option<String>,
@@ -114,7 +115,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// What is written at a place.
+    /// The text of a span.
     pub(super) fn text(&self, span: Span) -> &str {
         self.sources
             .get(span.source)
@@ -122,12 +123,12 @@ impl Finder<'_> {
             .unwrap_or_default()
     }
 
-    /// The whole text of the file that a place is in.
+    /// The whole text of the file that contains a span.
     pub(super) fn file(&self, span: Span) -> &str {
         self.sources.get(span.source).map_or("", |source| source.text())
     }
 
-    /// Other words at a place.
+    /// Adds a change that replaces the text of a span.
     pub(super) fn replace(
         &mut self,
         mutation: Mutation,
@@ -139,7 +140,7 @@ impl Finder<'_> {
         self.edit(mutation, place, edits, noticed_by);
     }
 
-    /// Several pieces that change together, in one line.
+    /// Adds a change of several edits in one line.
     pub(super) fn edit(
         &mut self,
         mutation: Mutation,
@@ -150,7 +151,7 @@ impl Finder<'_> {
         self.add(mutation, place, edits, false, noticed_by.into());
     }
 
-    /// Words that are left out, in a way that need not be shown.
+    /// Adds a change that removes text, for which the edit itself need not be displayed.
     pub(super) fn leave_out(
         &mut self,
         mutation: Mutation,

@@ -1,8 +1,8 @@
-//! Policies changed on purpose, one small change at a time, to see whether a test notices: a change that none notices is
-//! behaviour that no test holds.
+//! Mutation testing of policies: small changes of the rules, one at a time, that a test should notice. A change that no test
+//! notices shows behaviour without a test.
 //!
-//! [`mutate`] makes the changes in the text of the rules, so that each can be made by hand, too, and runs the suite over
-//! what each makes of the bundle.
+//! [`mutate`] makes the changes in the text of the rules, so that each can also be made by hand, and runs the suite against
+//! each changed bundle.
 
 mod accepted;
 mod behaviour;
@@ -21,36 +21,38 @@ pub use report::{Mutated, Survivor, Unused};
 use crate::policy::Built;
 use crate::suite::{Report, Suite};
 
-/// A kind of change, with the name by which comments accept it.
+/// A kind of mutation, with the name that comments use to accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutation {
     /// Its name, as in `# callgate: survives threshold because …`.
     pub name: &'static str,
-    /// What it changes.
+    /// A description of the change.
     pub doc: &'static str,
 }
 
-const POLICY_REMOVED: Mutation = Mutation { name: "policy-removed", doc: "a policy is left out" };
-const SHADOW_ENFORCED: Mutation = Mutation { name: "shadow-enforced", doc: "a policy in shadow acts" };
-const DEFAULT: Mutation = Mutation { name: "default", doc: "a default of the bundle is another" };
-const TEST_REMOVED: Mutation = Mutation { name: "test-removed", doc: "a condition is left out" };
-const OPERATOR: Mutation = Mutation { name: "operator", doc: "a test asks something near, or the opposite" };
-const NEGATION: Mutation = Mutation { name: "negation", doc: "a `not` is left out" };
+const POLICY_REMOVED: Mutation = Mutation { name: "policy-removed", doc: "a policy is removed" };
+const SHADOW_ENFORCED: Mutation =
+    Mutation { name: "shadow-enforced", doc: "a policy in shadow mode is enforced" };
+const DEFAULT: Mutation = Mutation { name: "default", doc: "a default of the bundle is changed" };
+const TEST_REMOVED: Mutation = Mutation { name: "test-removed", doc: "a condition is removed" };
+const OPERATOR: Mutation =
+    Mutation { name: "operator", doc: "a test uses a similar operator, or the opposite" };
+const NEGATION: Mutation = Mutation { name: "negation", doc: "a `not` is removed" };
 const QUANTIFIER: Mutation =
-    Mutation { name: "quantifier", doc: "`any` for `all`, or the other way round, also of `each`" };
-const ABSENCE: Mutation = Mutation { name: "absence", doc: "an absent field means the opposite" };
+    Mutation { name: "quantifier", doc: "`any` and `all`, or the values of `each`, are swapped" };
+const ABSENCE: Mutation = Mutation { name: "absence", doc: "an absent field has the opposite effect" };
 const THRESHOLD: Mutation = Mutation { name: "threshold", doc: "a bound is one more or one less" };
 const EXPRESSION: Mutation =
-    Mutation { name: "expression", doc: "an operator in an expression, a script or a filter is another" };
-const PATTERN: Mutation = Mutation { name: "pattern", doc: "a name pattern fits more, or less" };
-const ANCHOR: Mutation = Mutation { name: "anchor", doc: "a regular expression is found elsewhere, too" };
-const ITEM_REMOVED: Mutation = Mutation { name: "item-removed", doc: "an item of a list is left out" };
+    Mutation { name: "expression", doc: "an operator in an expression, a script or a filter is replaced" };
+const PATTERN: Mutation = Mutation { name: "pattern", doc: "a name pattern matches more, or less" };
+const ANCHOR: Mutation = Mutation { name: "anchor", doc: "an anchor of a regular expression is removed" };
+const ITEM_REMOVED: Mutation = Mutation { name: "item-removed", doc: "an item of a list is removed" };
 const LIMIT: Mutation = Mutation { name: "limit", doc: "a number of a policy is one more or one less" };
-const DURATION: Mutation = Mutation { name: "duration", doc: "a span of time is twice or half as long" };
-const CHOICE: Mutation = Mutation { name: "choice", doc: "one of a few words is another" };
-const KEY_REMOVED: Mutation = Mutation { name: "key-removed", doc: "what is counted or kept apart is not" };
+const DURATION: Mutation = Mutation { name: "duration", doc: "a duration is doubled or halved" };
+const CHOICE: Mutation = Mutation { name: "choice", doc: "a keyword is replaced by another" };
+const KEY_REMOVED: Mutation = Mutation { name: "key-removed", doc: "a `key` or a `cost` is removed" };
 
-/// Every kind of change.
+/// All mutations.
 pub const MUTATIONS: [Mutation; 17] = [
     POLICY_REMOVED,
     SHADOW_ENFORCED,
@@ -71,13 +73,13 @@ pub const MUTATIONS: [Mutation; 17] = [
     KEY_REMOVED,
 ];
 
-/// Makes every change to the rules that `built` was made of, and runs the suite over each. `only`: in policies in whose id,
-/// or in the name of whose file, this text occurs, letter case aside. `seen` is told how many changes have been tried, of
-/// how many.
+/// Applies every mutation to the rules of `built`, one at a time, and runs the suite against each. `only`: limits the changes to policies
+/// whose id, or whose file's name, contains this text, ignoring case. `seen` is called with the number of changes tried so far and their
+/// total.
 ///
 /// # Errors
-/// The report of the suite where a case fails over the rules as they are: what notices a change can't be told then. Nothing
-/// is tried either where the rules hold errors; the report is empty then.
+/// Returns the report of the suite if a case fails against the unchanged rules, because no change can then be judged. Returns an empty
+/// report if the rules have errors.
 pub fn mutate(
     built: &Built,
     suite: &Suite,

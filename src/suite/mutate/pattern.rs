@@ -1,11 +1,11 @@
-//! Changes of name patterns and regular expressions: what fits more, or less.
+//! Mutations of name patterns and regular expressions, which then match more, or less.
 
 use super::change::without_item;
 use super::find::Finder;
 use super::{ANCHOR, ITEM_REMOVED, Mutation, PATTERN};
 use crate::source::{Node, exact_place};
 
-/// The patterns of `match`.
+/// Mutates the patterns of `match`.
 pub(super) fn of_matcher(matcher: &Node, finder: &mut Finder<'_>) {
     if matcher.entries().is_none() {
         return of_patterns(matcher, finder);
@@ -16,8 +16,7 @@ pub(super) fn of_matcher(matcher: &Node, finder: &mut Finder<'_>) {
         .for_each(|node| of_patterns(node, finder));
 }
 
-/// One pattern or a list of them: all are exchanged for every name, one is left out, each loses what makes it fit less or
-/// more.
+/// Mutates one pattern or a list: replaces all by `*`, removes one, and removes the anchors or stars of each.
 fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
     let patterns = node.items().unwrap_or(std::slice::from_ref(node));
     if patterns.iter().any(|pattern| pattern.as_str() == Some("*")) {
@@ -28,7 +27,7 @@ fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
         PATTERN,
         node.span,
         "\"*\"",
-        format!("a case with a call of another name, which `{id}` leaves alone"),
+        format!("a case with a call of another name, to which `{id}` does not apply"),
     );
     for (index, pattern) in patterns.iter().enumerate() {
         if let Some(edit) = without_item(finder.file(pattern.span), patterns, index) {
@@ -37,7 +36,7 @@ fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
                 ITEM_REMOVED,
                 pattern.span,
                 edit,
-                format!("a case with a call whose name fits `{written}` only"),
+                format!("a case with a call whose name matches only `{written}`"),
             );
         }
         let Some(text) = pattern.as_str() else { continue };
@@ -49,7 +48,7 @@ fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
     }
 }
 
-/// A glob loses each of its stars.
+/// Removes each star of a glob.
 fn of_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
     for (at, _) in text.match_indices('*') {
         if let Some(place) = exact_place(finder.sources, pattern, at..at + 1) {
@@ -57,13 +56,13 @@ fn of_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
                 PATTERN,
                 place,
                 "",
-                format!("a case with a call whose name fits `{text}` and is longer"),
+                format!("a case with a call whose name matches `{text}` and is longer"),
             );
         }
     }
 }
 
-/// A regular expression loses the anchor at its start, or at its end.
+/// Removes the anchor at the start, or at the end, of a regular expression.
 pub(super) fn of_anchors(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
     let Some(text) = node.as_str() else { return };
     let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
@@ -74,11 +73,11 @@ pub(super) fn of_anchors(node: &Node, mutation: Mutation, finder: &mut Finder<'_
         .filter(|(flags, _)| flags.chars().all(char::is_alphabetic));
     let start = before + flags.map_or(0, |(flags, _)| flags.len() + 3);
     let first = text.get(start..).is_some_and(|rest| rest.starts_with('^')).then_some((start, "before"));
-    let last =
-        (regex.ends_with('$') && !regex.ends_with("\\$")).then(|| (before + regex.len() - 1, "behind"));
+    let last = (regex.ends_with('$') && !regex.ends_with("\\$")).then(|| (before + regex.len() - 1, "after"));
     for (at, side) in [first, last].into_iter().flatten() {
         if let Some(place) = exact_place(finder.sources, node, at..at + 1) {
-            let case = format!("a case with a text that fits but for something more {side} it");
+            let case =
+                format!("a case with a string that matches except for extra characters {side} the match");
             finder.replace(mutation, place, "", case);
         }
     }

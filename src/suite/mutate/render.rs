@@ -1,4 +1,4 @@
-//! What came of all changes, as people and as programs read it.
+//! Renders the result of mutation testing as text, with a summary line, and as JSON.
 
 use std::fmt::Write as _;
 
@@ -17,8 +17,8 @@ const PLAIN: &str = "\u{1b}[0m";
 /// The version of the document.
 const VERSION: u32 = 1;
 
-/// The changes that no test notices, each with its place, the line before and after, and the case that would notice it; then
-/// those that are accepted. `colour`: with ANSI escapes, which never come from a value.
+/// Renders the survivors, each with its location, the line before and after, and the case that would notice it; then the
+/// accepted ones. `colour`: with ANSI escapes, which never come from a value.
 pub fn text(mutated: &Mutated, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     let (accepted, open): (Vec<_>, Vec<_>) =
@@ -33,7 +33,7 @@ pub fn text(mutated: &Mutated, colour: bool) -> String {
     page.text
 }
 
-/// How many changes there were: `120 changes: 116 noticed, 2 survived, 1 accepted, 1 not compiled`.
+/// The summary line: `120 changes: 116 noticed, 2 survived, 1 accepted, 1 not compiled`.
 pub fn summary(mutated: &Mutated) -> String {
     let changes =
         if mutated.changes == 1 { "1 change".to_owned() } else { format!("{} changes", mutated.changes) };
@@ -46,10 +46,10 @@ pub fn summary(mutated: &Mutated) -> String {
     text
 }
 
-/// The stable document that programs read.
+/// Renders the stable JSON document.
 ///
 /// # Errors
-/// Where `serde_json` can't write, which text and numbers give no cause for.
+/// Returns an error if serialization fails, which strings and numbers do not cause.
 pub fn json(mutated: &Mutated) -> crate::json::Result<String> {
     #[derive(Serialize)]
     struct Document<'a> {

@@ -1,4 +1,4 @@
-//! What came of all changes, as data. The serialized form is a contract: members are added, never changed.
+//! The result of mutation testing, as data. The serialized form is a contract: members are added, never changed.
 
 use serde::Serialize;
 
@@ -8,65 +8,65 @@ use super::trial::Verdict;
 use crate::diagnostic::Span;
 use crate::policy::Built;
 
-/// What came of all changes.
+/// The result of mutation testing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mutated {
-    /// How many changes were made, without those that say the same.
+    /// The number of changes, without equivalent ones.
     pub changes: usize,
-    /// How many of them made a case fail.
+    /// How many changes made a case fail.
     pub noticed: usize,
-    /// How many no case noticed, without those that are accepted.
+    /// How many changes survived, without the accepted ones.
     pub survived: usize,
-    /// How many no case noticed that are accepted with a reason.
+    /// How many changes survived and are accepted with a reason.
     pub accepted: usize,
-    /// How many made rules that hold an error.
+    /// How many changes resulted in rules with an error.
     pub invalid: usize,
-    /// The changes that no case noticed, in the order of files and places.
+    /// The changes that no case noticed, ordered by file and position.
     pub survivors: Vec<Survivor>,
-    /// The comments that accept nothing, or not rightly.
+    /// The comments that accept nothing, or are invalid.
     pub unused: Vec<Unused>,
 }
 
 /// A change that no case noticed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Survivor {
-    /// The file, as it was given or found.
+    /// The file's name, as given or found.
     pub file: String,
     /// The line of the change, from 1.
     pub line: usize,
     /// The column, in characters from 1.
     pub column: usize,
-    /// The policy; nothing for what holds for the whole bundle.
+    /// The policy; `None` for a setting of the whole bundle.
     pub policy: Option<String>,
-    /// The name of the kind of change.
+    /// The name of the mutation.
     pub mutation: &'static str,
-    /// What that does, in words.
+    /// A description of the mutation.
     pub change: &'static str,
-    /// The line as it is.
+    /// The original line.
     pub before: String,
-    /// The line as it was changed to; nothing where nothing is left of it.
+    /// The changed line; `None` if nothing is left of it.
     pub after: Option<String>,
-    /// Which case would notice the change.
+    /// A description of a case that would notice the change.
     pub noticed_by: String,
-    /// The reason for which a comment accepts it.
+    /// The reason given by a comment that accepts it.
     pub accepted: Option<String>,
 }
 
-/// A comment that accepts nothing, or not rightly.
+/// A comment that accepts nothing, or is invalid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unused {
-    /// The file, as it was given or found.
+    /// The file's name, as given or found.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
     /// The column, in characters from 1.
     pub column: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
 impl Mutated {
-    /// Whether tests notice all changes but those that are accepted, and all that is accepted needs to be.
+    /// Whether no change survives except accepted ones, and no comment is unused or invalid.
     pub fn passed(&self) -> bool {
         self.survived == 0 && self.unused.is_empty()
     }
@@ -79,7 +79,7 @@ impl Unused {
     }
 }
 
-/// `tried_all`: whether no policy was left out.
+/// Builds the report from changes and verdicts. `tried_all`: whether no policy was left out.
 pub(super) fn report(built: &Built, changes: &[Change], verdicts: &[Verdict], tried_all: bool) -> Mutated {
     let mut acceptances = Acceptances::of(built);
     let survived = changes.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Survived);

@@ -1,4 +1,4 @@
-//! The suite run over each change, until a case notices it.
+//! Runs the suite against each mutant, until a case notices it: changes → [`Verdict`]s.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,36 +13,36 @@ use crate::suite::case::{Case, TestFile};
 use crate::suite::run::passes;
 use crate::suite::{Report, Suite};
 
-/// A case that has not ended by then over changed rules has noticed the change.
+/// The time limit of a case; one that takes longer against changed rules has noticed the change.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// What came of a change.
+/// The result of testing a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// A case failed.
     Noticed,
     /// All cases passed.
     Survived,
-    /// The changed rules hold an error.
+    /// The changed rules have an error.
     Invalid,
-    /// The changed rules say the same.
+    /// The changed rules are equivalent.
     Same,
 }
 
-/// The rules as they are, and the cases with what they concern.
+/// The unchanged rules, and the cases with the policies that take part in them.
 pub(super) struct Trial<'a> {
     sources: &'a SourceMap,
-    /// The rules files: name and text. Files that policies draw on are read from where they lie.
+    /// The rules files: name and text. Files that policies refer to are read from disk.
     texts: Vec<(&'a str, &'a str)>,
     revision: String,
     cases: Vec<(&'a TestFile, &'a Arc<Case>)>,
-    /// For each policy the cases in which it takes part; the one that noticed the last change of it stands first.
+    /// The cases in which each policy takes part; the one that noticed the policy's last change comes first.
     concerned: Mutex<HashMap<String, Vec<usize>>>,
 }
 
 impl<'a> Trial<'a> {
     /// # Errors
-    /// The report of the suite, where it does not pass over the rules as they are.
+    /// Returns the report of the suite if it does not pass against the unchanged rules.
     pub(super) fn new(built: &'a Built, suite: &'a Suite) -> Result<Self, Report> {
         let name_and_text = |file: &crate::source::LoadedFile| {
             built.sources.get(file.source).map(|source| (source.name(), source.text()))
@@ -74,7 +74,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// What comes of each change, in their order; on as many threads as the machine has for it.
+    /// Tests all changes, on all available processors; verdicts are in the order of the changes.
     pub(super) fn judge_all(&self, changes: &[Change], seen: &mut dyn FnMut(usize, usize)) -> Vec<Verdict> {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(changes.len());
         let next = AtomicUsize::new(0);
@@ -120,7 +120,7 @@ impl<'a> Trial<'a> {
         if self.is_noticed(change, &chains) { Verdict::Noticed } else { Verdict::Survived }
     }
 
-    /// Whether a case fails. Those in which the policy takes part are asked first.
+    /// Whether a case fails. The cases in which the policy takes part run first.
     fn is_noticed(&self, change: &Change, chains: &Arc<Chains>) -> bool {
         let first = self.concerned_cases(change, |cases| cases.to_vec()).unwrap_or_default();
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));

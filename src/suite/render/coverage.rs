@@ -1,10 +1,10 @@
-//! Coverage as a person reads it: how much of each rules file, and below it what is missing, each with its place.
+//! Renders coverage as text and as GitHub annotations: the percentage of each rules file, and its missing branches.
 
 use super::text::visible;
 use crate::diagnostic::{Location, render};
 use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
 
-/// Characters of a place's words that are shown.
+/// The maximum length of a coverage point's text, in characters.
 const MAX_SHOWN: usize = 60;
 
 const RED: &str = "\u{1b}[31m";
@@ -14,14 +14,14 @@ const CYAN: &str = "\u{1b}[36m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// One line for each rules file, and below it the branches that no case came to. `colour`: with ANSI escapes, which never come from a
-/// rules file.
+/// Renders one line for each rules file, with the missing branches below it. `colour`: with ANSI escapes, which never come from a rules
+/// file.
 pub fn coverage(report: &CoverageReport, colour: bool) -> String {
     let page = Page { colour };
     report.files.iter().map(|file| page.file(file)).collect()
 }
 
-/// How much there is: `covered: 92.3 % (24 of 26 branches, 5 of 6 policies in full)`.
+/// The summary line: `covered: 92.3 % (24 of 26 branches, 5 of 6 policies in full)`.
 pub fn coverage_summary(report: &CoverageReport) -> String {
     let policies = || report.files.iter().flat_map(|file| &file.policies);
     let in_full = policies().filter(|policy| policy.covered == policy.total).count();
@@ -39,7 +39,7 @@ pub fn percent(percent: f64) -> String {
     format!("{percent} %")
 }
 
-/// One workflow command for each place that lacks a branch, as GitHub shows them beside the lines of a pull request.
+/// One workflow command for each coverage point with a missing branch, which GitHub shows as an annotation in a pull request.
 pub fn coverage_annotations(report: &CoverageReport) -> String {
     let command = |place: &CoveredPlace| {
         let missing = place.missing()?;
@@ -77,7 +77,7 @@ impl Page {
         text
     }
 
-    /// The places that lack a branch, below what they belong to; nothing if none does.
+    /// The coverage points with missing branches, below their owner; empty if there are none.
     fn missing(&self, owner: &str, places: &[CoveredPlace]) -> String {
         let rows = places.iter().filter_map(|place| {
             let Location { file, line, column, .. } = &place.place;

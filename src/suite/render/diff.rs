@@ -1,31 +1,31 @@
-//! Two JSON values beside each other: what is equal in short, what differs with a sign.
+//! A diff of two JSON values: equal parts abbreviated, differences marked.
 
 use std::cmp::Ordering;
 
 use crate::json::{self, Map, Value};
 
-/// Characters of one value in a line.
+/// The maximum length of a value on a line, in characters.
 const MAX_VALUE: usize = 100;
-/// Characters that stay before the place at which two long texts differ.
+/// Characters kept before the first difference of two long strings.
 const BEFORE: usize = 20;
-/// Lines of one difference.
+/// The maximum number of lines of a diff.
 const MAX_LINES: usize = 60;
-/// Longer lists are compared place by place.
+/// The maximum length of lists that are aligned; longer ones are compared by index.
 const MAX_ALIGNED: usize = 300;
-/// As many equal members in a row are shown; more are counted.
+/// The maximum number of successive equal members shown; more are only counted.
 const MAX_EQUAL: usize = 2;
 
-/// What a line is about.
+/// The side of a diff that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Both,
     Expected,
     Came,
-    /// Words about what is left out.
+    /// A note about omitted parts.
     Told,
 }
 
-/// One line; its text is JSON in which everything a terminal acts on is for the reader to escape.
+/// One line; its text is JSON, in which the caller must escape control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) side: Side,
@@ -33,7 +33,7 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// The lines of what differs, and of what is around it.
+/// The lines of the differences and of their context.
 pub(super) fn diff(expected: &Value, came: &Value) -> Vec<Line> {
     let mut page = Page { lines: Vec::new() };
     page.compare("", expected, came, 0);
@@ -45,12 +45,12 @@ pub(super) fn diff(expected: &Value, came: &Value) -> Vec<Line> {
     page.lines
 }
 
-/// A value in one line, and cut where it is long.
+/// A value on one line, truncated if long.
 pub(super) fn short(value: &Value) -> String {
     cut_to(&value.to_string(), 0)
 }
 
-/// Two texts, cut where they are long so that the place at which they differ is seen in both.
+/// Two strings, truncated if long so that both show their first difference.
 pub(super) fn beside(expected: &str, came: &str) -> (String, String) {
     let same = expected.chars().zip(came.chars()).take_while(|(one, other)| one == other).count();
     let is_long = expected.chars().count().max(came.chars().count()) > MAX_VALUE;
@@ -72,7 +72,7 @@ struct Page {
     lines: Vec<Line>,
 }
 
-/// What stands side by side in two lists, or alone in one.
+/// A pair of aligned items of two lists, or an item of only one.
 enum Pair<'v> {
     Both(&'v Value, &'v Value),
     Expected(&'v Value),
@@ -84,9 +84,9 @@ impl Page {
         self.lines.push(Line { side, indent, text });
     }
 
-    /// `key`: what stands before the value in its line.
+    /// Compares two values. `key`: the prefix of the value's line.
     fn compare(&mut self, key: &str, expected: &Value, came: &Value, indent: usize) {
-        // Whoever reads has seen enough by then; it also bounds the recursion.
+        // More would not help the reader; it also bounds the recursion.
         if self.lines.len() > MAX_LINES || indent > 2 * json::MAX_DEPTH {
             return self.push(Side::Told, indent, "…".to_owned());
         }
@@ -120,7 +120,7 @@ impl Page {
         self.run(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
     }
 
-    /// Members or items in order, those that are equal in short.
+    /// Adds members or items in order, equal ones abbreviated.
     fn run<'v>(&mut self, indent: usize, pairs: impl Iterator<Item = (String, Pair<'v>)>) {
         let mut equal: Vec<(String, &Value)> = Vec::new();
         for (key, pair) in pairs {
@@ -151,7 +151,7 @@ impl Page {
     }
 }
 
-/// The items of two lists, equal ones side by side, so that an item more or less does not make all others differ.
+/// Aligns the items of two lists, so that an added or removed item does not make all others differ.
 fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
     let mut pairs = Vec::new();
     let (mut left, mut right) = (0, 0);
@@ -171,13 +171,13 @@ fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
     pairs
 }
 
-/// The places of a longest row of items that both lists have in the same order.
+/// The indices of a longest common subsequence of two lists.
 fn in_both(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)> {
     if expected.len().max(came.len()) > MAX_ALIGNED {
         return Vec::new();
     }
     let [ones, others] = [expected, came].map(|items| items.iter().map(json::digest).collect::<Vec<_>>());
-    // For each two places the length of the longest row from there on.
+    // For each pair of indices, the length of the longest common subsequence from there.
     let mut lengths = vec![vec![0_usize; others.len() + 1]; ones.len() + 1];
     let at = |lengths: &[Vec<usize>], left: usize, right: usize| {
         lengths.get(left).and_then(|row| row.get(right)).copied().unwrap_or(0)
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_short_and_what_differs_is_aligned() {
+    fn abbreviates_equal_members_and_aligns_differences() {
         let expected = json!({ "a": 1, "b": 2, "c": 3.0, "d": { "x": [1, 2] }, "gone": [], "z": 0 });
         let came = json!({ "z": 0, "a": 1, "b": 2, "c": 3, "d": { "x": [1, 5] }, "new": null });
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_item_more_does_not_make_all_others_differ() {
+    fn aligns_lists_around_an_added_item() {
         let expected = json!([{ "n": 1 }, { "n": 2 }, { "n": 3 }, { "n": 4 }]);
         let came = json!([{ "n": 0 }, { "n": 1 }, { "n": 2 }, { "n": 4 }]);
         assert_eq!(
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_texts_the_place_that_differs_is_seen() {
+    fn shows_the_first_difference_of_long_strings() {
         let (expected, came) = beside(&format!("{}A", "x".repeat(500)), &format!("{}B{0}", "x".repeat(500)));
         assert_eq!(expected, format!("…{}A", "x".repeat(20)));
         assert_eq!(came, format!("…{}B{}… (1001 characters)", "x".repeat(20), "x".repeat(79)));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn many_differences_end_with_how_many_more_there_are() {
+    fn truncates_many_differences_with_a_count() {
         let many = |from: u64| (0..500).map(|n| json!({ "n": n + from })).collect::<Value>();
         let text = shown(&many(0), &many(1000));
         assert!(text.lines().count() <= 61, "{text}");

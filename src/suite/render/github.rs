@@ -1,12 +1,11 @@
-//! Workflow commands, which GitHub shows as annotations beside the lines of a pull request.
+//! Renders failures as GitHub workflow commands, which appear as annotations in a pull request.
 
 use super::junit::summary;
 use super::text::of_case;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::suite::Report;
 
-/// One workflow command for each case that failed, at the first thing that did not come as expected; and for each problem of
-/// rules and tests.
+/// Renders one workflow command for each failed case, at its first failure, and one for each problem of rules and tests.
 pub fn github(report: Option<&Report>, problems: &[(&Diagnostics, &SourceMap)]) -> String {
     let mut commands = String::new();
     for (diagnostics, sources) in problems {

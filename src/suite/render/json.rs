@@ -1,4 +1,4 @@
-//! The stable document that programs read.
+//! Renders a report as a stable JSON document.
 
 use serde::Serialize;
 
@@ -13,23 +13,22 @@ const VERSION: u32 = 1;
 #[derive(Serialize)]
 struct Document<'a> {
     version: u32,
-    /// Of the rules that were tested; null where they hold errors.
+    /// The revision of the tested rules; null if they have errors.
     revision: Option<&'a str>,
     passed: usize,
     failed: usize,
-    /// What is wrong with rules and test files. While there are errors, nothing is run.
+    /// The diagnostics of rules and test files. No case runs if there are errors.
     problems: Vec<Value>,
     files: &'a [FileReport],
-    /// What was covered, where that was asked for.
+    /// The coverage, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<&'a CoverageReport>,
 }
 
-/// What came of a suite, what it covered, and what is wrong with the files that it and the rules were read from, each with the files that
-/// it points into.
+/// Renders the result of a suite, its coverage, and the problems of tests and rules, each with the files that they point into.
 ///
 /// # Errors
-/// Where `serde_json` can't write, which text and numbers give no cause for.
+/// Returns an error if serialization fails, which strings and numbers do not cause.
 pub fn json(
     report: Option<&Report>,
     coverage: Option<&CoverageReport>,

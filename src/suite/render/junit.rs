@@ -1,4 +1,4 @@
-//! JUnit's XML, as continuous integration reads it.
+//! Renders a report as JUnit XML, for continuous integration.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::text::{of_case, visible};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap, render};
 use crate::suite::{CaseReport, Failure, Report};
 
-/// One suite for each test file; and where rules or tests hold errors, so that nothing was run, one for each of those files.
+/// Renders one suite for each test file; if rules or tests have errors, so that no case runs, one for each file with errors.
 /// `times`: how long each case took, in the order of the cases.
 pub fn junit(report: Option<&Report>, times: &[Duration], problems: &[(&Diagnostics, &SourceMap)]) -> String {
     let mut suites = Vec::new();
@@ -50,7 +50,7 @@ pub fn junit(report: Option<&Report>, times: &[Duration], problems: &[(&Diagnost
     text
 }
 
-/// A suite on its way.
+/// A suite under construction.
 struct Suite {
     file: String,
     tests: usize,
@@ -106,7 +106,7 @@ impl Suite {
         self.test(Named { name: &name, line, time: Duration::ZERO }, Some(error));
     }
 
-    /// `ended`: the element, its message, its type and its text.
+    /// Adds a test case. `ended`: the element, its message, its type and its text.
     fn test(&mut self, named: Named<'_>, ended: Option<(&str, &str, &str, &str)>) {
         self.tests += 1;
         let file = attribute(&self.file);
@@ -136,29 +136,29 @@ struct Named<'a> {
     time: Duration,
 }
 
-/// What did not come, in one line.
+/// A failure on one line.
 pub(super) fn summary(failure: &Failure) -> String {
     match (failure.call, &failure.note) {
         (None, Some(note)) => visible(note),
         _ => {
             let (expected, came) = super::text::sides(failure);
-            format!("{}: expected {expected}, came {came}", failure.field)
+            format!("{}: expected {expected}, got {came}", failure.field)
         }
     }
 }
 
-/// An attribute's value. What XML can't hold in any form is left out; a terminal's and a reader's tricks are made visible.
+/// Escapes an attribute's value. Characters that XML does not allow are dropped; control and invisible characters are made visible.
 fn attribute(text: &str) -> String {
     content(&visible(text)).replace('"', "&quot;").replace('\'', "&apos;")
 }
 
-/// The text of an element.
+/// Escapes the text of an element.
 fn content(text: &str) -> String {
     text.chars().filter(|c| is_allowed(*c)).fold(String::with_capacity(text.len()), |mut xml, c| {
         match c {
             '&' => xml.push_str("&amp;"),
             '<' => xml.push_str("&lt;"),
-            // `]]>` must not stand in text.
+            // `]]>` must not occur in text.
             '>' => xml.push_str("&gt;"),
             c => xml.push(c),
         }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_its_place_or_is_no_xml() {
+    fn escapes_markup_and_drops_invalid_characters() {
         assert_eq!(attribute("a\"b'<c>&\n\u{0}\u{ffff}é"), "a&quot;b&apos;&lt;c&gt;&amp;\\n\\u{0}é");
         assert_eq!(content("]]>\u{1b}[31m\t\u{7f}\n<x>&amp;"), "]]&gt;[31m\t\n&lt;x&gt;&amp;amp;");
     }

@@ -1,13 +1,13 @@
-//! An lcov tracefile, which editors, `genhtml` and the services that show coverage read.
+//! Renders coverage as an lcov tracefile, for editors, `genhtml` and coverage services.
 //!
-//! A policy is a function, a line with branches a line, and each side of each place a branch.
+//! A policy is a function, a line with branches is a line, and each side of each coverage point is a branch.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
 
-/// The tracefile, one record for each rules file that has anything to cover.
+/// Renders the tracefile: one record for each rules file with coverage points.
 pub fn lcov(report: &CoverageReport) -> String {
     let mut text = String::new();
     for file in report.files.iter().filter(|file| file.total > 0) {
@@ -18,7 +18,7 @@ pub fn lcov(report: &CoverageReport) -> String {
 }
 
 fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
-    // A name is the rest of its line.
+    // The name extends to the end of its line.
     writeln!(text, "TN:\nSF:{}", file.file.replace(['\n', '\r'], " "))?;
     let functions: Vec<(usize, &str, u64)> = file
         .policies
@@ -44,7 +44,7 @@ fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
         let is_reached = times(places) > 0;
         for (block, place) in places.iter().enumerate() {
             for (branch, side) in place.sides.iter().enumerate() {
-                // A dash: nothing of the line was ever asked.
+                // A dash: nothing on the line was evaluated.
                 let taken = if is_reached { side.times.to_string() } else { "-".to_owned() };
                 writeln!(text, "BRDA:{line},{block},{branch},{taken}")?;
             }
@@ -58,7 +58,7 @@ fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
     writeln!(text, "LF:{}\nLH:{hit}\nend_of_record", lines.len())
 }
 
-/// How often anything of a line was asked.
+/// How often the most frequent point of a line was evaluated.
 fn times(places: &[&CoveredPlace]) -> u64 {
     let of = |place: &CoveredPlace| place.sides.iter().fold(0u64, |sum, side| sum.saturating_add(side.times));
     places.iter().map(|place| of(place)).max().unwrap_or(0)

@@ -1,4 +1,5 @@
-//! A [`Report`](super::Report), and a [`CoverageReport`](super::CoverageReport), as people and as programs read them.
+//! Renders a [`Report`](super::Report) and a [`CoverageReport`](super::CoverageReport) as text, JSON, JUnit XML, GitHub annotations and
+//! lcov.
 
 mod coverage;
 mod diff;

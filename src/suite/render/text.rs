@@ -1,4 +1,4 @@
-//! What a person reads: the cases that failed, each with what was expected, what came, and what led there.
+//! Renders a report as text: the failed cases, each with the expected and actual values and the preceding calls.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use crate::json::Value;
 use crate::suite::{CallReport, CaseReport, Failure, FileReport, Report};
 use crate::text::is_hidden;
 
-/// Characters of one value that are shown.
+/// The maximum length of a displayed value, in characters.
 const MAX_SHOWN: usize = 400;
-/// Characters of a line that only says what led to a failure.
+/// The maximum length of a line about a preceding call, in characters.
 const MAX_TOLD: usize = 160;
 
-/// Calls that led to a failure, with its own.
+/// The maximum number of calls shown before a failure, including its own.
 const MAX_LED: usize = 10;
 
 const RED: &str = "\u{1b}[31m";
@@ -22,14 +22,14 @@ const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// One line for each file, and below it the cases that failed. `colour`: with ANSI escapes, which never come from a value.
+/// Renders one line for each file, with its failed cases below it. `colour`: with ANSI escapes, which never come from a value.
 pub fn text(report: &Report, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     report.files.iter().for_each(|file| page.file(file));
     page.text
 }
 
-/// What did not come as expected in one case, and what led there, without its name.
+/// The failures of one case and the preceding calls, without the case's name.
 pub(super) fn of_case(case: &CaseReport) -> String {
     let mut page = Page { text: String::new(), colour: false };
     page.told(case);
@@ -37,7 +37,7 @@ pub(super) fn of_case(case: &CaseReport) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How many cases there were: `12 cases in 2 files: 11 passed, 1 failed`.
+/// The summary line: `12 cases in 2 files: 11 passed, 1 failed`.
 pub fn summary(report: &Report) -> String {
     let amount = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let failed = report.cases().filter(|case| !case.passed).count();
@@ -90,13 +90,13 @@ impl Page {
         for failure in &case.failures {
             self.failure(failure, case);
         }
-        // What led there: the calls up to the last one that did not come as expected.
+        // The calls up to the last one that failed.
         let whole = case.failures.iter().any(|failure| failure.call.is_none());
         let last = case.failures.iter().filter_map(|failure| failure.call).max().filter(|_| !whole);
         let last = last.unwrap_or(case.calls.len());
         let left_out = last.saturating_sub(MAX_LED);
         if left_out > 0 {
-            let line = self.paint(DIM, &format!("… {left_out} calls before"));
+            let line = self.paint(DIM, &format!("… {left_out} earlier calls"));
             self.line(4, &line);
         }
         for (number, call) in (1..=last).zip(&case.calls).skip(left_out) {
@@ -122,9 +122,9 @@ impl Page {
             let (expected, came) = diff::beside(&expected(failure), &came(failure));
             let (expected, came) = (self.paint(GREEN, &visible(&expected)), self.paint(RED, &visible(&came)));
             self.line(6, &format!("expected: {expected}"));
-            self.line(6, &format!("came:     {came}"));
+            self.line(6, &format!("actual:   {came}"));
         } else {
-            let legend = format!("{}  {}", self.paint(GREEN, "- expected"), self.paint(RED, "+ came"));
+            let legend = format!("{}  {}", self.paint(GREEN, "- expected"), self.paint(RED, "+ actual"));
             self.line(6, &legend);
             diff::diff(&failure.expected, &failure.actual).iter().for_each(|line| self.compared(line));
         }
@@ -146,7 +146,7 @@ impl Page {
     }
 }
 
-/// What was expected and what came, in a line each.
+/// The expected and the actual value, each on one line.
 pub(super) fn sides(failure: &Failure) -> (String, String) {
     let (expected, came) = match failure.differences.first() {
         Some(_) => (diff::short(&failure.expected), diff::short(&failure.actual)),
@@ -161,7 +161,7 @@ fn expected(failure: &Failure) -> String {
         ("policies", _) => named("takes part"),
         ("not_policies", _) => named("takes no part"),
         ("message" | "question" | "error" | "ignored", Value::Object(tests)) => {
-            let tests = tests.iter().map(|(test, text)| format!("a text that {test} {text}"));
+            let tests = tests.iter().map(|(test, text)| format!("a string that {test} {text}"));
             tests.collect::<Vec<_>>().join(", ")
         }
         _ => plain(&failure.expected),
@@ -181,7 +181,7 @@ fn came(failure: &Failure) -> String {
     }
 }
 
-/// The call's tool, and what a person had said.
+/// The call's tool, and the answer to its approval request.
 fn who(call: &CallReport) -> String {
     let said = call.reply.as_ref().map_or_else(String::new, |reply| {
         let said = match reply.said.as_str() {
@@ -190,7 +190,7 @@ fn who(call: &CallReport) -> String {
             "edit" => "approved with changes",
             "answer" => "answered",
             "cancel" => "cancelled",
-            _ => "taken up",
+            _ => "resumed",
         };
         let by = reply.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
         let counts = if reply.ignored.is_some() { ", which does not count" } else { "" };
@@ -199,19 +199,19 @@ fn who(call: &CallReport) -> String {
     visible(&format!("{}{said}", call.tool))
 }
 
-/// How a call ended and why, in one line.
+/// A call's outcome and reason, on one line.
 fn came_to(call: &CallReport) -> String {
     let by = call.policy.as_ref().map_or_else(String::new, |policy| format!(" by {policy}"));
     let line = format!("{}: {}{by} ({}): {}", who(call), call.outcome, call.code, call.message);
     cut(&line, MAX_TOLD)
 }
 
-/// A text as it is, anything else as JSON.
+/// A string without quotes, or any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// In one line that no terminal acts on, cut where it is very long.
+/// The string on one line, with control characters escaped, truncated if very long.
 fn shown(text: &str) -> String {
     cut(text, MAX_SHOWN)
 }
@@ -223,7 +223,7 @@ fn cut(text: &str, length: usize) -> String {
     }
 }
 
-/// One line that no terminal acts on.
+/// The string on one line, with control characters escaped.
 pub(in crate::suite) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if c.is_control() || is_hidden(c) {
