@@ -1,4 +1,4 @@
-//! The tools that stand behind the calls: their schemas and what their servers say of them.
+//! Tool descriptors, and the set of known tools with their compiled argument schemas.
 
 mod provider;
 mod sanitised;
@@ -13,53 +13,53 @@ use crate::call::ToolCall;
 use crate::json::{self, Value};
 use crate::schema::{ArgumentSchema, SchemaError};
 
-/// A tool as a host or an MCP server describes it: an entry of `--tools`.
+/// A tool, as a host or an MCP server describes it: an element of `--tools`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDescriptor {
-    /// The tool's own name.
+    /// The name of the tool.
     pub name: String,
-    /// What it does.
+    /// What the tool does.
     #[serde(default)]
     pub description: Option<String>,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     #[serde(default, alias = "inputSchema")]
     pub input_schema: Option<Value>,
-    /// MCP hints (`readOnlyHint`, …). Untrusted: the tool's server says so.
+    /// MCP hints (`readOnlyHint`, …). Untrusted, because the tool's server sets them.
     #[serde(default)]
     pub annotations: Option<Value>,
-    /// The MCP server that has it; a tool without one is found for calls of every server.
+    /// The MCP server that provides the tool. A tool without a server matches calls of every server.
     #[serde(default)]
     pub server: Option<String>,
-    /// The host's word that a call must run at most once: the store says that it began before it begins, and where nobody knows
-    /// how it ended it is not run again.
+    /// Set by the host: a call must run at most once. The store records the start before the call runs; if its outcome is
+    /// then unknown, the call is not run again.
     #[serde(default)]
     pub once: bool,
-    /// The host's word that a call may run twice without harm.
+    /// Set by the host: the tool is idempotent, so a call may run twice.
     #[serde(default)]
     pub idempotent: bool,
 }
 
-/// Why a text is no list of tools.
+/// Why a text is not an array of tools.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsError {
-    /// Not JSON, a doubled key, or a member of the wrong type; the error has the place.
+    /// Not JSON, a duplicate key, or a member of the wrong type; the error has the position.
     #[error("{0}")]
     Json(#[from] json::Error),
     /// JSON of another form.
     #[error(
-        "no list of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of an MCP server's \
+        "not an array of tools; write `[{{\"name\": \"…\", \"input_schema\": {{…}}}}]`, or save the result of an MCP server's \
          `tools/list`"
     )]
     NotAList,
 }
 
-/// Reads a JSON list of tools, or the result of an MCP `tools/list`.
+/// Reads a JSON array of tools, or the result of an MCP `tools/list`.
 pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
     #[derive(Deserialize)]
     struct ToolsList {
         tools: Vec<ToolDescriptor>,
     }
-    // Types are checked on the text itself, so that the error can name the place.
+    // Types are checked on the text itself, so that the error has the position.
     match json::parse(text).map_err(json::Error::from)? {
         Value::Object(members) if members.contains_key("tools") => {
             Ok(json::from_str(text).map(|list: ToolsList| list.tools)?)
@@ -69,18 +69,18 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
     }
 }
 
-/// One known tool.
+/// A known tool.
 #[derive(Debug)]
 pub struct Tool {
     /// The tool as the host or its MCP server describes it.
     pub descriptor: ToolDescriptor,
-    /// The schema of its arguments, compiled; an error where it is no usable schema, `None` where it has none.
+    /// The compiled schema of the arguments: an error if the schema is invalid, `None` if there is none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
-    /// The types that the schema declares; `None` where it declares none that can be used.
+    /// The declared types of the arguments; `None` if there are none that can be used.
     pub types: Option<ArgumentSchema>,
 }
 
-/// Tools as models are shown them, and as calls are checked against them.
+/// Tools: the descriptors that models are offered, and the set that calls are checked against.
 #[derive(Debug, Default)]
 pub struct Tools {
     descriptors: Vec<ToolDescriptor>,
@@ -88,12 +88,12 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// These tools. Of two of one name and server the last stands.
+    /// These tools. Of two with the same name and server, the last one is used.
     pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         Self::default().with(descriptors)
     }
 
-    /// These tools and more, which shadow those of the same name and server.
+    /// Adds tools; they shadow those of the same name and server.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         let mut descriptors = self.descriptors.clone();
@@ -108,25 +108,25 @@ impl Tools {
         Self { descriptors, set }
     }
 
-    /// As models are shown them.
+    /// The descriptors that models are offered.
     pub fn descriptors(&self) -> &[ToolDescriptor] {
         &self.descriptors
     }
 
-    /// As calls are checked against them.
+    /// The set that calls are checked against.
     pub fn set(&self) -> &ToolSet {
         &self.set
     }
 }
 
-/// The known tools.
+/// The known tools, by name and server.
 #[derive(Debug, Default)]
 pub struct ToolSet {
     tools: HashMap<String, HashMap<Option<String>, Tool>>,
 }
 
 impl ToolSet {
-    /// Compiles the schemas of these tools. Of two of one name and server the last counts.
+    /// Compiles the schemas of these tools. Of two with the same name and server, the last one is used.
     pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
         for descriptor in descriptors {
@@ -139,13 +139,13 @@ impl ToolSet {
         Self { tools }
     }
 
-    /// The tool that a call names, on its server or without one.
+    /// The tool that a call names: on its server, or one without a server.
     pub fn get(&self, call: &ToolCall) -> Option<&Tool> {
         let of_name = self.tools.get(&call.tool)?;
         of_name.get(&call.server).or_else(|| of_name.get(&None))
     }
 
-    /// Whether no tools are known.
+    /// Whether the set has no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }

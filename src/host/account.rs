@@ -1,18 +1,18 @@
-//! Whose account remembered state is charged to: the context of a call or session → [`Account`].
+//! Quota accounts: the context of a call or session → [`Account`].
 //!
-//! Stores give each account a share of their room, so that a caller who invents keys, sessions or questions exhausts its own share and
-//! nobody else's.
+//! Stores give each account a share of their capacity, so that a caller who invents keys, sessions or approval requests
+//! exhausts its own share only.
 
 use crate::json::{self, Value, json};
 use crate::principal::{Comparison, Named};
 
-/// Bytes of a digest that name a holder.
+/// Length in bytes of the digest that identifies a tenant or a caller.
 const LENGTH: usize = 16;
 
-/// The caller that remembered state is charged to, and the tenant that this caller belongs to.
+/// The caller that stored state is charged to, and the tenant of this caller.
 ///
-/// The issuer, the tenant and the principal of the context together name a caller. A caller without a tenant is a tenant of its own.
-/// Calls whose context names neither a tenant nor a principal are charged to one account together.
+/// The issuer, the tenant and the principal of the context together identify a caller. A caller without a tenant forms a
+/// tenant of its own. Calls whose context has neither a tenant nor a principal share one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Account {
     tenant: [u8; LENGTH],
@@ -20,7 +20,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account of state that no caller caused, and of calls whose context names nobody.
+    /// The account for state that no caller caused, and for calls whose context names no principal and no tenant.
     pub const NOBODY: Self = Self { tenant: [0; LENGTH], caller: [1; LENGTH] };
 
     /// Reads the account from a context: its `issuer`, `tenant` and `principal`.
@@ -51,17 +51,18 @@ impl Account {
         }
     }
 
-    /// The bytes that name the tenant among all holders.
+    /// The bytes that identify the tenant; they differ from those of every caller.
     pub fn tenant(&self) -> &[u8] {
         &self.tenant
     }
 
-    /// The bytes that name the caller among all holders.
+    /// The bytes that identify the caller; they differ from those of every tenant.
     pub fn caller(&self) -> &[u8] {
         &self.caller
     }
 
-    /// Reads what [`tenant`](Self::tenant) and [`caller`](Self::caller) returned. Returns `None` if these are not such bytes.
+    /// Restores an account from [`tenant`](Self::tenant) and [`caller`](Self::caller). Returns `None` if the lengths are
+    /// wrong.
     pub fn from_bytes(tenant: &[u8], caller: &[u8]) -> Option<Self> {
         Some(Self { tenant: tenant.try_into().ok()?, caller: caller.try_into().ok()? })
     }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issuer_tenant_and_principal_together_name_a_caller() {
+    fn issuer_tenant_and_principal_together_identify_a_caller() {
         let account = |context: Value| Account::from_context(&context);
         let ann = account(json!({ "issuer": "i", "tenant": "t", "principal": "ann" }));
         for (other, same_tenant) in [
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_without_a_tenant_are_tenants_of_their_own_and_no_holder_is_two() {
+    fn callers_without_a_tenant_form_their_own_tenant_and_ids_never_collide() {
         let alone = |name: &str| Account::from_context(&json!({ "principal": name }));
         assert_ne!(alone("ann").tenant(), alone("bob").tenant());
         let accounts = [alone("ann"), Account::from_context(&json!({ "tenant": "ann" })), Account::NOBODY];

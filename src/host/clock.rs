@@ -1,4 +1,4 @@
-//! Time as the host tells it: the machine's, or one that tests set.
+//! Clocks: the [`Clock`] trait, the system clock, and a manual clock for tests.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A future of the host's, boxed so that what gives it can be chosen at run time.
+/// A boxed future, so that implementations can be chosen at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Tells the time and waits, so that tests can set it.
+/// A source of the current time and of timers. Tests can replace it with a [`ManualClock`].
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// Waits so long. Without a clock's own way this is tokio's timer, which needs a tokio runtime with its time enabled.
+    /// Waits for this duration. The default is tokio's timer, which needs a tokio runtime with time enabled.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
         Box::pin(tokio::time::sleep(duration))
     }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -34,7 +34,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved. Clones are the same clock.
+/// A clock that advances only when it is moved. Clones share the same time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,7 +56,7 @@ struct Time {
 }
 
 impl Time {
-    /// Moves the time forward and wakes whoever has slept long enough.
+    /// Moves the time forward and wakes the sleepers whose time has come.
     fn reach(&mut self, time: Timestamp) {
         self.now = self.now.max(time);
         let now = self.now;
@@ -79,15 +79,16 @@ impl ManualClock {
         time.reach(reached);
     }
 
-    /// Sets the time, also back. Nobody who sleeps is woken by a step back.
+    /// Sets the time, also backwards. A step back wakes no sleeper.
     pub fn set(&self, now: Timestamp) {
         let mut time = self.lock();
         time.now = now;
         time.reach(now);
     }
 
-    /// Runs a future to its end on this thread. Whenever it waits and nothing has woken it, the time jumps to where the
-    /// first sleeper wakes, so that hours pass at once. A future that waits for another thread is waited for.
+    /// Runs a future to completion on this thread. Whenever it is pending and nothing has woken it, the time jumps to the
+    /// deadline of the first sleeper, so that hours pass at once. If the future is pending on another thread, this blocks
+    /// until that thread wakes it.
     pub fn drive<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
@@ -104,7 +105,7 @@ impl ManualClock {
         }
     }
 
-    /// Whether there was a sleeper to wake.
+    /// Advances to the earliest deadline. Returns `false` if nothing sleeps.
     fn reach_next(&self) -> bool {
         let mut time = self.lock();
         let next = time.sleepers.iter().map(|(until, _)| *until).min();
@@ -131,7 +132,7 @@ impl Clock for ManualClock {
             if time.now >= until {
                 return Poll::Ready(());
             }
-            // A sleeper that was given up is woken for nothing, which harms nobody; one polled again is kept once.
+            // A dropped sleeper is woken for nothing, which is harmless; one that is polled again is stored once.
             time.sleepers.retain(|(other, waker)| *other != until || !waker.will_wake(context.waker()));
             time.sleepers.push((until, context.waker().clone()));
             Poll::Pending
@@ -139,7 +140,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Wakes the thread that drives.
+/// Wakes the thread that runs [`ManualClock::drive`].
 struct Alarm {
     rung: AtomicBool,
     thread: Thread,
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_wakes_nobody_early() {
+    fn a_step_back_does_not_wake_sleepers_early() {
         let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
         clock.set("2026-01-01T11:00:00Z".parse().unwrap());
         clock.drive(clock.sleep(Duration::from_secs(60)));

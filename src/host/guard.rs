@@ -1,15 +1,15 @@
-//! Futures that panic, made to fail instead.
+//! Wrappers for the host's futures: panics become errors, and deadlines apply.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// A future panicked.
+/// The error of a future that panicked.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
-/// Awaits a future; a panic in it is an error.
+/// Awaits a future. Returns an error if it panics.
 pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     // A future that panicked is never polled again.
@@ -21,8 +21,8 @@ pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Pan
     .await
 }
 
-/// Awaits a future, no longer than until `deadline` ends. What is ready counts before the deadline does, and the deadline
-/// is first looked at when the future has to be waited for.
+/// Awaits a future until `deadline` completes; returns `None` if the deadline completes first. A ready future wins over the
+/// deadline, and the deadline is created only when the future is pending.
 pub(crate) async fn before<T, D: Future<Output = ()>>(
     future: impl Future<Output = T>,
     deadline: impl FnOnce() -> D,

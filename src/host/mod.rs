@@ -1,4 +1,4 @@
-//! What the embedding program supplies: the tools, a clock, a store, and eyes.
+//! The interfaces that the embedding program implements: tool executor, clock, state store and observers.
 
 mod account;
 mod clock;
@@ -24,12 +24,12 @@ pub use crate::call::Amount;
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, RunShadow, ToolCall};
 use crate::json::Value;
 
-/// Why a tool gave no result.
+/// The error of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
-    /// For the model.
+    /// The message for the model.
     pub message: String,
-    /// A word that policies can match, such as `timeout`.
+    /// A machine-readable kind that policies can match, such as `timeout`.
     pub kind: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl ToolError {
         Self { message: message.into(), kind: None }
     }
 
-    /// The same error with a word that policies can match.
+    /// Sets the kind, which policies can match.
     #[must_use]
     pub fn of_kind(mut self, kind: impl Into<String>) -> Self {
         self.kind = Some(kind.into());
@@ -47,14 +47,14 @@ impl ToolError {
     }
 }
 
-/// What a tool gave back.
+/// The successful response of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolAnswer {
     /// The result.
     pub output: Value,
-    /// No tool stood behind the call: the output says nothing.
+    /// No tool was called: the output is a placeholder without meaning.
     pub dry: bool,
-    /// The call is not over: the output asks for more, or says where the result will be. It is not kept in caches.
+    /// The call is not complete: the output asks for more input, or says where the result will be. It is never cached.
     pub interim: bool,
 }
 
@@ -64,85 +64,87 @@ impl From<Value> for ToolAnswer {
     }
 }
 
-/// Runs tools. Only calls that passed every policy get here, with their final arguments.
+/// Runs tools. Only calls that passed every policy are executed, with their final arguments.
 ///
-/// One executor serves many calls at once. A future that is dropped is a call that was given up, after a timeout for
-/// example: what runs on behind it is the executor's to stop.
+/// One executor serves many calls at once. If its future is dropped, the call was abandoned, after a timeout for example;
+/// the executor must stop any work that continues in the background.
 pub trait ToolExecutor: Sync {
-    /// Runs one call to its end.
+    /// Runs one call to completion.
     fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolAnswer, ToolError>> + Send;
 }
 
-/// A call that is about to reach its tool, or whatever answers for it there: the beginning of a `tool.call` span.
+/// The start of a `tool.call` span: a call that is about to reach its tool, or a wrapper that answers in the tool's place.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolStart<'a> {
-    /// The run's own name.
+    /// The id of the run.
     pub request_id: &'a str,
-    /// How often the model was called before, from 0.
+    /// The number of earlier model calls in the run, from 0.
     pub iteration: u64,
-    /// The call.
+    /// The id of the call.
     pub call_id: &'a str,
-    /// Its tool.
+    /// The name of the tool.
     pub tool: &'a str,
-    /// The server that has it.
+    /// The MCP server that provides the tool.
     pub server: Option<&'a str>,
-    /// `tool.args`: the arguments that it runs with, redacted.
+    /// `tool.args`: the arguments that the call runs with, redacted.
     pub args: &'a Value,
 }
 
-/// A call that was settled: a whole `tool.call` span.
+/// A complete `tool.call` span: a call after the settle phase.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolSpan<'a> {
-    /// The run's own name.
+    /// The id of the run.
     pub request_id: &'a str,
-    /// How often the model was called before, from 0.
+    /// The number of earlier model calls in the run, from 0.
     pub iteration: u64,
-    /// How it ended, with `tool.args` that were consumed (`input`), the raw `tool.result` (`output` or `error`) and its duration; all
-    /// redacted.
+    /// The outcome, with the `tool.args` that were used (`input`), the raw `tool.result` (`output` or `error`) and the
+    /// duration; all redacted.
     pub outcome: &'a Outcome,
-    /// The `tool.result` that the model is given, as text.
+    /// The `tool.result` as the model receives it, as text.
     pub shown: Option<&'a str>,
 }
 
-/// A hook of the host's that failed where that changes no outcome.
+/// The failure of a host's hook at a point where it changes no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HookFailure<'a> {
-    /// The run's own name.
+    /// The id of the run.
     pub request_id: &'a str,
-    /// The hook's id.
+    /// The id of the hook.
     pub hook: &'a str,
     /// The method that failed, such as `on_end`.
     pub point: &'static str,
-    /// The hook's own error, or that it panicked. A panic's message is not repeated: it may hold arguments.
+    /// The error that the hook returned, or a note that it panicked. The panic's message is omitted, because it may contain
+    /// arguments.
     pub message: &'a str,
 }
 
-/// Sees every outcome, redacted. Observers are isolated: one that panics changes nothing.
+/// Receives every outcome, redacted: for audit logs, metrics and tracing. Observers are isolated: a panic in one changes
+/// nothing.
 pub trait Observer: Send + Sync {
-    /// A call came to an outcome.
+    /// A call has an outcome.
     fn on_outcome(&self, outcome: &Outcome);
 
-    /// A call is about to run. Not told of calls that are refused, or answered before they get there.
+    /// A call is about to run. Not called for calls that are denied, or answered before they reach the tool.
     fn on_tool_start(&self, _start: &ToolStart<'_>) {}
 
-    /// A call was settled, also one that never started. Not told of calls that wait for a person.
+    /// A call was settled, also one that never started. Not called for calls with a pending approval.
     fn on_tool_end(&self, _span: &ToolSpan<'_>) {}
 
-    /// A policy in shadow would have changed the run, or stopped it: once in a run for each policy and what it would have done. What
-    /// one would have done to a call stands in the call's outcome.
+    /// A policy in shadow mode would have changed or stopped the run. Reported once a run for each policy and effect. The
+    /// shadow effects on a call are part of the call's outcome.
     fn on_run_shadow(&self, _request_id: &str, _shadow: &RunShadow) {}
 
-    /// A hook failed: it panicked, or returned an error. Before a tool has run, that denies the call as well; at every other point the
-    /// run goes on as if the hook were not there.
+    /// A hook panicked or returned an error. Before the tool runs, this also denies the call; at every other point the run
+    /// continues as if the hook were absent.
     fn on_hook_failure(&self, _failure: &HookFailure<'_>) {}
 
-    /// A person is asked about a call: once for each question, however often its session is taken up.
+    /// Approval was requested for a call. Called once for each request, however often its session is resumed.
     fn on_request(&self, _request: &ApprovalRequest) {}
 
-    /// People approved a call, changed or answered it; once for each question, and before the call runs. Where the store
-    /// does not outlive the process, once for each history that has the answer and not yet the result.
+    /// A call was approved, edited or answered by its approvers. Called once for each request, before the call runs; if the
+    /// store does not outlive the process, once for each history that has the answer but no result.
     fn on_approved(&self, _decision: &ApprovalDecision) {}
 
-    /// People denied a call, ended its run, or let the question lapse; as often as [`Self::on_approved`].
+    /// A request was denied, cancelled with its run, or expired. Called as often as [`Self::on_approved`].
     fn on_denied(&self, _decision: &ApprovalDecision) {}
 }

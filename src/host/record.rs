@@ -1,90 +1,90 @@
-//! What a store keeps for those who come back: records that are exchanged whole, and only by who knows what stands there.
+//! Persistent records of a store: versioned values that are written with compare-and-swap.
 
 use jiff::Timestamp;
 
 use super::Account;
 use crate::json::Value;
 
-/// How much the value of a record may measure, in bytes of JSON. A larger one is not written, nor is one nested so deeply
-/// that it could not be read again.
+/// The largest value of a record, in bytes of JSON. A larger value is not written, nor is one that is nested too deeply to
+/// be read back.
 pub const LARGEST_RECORD: usize = 4 << 20;
 
-/// The spaces in which Callgate keeps records.
+/// The spaces that Callgate stores records in.
 pub mod space {
-    /// Whose the store is.
+    /// The identity of the store.
     pub const OWNER: &str = "owner";
-    /// Calls, with what was asked and answered.
+    /// Calls, with their approval requests and answers.
     pub const CALLS: &str = "calls";
-    /// Remembered approvals.
+    /// Grants: approvals that apply to later calls.
     pub const GRANTS: &str = "grants";
-    /// What sessions have seen.
+    /// Session state.
     pub const SESSIONS: &str = "sessions";
-    /// What was used of budgets.
+    /// Usage of budgets.
     pub const BUDGETS: &str = "budgets";
-    /// Where the numbers of questions about equal calls begin.
+    /// The first request number for calls with equal arguments.
     pub const LATEST: &str = "latest";
-    /// All but [`OWNER`].
+    /// All spaces except [`OWNER`].
     pub const ALL: [&str; 5] = [CALLS, GRANTS, SESSIONS, BUDGETS, LATEST];
 }
 
-/// Where a record lies.
+/// The key of a record: its space and its name there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordKey<'a> {
-    /// What kind of record it is.
+    /// The space, which says what kind of record it is.
     pub space: &'a str,
-    /// Its name among those of its kind.
+    /// The key in this space.
     pub key: &'a str,
 }
 
-/// A record, as it stands in a store.
+/// A record as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// What it says.
+    /// The value.
     pub value: Value,
-    /// Changes with each write. A record that was forgotten and is written anew has none of the versions that it had.
+    /// Changes with each write. A record that expired and is written again never gets an earlier version.
     pub version: u64,
 }
 
-/// A record to be written.
+/// A conditional write of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// Where.
+    /// The record to write.
     pub key: RecordKey<'a>,
-    /// What it says from now on.
+    /// The new value.
     pub value: &'a Value,
-    /// The version of what must stand there for it to be written; nothing, where nothing may stand there.
+    /// The version that the stored record must have; `None` if no record may exist.
     pub over: Option<u64>,
-    /// From when on the store may forget it; never, where nothing stands here.
+    /// When the store may delete the record; `None` for never.
     pub forget_at: Option<Timestamp>,
-    /// Whose share of the store it is charged to. A record that is there already stays charged to the account that it was first
+    /// The account whose share of the store is charged. An existing record stays charged to the account that it was first
     /// written for.
     pub account: Account,
-    /// What happens if the account's share is used up.
+    /// What to do if the share of the account is full.
     pub when_full: WhenFull,
 }
 
 impl<'a> Write<'a> {
-    /// The write of a record where none is, which is never forgotten, and refused if the account's share is used up.
+    /// A write of a new record that never expires, and that is refused if the share of the account is full.
     pub fn new(key: RecordKey<'a>, value: &'a Value, account: Account) -> Self {
         Self { key, value, over: None, forget_at: None, account, when_full: WhenFull::Refuse }
     }
 }
 
-/// What happens to a write if the share of its account is used up.
+/// The behaviour of a write when the share of its account is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is refused.
+    /// The write is refused.
     #[default]
     Refuse,
-    /// The caller's own records of the same space give way, those that were written longest ago first.
+    /// The oldest records of the same account in the same space are evicted.
     EvictOldest,
 }
 
-/// A page of the records of one space, in the order of their keys.
+/// A page of the records of one space, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// Keys with what they hold.
+    /// Keys and records.
     pub records: Vec<(String, Record)>,
-    /// Whether there are more after the last of them.
+    /// Whether more records follow the last one.
     pub more: bool,
 }

@@ -1,8 +1,6 @@
-//! What outlives a call and a session: how much of each limit is taken, what caches hold, and what is known of calls that
-//! wait for a person.
+//! The state store: limits, caches and the records of calls and sessions, which outlive both.
 //!
-//! Nothing of this lies in compiled policies, so it survives every reload; and a host can put it where several processes
-//! share it.
+//! Compiled policies hold none of this state, so it survives every reload, and several processes can share one store.
 
 use std::time::Duration;
 
@@ -14,27 +12,27 @@ use super::{Account, BoxFuture, Clock};
 use crate::call::{Amount, reason_code};
 use crate::json::Value;
 
-/// What a store answers, in time.
+/// The future of a store operation.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Why a store gave no answer. What that means follows the policy: limits refuse, caches are bypassed.
+/// Why a store operation failed. The policy decides the effect: limits fail closed, caches are bypassed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The store does not answer, or has no room.
+    /// The store does not respond, or is full.
     #[error("{0}")]
     Unavailable(String),
-    /// The account uses all of its share of the store. Others are not concerned. What would be let through while a store does not answer
-    /// is refused: a caller must not lift a limit by using up its share.
+    /// The account has used its share of the store; other accounts are not affected. Calls that are allowed when a store is
+    /// unavailable are refused here: a caller must not lift a limit by using up its share.
     #[error("{0}")]
     QuotaExceeded(String),
-    /// The store holds something else than what was written there last by a holder of the server's keys: a record was
-    /// changed, removed, or replaced by an older one.
+    /// The store does not hold what a holder of the server's keys wrote last: a record was changed, removed, or replaced by
+    /// an older version.
     #[error("{0}")]
     Altered(String),
 }
 
 impl StoreError {
-    /// The code of the reason of a call that is refused for it.
+    /// The reason code of a call that is refused because of this error.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => reason_code::STORE_UNAVAILABLE,
@@ -44,132 +42,134 @@ impl StoreError {
     }
 }
 
-/// What a limit allows. A window or a span is without its end: what was taken at 0 s of 10 s is free again at 10 s. Spans count
-/// in microseconds, rounded up.
+/// The quota of a limit. Windows and durations exclude their end: what was acquired at 0 s of 10 s is available again at 10
+/// s. Durations count in microseconds, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// The generic cell rate algorithm: `burst` at once, and `limit` per `per` in the long run. In any span of time no more
-    /// than `burst` and what has flowed back in that time.
+    /// The generic cell rate algorithm: `burst` at once, and `limit` per `per` in the long run. Any duration admits at most
+    /// `burst` plus what was refilled in that time.
     Gcra {
-        /// What flows back in one `per`.
+        /// The amount that is refilled in one `per`.
         limit: Amount,
-        /// The time that takes.
+        /// The refill period.
         per: Duration,
-        /// What can be taken at once.
+        /// The amount that is available at once.
         burst: Amount,
     },
-    /// No more than `limit` in each window, one following the other from the Unix epoch on.
+    /// At most `limit` in each window. Windows are aligned to the Unix epoch.
     FixedWindow {
-        /// What a window allows.
+        /// The amount that a window allows.
         limit: Amount,
-        /// How long it is.
+        /// The length of a window.
         per: Duration,
     },
-    /// No more than `limit` in any span of time as long as `per`.
+    /// At most `limit` in any period of length `per`.
     SlidingWindow {
-        /// What any such span allows.
+        /// The amount that any such period allows.
         limit: Amount,
-        /// How long it is.
+        /// The length of the period.
         per: Duration,
     },
-    /// No more than `limit` altogether. Forgotten when nothing was taken for `keep`.
+    /// At most `limit` in total. The total is reset when nothing was acquired for `keep`.
     Total {
-        /// What may be taken.
+        /// The total amount.
         limit: Amount,
-        /// How long it is remembered.
+        /// How long the total is remembered after the last acquisition.
         keep: Duration,
     },
-    /// No more than `max` at the same time: what is taken is given back with [`StateStore::give_back`].
+    /// At most `max` at the same time. A slot is released with [`StateStore::give_back`].
     Slots {
-        /// How many.
+        /// The number of slots.
         max: u32,
     },
 }
 
-/// What one call takes of one limit. A cost of nothing is always admitted, and takes nothing.
+/// A request to acquire part of one limit for one call. A cost of zero is always admitted and acquires nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
-    /// Which limit, for whom.
+    /// The limit, and whom it applies to.
     pub key: String,
-    /// Whose share of the store a limit is charged to that is not tracked yet.
+    /// The account whose share of the store is charged for a limit that is not tracked yet.
     pub account: Account,
-    /// What the limit allows now. A reload may have changed its numbers: what was taken stays taken, and is measured by the
-    /// new ones. With another kind of allowance than before, the limit starts anew.
+    /// The current quota. A reload may have changed its numbers: what was acquired stays acquired, and is measured by the
+    /// new numbers. If the algorithm has changed, the limit starts from zero.
     pub allowance: Allowance,
-    /// How much; a slot is one, whatever this says.
+    /// The amount to acquire; ignored for a slot, which always counts as one.
     pub cost: Amount,
 }
 
-/// A limit that has not enough left.
+/// A limit without enough left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which of the takes, by its place.
+    /// The index of the refused acquisition.
     pub index: usize,
-    /// After how long it may be taken if nobody else takes of it, and not a microsecond before. Of a key that appears more
-    /// than once, this one together with those before it. Nothing for a slot, and for what can never be taken.
+    /// When the amount is available, to the microsecond, if nobody else acquires any. If a key occurs more than once, this
+    /// counts the acquisition together with those before it. `None` for a slot, and for an amount that can never be
+    /// acquired.
     pub retry_after: Option<Duration>,
 }
 
-/// One space of cached results: those of one policy.
+/// One cache space: the cached results of one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSpace<'a> {
-    /// Its name.
+    /// The name of the space.
     pub name: &'a str,
-    /// How many entries it holds. Of more, the one gives way that was used longest ago of those of the account with the most.
+    /// The maximum number of entries. When there are more, the account with the most entries loses the one that it used
+    /// least recently.
     pub max_entries: usize,
-    /// Who uses it: whose share of the store entries are charged to that are written.
+    /// The account that uses the space. Entries that it writes are charged to its share of the store.
     pub account: Account,
 }
 
-/// A result in a cache.
+/// A cached result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheEntry {
     /// The result.
     pub output: Value,
-    /// When it was written. Its time to live counts from here, however often it is read.
+    /// When it was written. The time to live counts from here, however often it is read.
     pub stored_at: Timestamp,
-    /// From when on it is not given out any more.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// What a cache says of a key.
+/// The result of a cache lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lookup {
     /// The entry, if there is one that has not expired.
     pub entry: Option<CacheEntry>,
-    /// How often the space was cleared. [`StateStore::cache_put`] takes it back, so that a result which was on its way while
-    /// the space was cleared is not kept.
+    /// How often the space was cleared. Pass it to [`StateStore::cache_put`], so that a result that was computed before the
+    /// space was cleared is not stored afterwards.
     pub generation: u64,
 }
 
-/// Where the state of policies is kept. Everything is counted exactly, however many callers there are at once.
+/// The store for the state of policies. Limits are exact, whatever the concurrency.
 ///
-/// The times that callers pass in may step back. Then what was taken stays taken, and is free again no later than the
-/// limit's own period after the step, give or take the second by which callers may come out of order; a cache gives out
-/// nothing that was written in the future.
+/// The times that callers pass in may step back. Then what was acquired stays acquired, and is available again no later
+/// than the limit's own period after the step, give or take the one second by which callers may arrive out of order. A
+/// cache returns no entry that was written in the future.
 pub trait StateStore: Send + Sync {
-    /// Takes from each of these limits, or from none: an empty list says that all was taken, otherwise it names every limit
-    /// that has not enough left. Of a key that appears twice, both are taken; they must be by the same allowance.
+    /// Acquires all of these limits, or none of them. Returns an empty list if all were acquired, otherwise every limit
+    /// without enough left. If a key occurs twice, both amounts are acquired; both must have the same quota.
+    ///
+    /// The caller may drop the future before it completes. A store that acquires slots after that must release them.
     ///
     /// # Errors
-    /// When it can't be known whether there is enough, or the share of an account is used up, so that there is no room to remember what is
-    /// taken. Nothing is taken then.
-    ///
-    /// Whoever asks may go away before the answer comes. A store that answers late must then free the slots that it took.
+    /// If it is unknown whether enough is left, or if the share of an account is full, so that the acquisition can't be
+    /// stored. Then nothing is acquired.
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
 
-    /// How much could be taken of a limit now; `take` says which one it is, and its cost does not count. Nothing is taken. For people who
-    /// ask: nothing is decided by it, and a store that can't say answers nothing.
+    /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
+    /// displays only: no decision depends on it, and a store without this information returns `None`.
     fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
         let _ = (now, take);
         Box::pin(async { Ok(None) })
     }
 
-    /// Gives a slot back. A key of which nothing is taken is passed over.
+    /// Releases a slot. Does nothing if none is held under this key.
     fn give_back(&self, key: &str);
 
-    /// Waits until a slot may have been given back since this was called, not since it was first polled. It may also come
-    /// back for no reason. To miss nothing, call it before [`take`](Self::take) and await it after a refusal:
+    /// Waits until a slot may have been released since this method was called (not since the future was first polled). It
+    /// may also complete spuriously. To miss no release, call it before [`take`](Self::take) and await it after a refusal:
     ///
     /// ```
     /// # use callgate::host::{Refusal, StateStore, StoreError, Take};
@@ -186,7 +186,7 @@ pub trait StateStore: Send + Sync {
     /// ```
     fn slot_freed(&self) -> BoxFuture<'_, ()>;
 
-    /// Looks a key up. A hit makes the entry the one used last, and does not prolong its life.
+    /// Looks up a key. A hit marks the entry as used most recently; it does not extend its time to live.
     fn cache_get<'a>(
         &'a self,
         now: Timestamp,
@@ -194,8 +194,8 @@ pub trait StateStore: Send + Sync {
         key: &'a str,
     ) -> StoreFuture<'a, Lookup>;
 
-    /// Writes an entry, unless the space was cleared since `generation` was read. A store may also not keep it, as one too
-    /// large; what it held under that key is gone then too.
+    /// Writes an entry, unless the space was cleared since `generation` was read. A store may drop the entry, for example
+    /// if it is too large; the previous entry of this key is removed in any case.
     fn cache_put<'a>(
         &'a self,
         space: CacheSpace<'a>,
@@ -204,31 +204,31 @@ pub trait StateStore: Send + Sync {
         generation: u64,
     ) -> StoreFuture<'a, ()>;
 
-    /// Drops every entry of a space.
+    /// Removes every entry of a space.
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()>;
 
-    /// The record of this key, if there is one.
+    /// The record of this key, if it exists.
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>>;
 
-    /// Writes a record if what stands there has the version that it is to be written over; says whether it did. Of several who
-    /// write over the same version one succeeds. What was written is there for whoever asks from then on, in all processes
-    /// that share the store, also after a crash if the store outlives one.
+    /// Writes a record if the stored version is the expected one; returns whether it did. Of several concurrent writes
+    /// over the same version, one succeeds. From then on, every process that shares the store reads the new value, also
+    /// after a crash if the store is persistent.
     ///
     /// # Errors
-    /// When it is not known whether it was written, or there is no room, or the account's share is used up: a record is only forgotten
-    /// after its time, or evicted for another one of the same account. When its value is larger than
+    /// If it is unknown whether the record was written; if the store or the account's share is full (a record is deleted
+    /// only after its expiry, or evicted for another record of the same account); or if the value is larger than
     /// [`LARGEST_RECORD`](super::LARGEST_RECORD).
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool>;
 
-    /// Up to `limit` records of a space whose keys come after `after`, in the order of their keys.
+    /// Up to `limit` records of a space whose keys come after `after`, ordered by key.
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page>;
 
-    /// Whether records of this account were refused or evicted because its share was used up. Then a record that is absent may have
-    /// existed: what it would say is unknown, not empty. A store that neither refuses nor evicts for an account's sake returns `false`;
-    /// one that wraps another store asks that one.
+    /// Whether records of this account were refused or evicted because its share was full. Then a missing record may have
+    /// existed: its content is unknown, not empty. A store that never refuses or evicts because of an account's share
+    /// returns `false`; a store that wraps another one delegates to it.
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool>;
 
-    /// Whether other processes see what this one writes, and it outlives this one.
+    /// Whether the store is persistent and other processes see what this one writes.
     fn is_shared(&self) -> bool {
         false
     }
@@ -239,10 +239,10 @@ pub trait StateStore: Send + Sync {
     }
 }
 
-/// A store that takes longer than this does not answer.
+/// The timeout of a store operation.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a store answers, in time. A panic is an error, too.
+/// Awaits a store operation with a timeout. A panic is returned as an error, too.
 pub(crate) async fn in_time<'q, T: 'q>(
     clock: &dyn Clock,
     question: impl FnOnce() -> StoreFuture<'q, T>,
@@ -251,6 +251,6 @@ pub(crate) async fn in_time<'q, T: 'q>(
     match guarded(answer).await {
         Ok(Some(answer)) => answer,
         Err(_) => Err(StoreError::Unavailable("the store panicked".to_owned())),
-        Ok(None) => Err(StoreError::Unavailable(format!("no answer within {}s", STORE_PATIENCE.as_secs()))),
+        Ok(None) => Err(StoreError::Unavailable(format!("no response within {}s", STORE_PATIENCE.as_secs()))),
     }
 }

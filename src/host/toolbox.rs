@@ -1,4 +1,4 @@
-//! Tools out of closures.
+//! Tool executors from closures.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,7 +9,7 @@ use crate::json::Value;
 
 type Tool = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
-/// An executor out of closures, one for each tool.
+/// A tool executor with one closure for each tool.
 ///
 /// ```
 /// use callgate::host::{ToolError, Toolbox};
@@ -34,12 +34,12 @@ impl std::fmt::Debug for Toolbox {
 }
 
 impl Toolbox {
-    /// Without any tool.
+    /// An executor without tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more tool, in the place of one of the same name.
+    /// Adds a tool. It replaces one of the same name.
     #[must_use]
     pub fn with<F>(
         mut self,
@@ -58,7 +58,7 @@ impl ToolExecutor for Toolbox {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         match self.tools.get(&call.tool) {
             Some(tool) => tool(call.clone()).await.map(ToolAnswer::from),
-            None => Err(ToolError::new(format!("there is no tool `{}`", call.tool)).of_kind("unknown_tool")),
+            None => Err(ToolError::new(format!("unknown tool `{}`", call.tool)).of_kind("unknown_tool")),
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_runs_by_its_name_and_an_unknown_one_is_an_error_that_rules_can_match() {
+    fn runs_tools_by_name_and_reports_unknown_tools_with_a_kind() {
         let tools = Toolbox::new().with("echo", async |call: ToolCall| Ok(call.input));
         let run = |tool: &str| {
             let call = ToolCall::new("c1", tool, json!({ "a": 1 }));

@@ -1,4 +1,4 @@
-//! What a model streams, piece by piece.
+//! Stream chunks: the pieces of a model's streamed response, and what a hook does with each.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -7,56 +7,56 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::middleware::Usage;
 use crate::json::{self, Map, Value};
 
-/// One piece of what a model streams.
+/// One chunk of a model's streamed response.
 ///
-/// As JSON it is an object whose `type` says what it is: `{"type": "text", "id": "t1", "delta": "Hello"}`.
+/// Its JSON is an object with a `type`: `{"type": "text", "id": "t1", "delta": "Hello"}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 pub enum Chunk {
-    /// More of a text that people will read.
+    /// Text for the user.
     Text {
-        /// Which text: several may be streamed side by side.
+        /// The id of the text block: several may be streamed in parallel.
         id: String,
-        /// What is added to it.
+        /// The text to append.
         delta: String,
     },
-    /// More of what the model thinks aloud.
+    /// Reasoning text of the model.
     Reasoning {
-        /// Which text.
+        /// The id of the text block.
         id: String,
-        /// What is added to it.
+        /// The text to append.
         delta: String,
     },
-    /// More of the arguments of a tool call, as JSON text. Policies of streams do not touch it: calls pass the gate.
+    /// Arguments of a tool call, as JSON text. Stream policies do not change them: tool calls are checked by gate.
     ToolInput {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// What is added.
+        /// The text to append.
         delta: String,
     },
-    /// The model has ended its turn.
+    /// The model's turn has ended.
     Finished {
-        /// Why, in its provider's word.
+        /// The finish reason, as its provider names it.
         reason: Option<String>,
-        /// What it used.
+        /// The tokens that were used.
         usage: Option<Usage>,
     },
-    /// Anything else, as the host has it.
+    /// Any other chunk.
     Other {
-        /// The host's own.
+        /// The host's own value.
         value: Value,
     },
 }
 
 impl Chunk {
-    /// More of a text.
+    /// A text chunk.
     pub fn text(id: impl Into<String>, delta: impl Into<String>) -> Self {
         Self::Text { id: id.into(), delta: delta.into() }
     }
 }
 
-/// A chunk as serde's derive has it: an object with the variant as its one key. Its `tag` attribute would hold the members in a form
-/// that loses numbers.
+/// A chunk in the form of serde's derive: an object with the variant as its only key. Serde's `tag` attribute would buffer
+/// the members in a form that loses digits of numbers.
 struct ByVariant<C>(C);
 
 impl Serialize for ByVariant<&Chunk> {
@@ -90,24 +90,24 @@ impl<'de> Deserialize<'de> for Chunk {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Map::deserialize(deserializer)?;
         let Some(Value::String(variant)) = members.remove(TYPE) else {
-            return Err(D::Error::custom("a chunk has a `type`, which is a string"));
+            return Err(D::Error::custom("a chunk needs a `type` that is a string"));
         };
         let by_variant = Value::from_iter([(variant, members)]);
         json::from_value(by_variant).map(|ByVariant(chunk)| chunk).map_err(D::Error::custom)
     }
 }
 
-/// What becomes of a chunk.
+/// What a hook does with a chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChunkFate {
-    /// It passes as it is.
+    /// Pass it on unchanged.
     Pass,
-    /// These take its place; with none it is dropped, and no later middleware sees it.
+    /// Replace it with these; with an empty list it is dropped, and no later middleware sees it.
     Replace(Vec<Chunk>),
 }
 
 impl ChunkFate {
-    /// It is dropped.
+    /// Drops the chunk.
     pub fn drop() -> Self {
         Self::Replace(Vec::new())
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_is_an_object_with_its_type_and_keeps_numbers() {
+    fn chunks_round_trip_as_tagged_objects_and_keep_numbers() {
         for text in [
             r#"{"type":"text","id":"t1","delta":"Hello"}"#,
             r#"{"type":"tool_input","call_id":"c1","delta":"{"}"#,

@@ -1,31 +1,31 @@
-//! What a model is called with.
+//! The configuration of a model call, and patches of it.
 
 use crate::json::Map;
 use crate::message::History;
 use crate::tools::ToolDescriptor;
 
-/// What a model is called with.
+/// The configuration of a model call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The conversation so far.
     pub messages: History,
     /// The system prompts, in order.
     pub system_prompts: Vec<String>,
-    /// The tools that the model is shown.
+    /// The tools that the model is offered.
     pub tools: Vec<ToolDescriptor>,
-    /// Sampling.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Sampling.
+    /// The nucleus sampling threshold.
     pub top_p: Option<f64>,
-    /// How much it may write.
+    /// The maximum number of tokens to generate.
     pub max_tokens: Option<u64>,
-    /// Of the request, for whoever watches.
+    /// Metadata of the request, for logs and traces.
     pub metadata: Map,
-    /// What only its provider knows.
+    /// Options that only the provider interprets.
     pub provider_options: Map,
 }
 
-/// A part of a configuration: what is there takes the place of what was there, as a whole.
+/// A partial configuration: each member that is present replaces the whole member of a [`Config`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfigPatch {
     /// The conversation so far.
@@ -34,20 +34,20 @@ pub struct ConfigPatch {
     pub system_prompts: Option<Vec<String>>,
     /// The tools.
     pub tools: Option<Vec<ToolDescriptor>>,
-    /// Sampling.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Sampling.
+    /// The nucleus sampling threshold.
     pub top_p: Option<f64>,
-    /// How much it may write.
+    /// The maximum number of tokens to generate.
     pub max_tokens: Option<u64>,
-    /// Metadata.
+    /// Metadata of the request.
     pub metadata: Option<Map>,
-    /// What only its provider knows.
+    /// Options that only the provider interprets.
     pub provider_options: Option<Map>,
 }
 
 impl Config {
-    /// The configuration with what the patch has.
+    /// Applies a patch.
     #[must_use]
     pub fn patched(self, patch: ConfigPatch) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What every hook knows of its run, and what it may ask of it.
+//! The run context: what a hook can read about its run, and how it aborts the run or defers work.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,15 +7,15 @@ use tokio::sync::Notify;
 use crate::host::BoxFuture;
 use crate::json::Value;
 
-/// Where a run stands.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// It begins.
+    /// The run starts.
     #[default]
     Init,
     /// The model is about to be called.
     BeforeModel,
-    /// The model streams.
+    /// The model streams its response.
     ModelStream,
     /// Tools are about to run.
     BeforeTools,
@@ -24,7 +24,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word in rules: `$.session.phase`.
+    /// The name in rules: `$.session.phase`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Init => "init",
@@ -36,31 +36,31 @@ impl Phase {
     }
 }
 
-/// Work that is done after a run has ended.
+/// Work to do after a run has ended.
 pub type Deferred = BoxFuture<'static, Result<(), String>>;
 
-/// What a hook knows of its run. Rules read the same as `$.session`.
+/// The run of a hook. Rules read the same data as `$.session`.
 #[derive(Clone)]
 pub struct RunContext {
-    /// The run's own name.
+    /// The id of the run.
     pub request_id: String,
-    /// The stream's own name.
+    /// The id of the stream.
     pub stream_id: String,
-    /// The conversation, where the host named one.
+    /// The id of the conversation, if the host gave one.
     pub conversation_id: Option<String>,
-    /// Where the run stands.
+    /// The current phase.
     pub phase: Phase,
-    /// How often the model was called before, from 0.
+    /// The number of earlier model calls in the run, from 0.
     pub iteration: u64,
-    /// How many chunks have been passed on.
+    /// The number of chunks that were passed on.
     pub chunk_index: u64,
-    /// What the host vouches for.
+    /// The context that the host provides; trusted.
     pub context: Value,
     asked: Arc<Mutex<Asked>>,
     ended: Arc<Notify>,
 }
 
-/// What hooks have asked of their run.
+/// The requests of hooks to their run.
 #[derive(Default)]
 struct Asked {
     abort: Option<String>,
@@ -78,7 +78,7 @@ impl std::fmt::Debug for RunContext {
 }
 
 impl RunContext {
-    /// A run that has not begun.
+    /// A run that has not started.
     pub fn new(request_id: String, stream_id: String, context: Value) -> Self {
         Self {
             request_id,
@@ -93,7 +93,7 @@ impl RunContext {
         }
     }
 
-    /// The same run under other names.
+    /// The same run with other ids.
     #[must_use]
     pub fn renamed(&self, request_id: String, stream_id: String) -> Self {
         Self { request_id, stream_id, ..self.clone() }
@@ -103,17 +103,17 @@ impl RunContext {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the run: a tool that runs is given up, and nothing begins any more. The first reason stands. From anywhere: a clone is
-    /// the same run.
+    /// Aborts the run: running tools are cancelled, and nothing new starts. The first reason is kept. Can be called from
+    /// any clone, because all clones share the run.
     pub fn abort(&self, reason: impl Into<String>) {
         self.asked().abort.get_or_insert_with(|| reason.into());
         self.ended.notify_waiters();
     }
 
-    /// Waits until the run is to end.
+    /// Waits until the run is aborted, and returns the reason.
     pub async fn until_aborted(&self) -> String {
         loop {
-            // Made before looking, so that no end is missed.
+            // Created before the check, so that no abort is missed.
             let ended = self.ended.notified();
             if let Some(reason) = self.aborted() {
                 return reason;
@@ -122,12 +122,12 @@ impl RunContext {
         }
     }
 
-    /// Why the run is to end, if it is.
+    /// The reason for aborting the run. Returns `None` if it was not aborted.
     pub fn aborted(&self) -> Option<String> {
         self.asked().abort.clone()
     }
 
-    /// Has something done after the run has ended. It delays nothing, and what goes wrong in it fails nothing.
+    /// Schedules work for after the end of the run. It delays nothing, and its errors fail nothing.
     pub fn defer(&self, work: Deferred) {
         self.asked().deferred.push(work);
     }

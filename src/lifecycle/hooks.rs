@@ -1,4 +1,4 @@
-//! Middleware out of closures, for simple hooks around tool calls.
+//! Middleware from closures, for simple hooks around tool calls.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ type AfterHook = dyn Fn(&ToolEnd<'_>) -> BoxFuture<'static, ()> + Send + Sync;
 type ErrorHook = dyn Fn(&HookCall<'_>, &ToolError) -> BoxFuture<'static, OnError> + Send + Sync;
 type Concerns = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
 
-/// Middleware out of closures: `beforeExecute`, `aroundExecute`, `afterExecute` and `onError` of other frameworks.
+/// Middleware from closures: `beforeExecute`, `aroundExecute`, `afterExecute` and `onError` of other frameworks.
 ///
-/// Each hook gets a [`HookCall`]: the call, the descriptor of its tool, and the run. `before`, `after` and `on_error` come in two
-/// forms, a plain closure and an async one; the future of an async one takes what it needs from its arguments first.
+/// Each hook receives a [`HookCall`]: the call, the descriptor of its tool, and the run. `before`, `after` and `on_error`
+/// have a synchronous and an async form; an async closure first copies what its future needs from the arguments.
 ///
 /// ```
 /// use callgate::lifecycle::{Before, ToolHooks};
@@ -46,32 +46,32 @@ impl std::fmt::Debug for ToolHooks {
 }
 
 impl ToolHooks {
-    /// Hooks that do nothing yet. `id` names them in reasons, and in the approvals that they require.
+    /// Hooks that do nothing yet. `id` names them in reasons and in the approvals that they require.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), concerns: None, before: None, around: None, after: None, on_error: None }
     }
 
-    /// Only for calls for which the predicate returns true.
+    /// Restricts the hooks to calls for which the predicate returns `true`.
     #[must_use]
     pub fn matching(mut self, concerns: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.concerns = Some(Arc::new(concerns));
         self
     }
 
-    /// Only for calls of these tools.
+    /// Restricts the hooks to calls of these tools.
     #[must_use]
     pub fn for_tools<T: Into<String>>(self, tools: impl IntoIterator<Item = T>) -> Self {
         let tools: Vec<String> = tools.into_iter().map(Into::into).collect();
         self.matching(move |call| tools.contains(&call.tool))
     }
 
-    /// Runs before a call is decided, live and again when an answered call resumes.
+    /// Runs before a call is decided, and again when a call resumes after its approval was answered.
     #[must_use]
     pub fn before(self, before: impl Fn(&HookCall<'_>) -> Before + Send + Sync + 'static) -> Self {
         self.before_async(move |call| std::future::ready(before(call)))
     }
 
-    /// The same as [`before`](Self::before), async.
+    /// The async form of [`before`](Self::before).
     #[must_use]
     pub fn before_async<F: Future<Output = Before> + Send + 'static>(
         mut self,
@@ -81,7 +81,7 @@ impl ToolHooks {
         self
     }
 
-    /// Runs around the execution; the closure returns `Box::pin(async move { … })`.
+    /// Wraps the execution; the closure returns `Box::pin(async move { … })`.
     #[must_use]
     pub fn around(
         mut self,
@@ -103,8 +103,8 @@ impl ToolHooks {
         })
     }
 
-    /// The same as [`after`](Self::after), async. The call returns to the agent when the future is ready; for work that nobody
-    /// waits for there is [`RunContext::defer`](super::RunContext::defer).
+    /// The async form of [`after`](Self::after). The call returns to the agent when the future completes; for background
+    /// work use [`RunContext::defer`](super::RunContext::defer).
     #[must_use]
     pub fn after_async<F: Future<Output = ()> + Send + 'static>(
         mut self,
@@ -123,7 +123,7 @@ impl ToolHooks {
         self.on_error_async(move |call, error| std::future::ready(on_error(call, error)))
     }
 
-    /// The same as [`on_error`](Self::on_error), async.
+    /// The async form of [`on_error`](Self::on_error).
     #[must_use]
     pub fn on_error_async<F: Future<Output = OnError> + Send + 'static>(
         mut self,

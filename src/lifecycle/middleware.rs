@@ -1,5 +1,5 @@
-//! The host's own code in the chain, beside the policies and under the same rules: it can make a call stricter, change its
-//! arguments before gate sees them, or answer for it; it lifts nothing.
+//! Middleware: host code that runs beside the policies and under the same rules. It can restrict a call, edit its arguments
+//! before gate sees them, or answer it; it can't lift a policy.
 
 use std::future::ready;
 use std::time::Duration;
@@ -15,17 +15,18 @@ use crate::json::{Map, Value};
 use crate::message::History;
 use crate::tools::ToolDescriptor;
 
-/// A call as a hook gets it, with its tool and its run. It derefs to the [`ToolCall`]: `call.tool`, `call.input`, `call.context`.
+/// A call as hooks receive it, with its tool and its run. Dereferences to the [`ToolCall`]: `call.tool`, `call.input`,
+/// `call.context`.
 ///
-/// Arguments that are not a JSON object reach hooks as they came (text that is not JSON is a string), and so do calls of tools that
-/// nobody knows or that the model was not offered.
+/// Hooks also see calls whose arguments are not a JSON object (arguments that are not JSON are a string), calls of unknown
+/// tools, and calls of tools that the model was not offered.
 #[derive(Clone, Copy, Debug)]
 pub struct HookCall<'a> {
-    /// The call, with the arguments as the hooks before this one left them.
+    /// The call, with the arguments as edited by the hooks before this one.
     pub call: &'a ToolCall,
-    /// The tool's descriptor, among the tools of the engine and the session; `None` where the tool is unknown.
+    /// The descriptor of the tool, from the tools of the engine and the session; `None` if the tool is unknown.
     pub descriptor: Option<&'a ToolDescriptor>,
-    /// The run that the call belongs to.
+    /// The run of the call.
     pub run: &'a RunContext,
 }
 
@@ -37,144 +38,144 @@ impl std::ops::Deref for HookCall<'_> {
     }
 }
 
-/// An approval that a hook requires. It joins the policies' approvals in one request.
+/// An approval that a hook requires. It is merged with the policies' approvals into one request.
 ///
-/// An approval counts as long as the hook of this id states the same requirement, message included, about the same final arguments.
-/// So a message must not hold what changes by itself, such as the time: the call would be asked about again on every resume.
+/// An approval stays valid while the hook of this id returns the same requirement, message included, for the same final
+/// arguments. So a message must not contain values that change, such as the time: each resume would request approval again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredApproval {
-    /// What the approver reads.
+    /// The message for the approver.
     pub message: String,
-    /// Who may answer: principals, and roles as `role:NAME`; whomever the host lets answer, if empty.
+    /// The approvers: principals, and roles as `role:NAME`. If empty, anyone whom the host allows to answer.
     pub approvers: Vec<String>,
-    /// How many approvals it takes; 0 counts as 1.
+    /// The number of approvals that are needed; 0 counts as 1.
     pub quorum: u32,
-    /// After how long the request expires; never, if `None`.
+    /// How long the request is valid; `None` for no expiry.
     pub expires: Option<Duration>,
 }
 
 impl RequiredApproval {
-    /// One approval by anyone whom the host lets answer, without expiry.
+    /// One approval by anyone whom the host allows to answer, without expiry.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), approvers: Vec::new(), quorum: 1, expires: None }
     }
 }
 
-/// What a hook says of a call before it is decided. Of several the strictest counts (`Halt`, `Block`, `RequireApproval`, `Skip`);
-/// edits and annotations are piped, and every requirement of an approval counts.
+/// The verdict of a hook before a call is decided. The strictest of several applies (`Halt`, `Block`, `RequireApproval`,
+/// `Skip`). Edits and annotations are passed from hook to hook, and all required approvals apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Before {
-    /// Nothing.
+    /// Does not affect the call.
     #[default]
     Continue,
-    /// Other arguments. The call keeps its id and its tool.
+    /// Replaces the arguments. The call keeps its id and its tool.
     Edit(Value),
-    /// Members for the `metadata` of the call's context.
+    /// Adds members to the `metadata` of the call's context.
     Annotate(Map),
-    /// This is its result; the tool does not run.
+    /// Returns this result; the tool does not run.
     Skip(Value),
-    /// A person must approve the final arguments first.
+    /// Requires human approval of the final arguments.
     RequireApproval(RequiredApproval),
-    /// It must not run; the model is told why.
+    /// Denies the call; the model receives the reason.
     Block(String),
-    /// It must not run, and the run ends.
+    /// Denies the call and ends the run.
     Halt(String),
 }
 
-/// What becomes of a tool's error.
+/// What a hook does with a tool's error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OnError {
-    /// It stands.
+    /// Keep the error.
     Keep,
-    /// Another one takes its place.
+    /// Replace it with another error.
     Replace(ToolError),
-    /// This result takes its place, for the model to try again by.
+    /// Replace it with this result, so that the model can retry.
     Recover(Value),
 }
 
-/// How a call ended, as hooks see it: what policies hide is hidden.
+/// A call with its outcome, as hooks receive it: redacted by the policies.
 #[derive(Clone, Debug)]
 pub struct ToolEnd<'a> {
-    /// The call, with the arguments that it ran with as they may be shown.
+    /// The outcome, with the arguments that the call ran with, redacted.
     pub outcome: &'a Outcome,
-    /// The tool's descriptor; `None` where the tool is unknown.
+    /// The descriptor of the tool; `None` if the tool is unknown.
     pub descriptor: Option<&'a ToolDescriptor>,
-    /// The run that the call belongs to.
+    /// The run of the call.
     pub run: &'a RunContext,
-    /// How long it took.
+    /// How long the call took.
     pub duration: Duration,
 }
 
 impl ToolEnd<'_> {
-    /// Whether there is a result.
+    /// Whether the call has a result.
     pub fn is_ok(&self) -> bool {
         self.outcome.output.is_some()
     }
 }
 
-/// What one call of a model used.
+/// The usage of one model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
-    /// Read.
+    /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Written.
+    /// Tokens of the response.
     pub completion_tokens: u64,
-    /// Both, where a provider counts more than those.
+    /// All tokens, if the provider counts more than those two.
     pub total_tokens: Option<u64>,
-    /// What it cost, in the host's currency.
+    /// The cost, in the host's currency.
     pub cost: Option<f64>,
 }
 
 impl Usage {
-    /// All tokens.
+    /// The total number of tokens.
     pub fn tokens(&self) -> u64 {
         self.total_tokens.unwrap_or_else(|| self.prompt_tokens.saturating_add(self.completion_tokens))
     }
 }
 
-/// What a whole run came to.
+/// Statistics of a whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStats {
-    /// How long it took.
+    /// How long the run took.
     pub duration: Duration,
-    /// How often the model was called.
+    /// The number of model calls.
     pub iterations: u64,
-    /// What it used in all.
+    /// The total usage.
     pub usage: Usage,
-    /// What policies in shadow would have done to it, each thing once.
+    /// The effects that policies in shadow mode would have had on the run, each once.
     pub shadows: Vec<RunShadow>,
 }
 
-/// How a run ended: in exactly one of these ways.
+/// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
-    /// By itself.
+    /// The run finished normally.
     Finished {
-        /// Why, in the provider's word.
+        /// The finish reason, as the provider names it.
         reason: Option<String>,
-        /// What the model said last.
+        /// The last text of the model.
         content: String,
     },
-    /// It was ended, by a policy, a hook, a person or the host.
+    /// A policy, a hook, a person or the host aborted the run.
     Aborted {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// By an error that nobody dealt with.
+    /// The run failed with an unhandled error.
     Failed {
-        /// What went wrong.
+        /// The error.
         error: String,
     },
 }
 
-/// Runs what is inside of a hook.
+/// Runs the inner layers of an `around` hook.
 pub trait NextStep: Send {
-    /// Runs it with these arguments and options. Other arguments than the call's go through gate again.
+    /// Runs them with these arguments and options. If the arguments differ from the call's, gate evaluates the call again.
     fn run<'s>(&'s mut self, input: Value, options: Value) -> BoxFuture<'s, Result<Value, ToolError>>;
 }
 
-/// What is inside of a hook: other hooks, the policies around the execution, and the tool.
+/// The inner layers of an `around` hook: further hooks, the policies that wrap the execution, and the tool.
 pub struct Next<'n> {
     call: &'n ToolCall,
     step: &'n mut dyn NextStep,
@@ -187,60 +188,61 @@ impl std::fmt::Debug for Next<'_> {
 }
 
 impl<'n> Next<'n> {
-    /// What is inside of a hook around this call.
+    /// The inner layers for this call.
     pub fn new(call: &'n ToolCall, step: &'n mut dyn NextStep) -> Self {
         Self { call, step }
     }
 
-    /// Runs it as the call is.
+    /// Runs the call unchanged.
     pub async fn call(&mut self) -> Result<Value, ToolError> {
         self.step.run(self.call.input.clone(), self.call.options.clone()).await
     }
 
-    /// Runs it with other arguments, which go through gate again.
+    /// Runs the call with other arguments; gate evaluates it again.
     pub async fn with_input(&mut self, input: Value) -> Result<Value, ToolError> {
         self.step.run(input, self.call.options.clone()).await
     }
 
-    /// Runs it with other arguments and options for the host's executor.
+    /// Runs the call with other arguments, and with options for the host's executor.
     pub async fn with(&mut self, input: Value, options: Value) -> Result<Value, ToolError> {
         self.step.run(input, options).await
     }
 }
 
-/// The host's own code at the points of a run. Every method has a default that does nothing.
+/// Host code at each stage of a run. Every method has a default that does nothing.
 ///
-/// Around tool calls: `before` in order, each seeing the arguments as the one before left them; then the policies' normalise and
-/// gate; then `around`, the first outermost, outside of the policies around the execution; then the policies' settle; then
-/// `on_error` and `after` in reverse order. A hook that panics before the tool ran denies the call; later, it changes nothing, and
-/// observers are told ([`Observer::on_hook_failure`](crate::host::Observer::on_hook_failure)).
+/// Order around a tool call: the `before` hooks in order, each with the arguments as edited by the one before it; the
+/// policies' normalise and gate phases; the `around` hooks, the first outermost, outside the policies that wrap the
+/// execution; the policies' settle phase; then `on_error` and `after` in reverse order. A panic of a hook before the tool
+/// runs denies the call; a later panic changes nothing and is reported to observers
+/// ([`Observer::on_hook_failure`](crate::host::Observer::on_hook_failure)).
 ///
-/// A call that was suspended for an approval passes the same points when it resumes: `before` runs again, on the arguments that the model
-/// sent or that an approver edited. Where the final arguments then are not those that were approved, the call is asked about again.
-/// So a `before` hook should make the same of the same arguments.
+/// A call that was suspended for an approval passes the same stages when it resumes: `before` runs again, on the arguments
+/// that the model sent or that an approver edited. If the final arguments then differ from the approved ones, approval is
+/// requested again. So a `before` hook should be deterministic: the same result for the same arguments.
 ///
-/// For long work that nobody has to wait for there is [`RunContext::defer`].
+/// For long background work use [`RunContext::defer`].
 pub trait Middleware: Send + Sync {
-    /// Its name, for reasons and errors.
+    /// The id, for reasons and errors.
     fn id(&self) -> &str;
 
-    /// Whether the tool hooks concern this call.
+    /// Whether the tool hooks apply to this call.
     fn concerns(&self, _call: &HookCall<'_>) -> bool {
         true
     }
 
-    /// Before a call is decided: live, when an answered call resumes, and when an `around` hook or script calls with other
-    /// arguments.
+    /// Runs before a call is decided, when a call resumes after its approval was answered, and when an `around` hook or
+    /// script calls the tool with other arguments.
     fn before<'a>(&'a self, _call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
         Box::pin(ready(Before::Continue))
     }
 
-    /// Whether there is anything in [`around`](Self::around).
+    /// Whether [`around`](Self::around) is implemented.
     fn wraps(&self) -> bool {
         false
     }
 
-    /// Around the execution: call `next` once, more often or never.
+    /// Wraps the execution: calls `next` once, several times or never.
     fn around<'a>(
         &'a self,
         _call: &'a HookCall<'a>,
@@ -249,52 +251,54 @@ pub trait Middleware: Send + Sync {
         Box::pin(async move { next.call().await })
     }
 
-    /// When a tool has failed and no policy has dealt with that.
+    /// Runs when a tool has failed and no policy recovered the error.
     fn on_error<'a>(&'a self, _call: &'a HookCall<'a>, _error: &'a ToolError) -> BoxFuture<'a, OnError> {
         Box::pin(ready(OnError::Keep))
     }
 
-    /// After a call has come to an outcome, also one that did not run. All are called.
+    /// Runs after a call has an outcome, also one that did not run. Every hook runs.
     fn after<'a>(&'a self, _end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// The session begins.
+    /// The session starts.
     fn on_session_start(&self, _run: &RunContext) {}
 
-    /// At init, and before each call of the model: what is to be otherwise. Each sees what the one before it left.
+    /// Changes the configuration at the start of the run and before each model call. Each hook sees the changes of the one
+    /// before it.
     fn on_config(&self, _run: &RunContext, _config: &Config) -> Option<ConfigPatch> {
         None
     }
 
-    /// The run begins, after its first configuration.
+    /// The run starts, after its first configuration.
     fn on_start(&self, _run: &RunContext) {}
 
-    /// Whether the model is called once more: one that says no ends the run as finished. Not asked before the first call.
+    /// Whether to call the model once more. If any hook returns `false`, the run ends as finished. Not called before the
+    /// first model call.
     fn goes_on(&self, _run: &RunContext, _history: &History) -> bool {
         true
     }
 
-    /// Before the model is called.
+    /// The model is about to be called.
     fn before_completion(&self, _run: &RunContext, _history: &History) {}
 
-    /// For each chunk that the model streams.
+    /// Filters each chunk that the model streams.
     fn on_chunk(&self, _run: &RunContext, _chunk: &Chunk) -> ChunkFate {
         ChunkFate::Pass
     }
 
-    /// The model asks for these calls: a reason here ends the run before any of them runs.
+    /// The model requests these calls. `Some(reason)` ends the run before any of them runs.
     fn after_tool_request(&self, _run: &RunContext, _calls: &[ToolCall]) -> Option<String> {
         None
     }
 
-    /// All calls of a round have come to their outcomes.
+    /// All calls of a round have outcomes.
     fn after_tools(&self, _run: &RunContext, _outcomes: &[Outcome]) {}
 
-    /// What one call of the model used.
+    /// Reports the usage of one model call.
     fn on_usage(&self, _run: &RunContext, _usage: &Usage) {}
 
-    /// The history was compacted, and is another one by that.
+    /// The history was compacted.
     fn after_compaction(&self, _run: &RunContext, _before: &History, _after: &History) {}
 
     /// The model has ended its last turn.
@@ -303,7 +307,7 @@ pub trait Middleware: Send + Sync {
     /// The run has ended.
     ///
     /// # Errors
-    /// What went wrong, in words for the host. The run has ended all the same: observers are told, and
+    /// A message for the host. The run has ended nevertheless: the error is reported to observers, and
     /// [`Afterwork::finish`](crate::session::Afterwork::finish) returns it.
     fn on_end(&self, _run: &RunContext, _ending: &Ending, _stats: &RunStats) -> Result<(), String> {
         Ok(())

@@ -1,5 +1,4 @@
-//! An agent run around its tool calls: the configuration of the model, what it streams, how a run ends, and the host's own code
-//! at each of these points.
+//! The lifecycle of an agent run: model configuration, stream chunks, run context, and middleware at each stage.
 #![doc = include_str!("../../docs/hooks.md")]
 
 mod chunk;

@@ -1,4 +1,4 @@
-//! The AI SDK's model messages: typed outputs, and approval parts of their own.
+//! AI SDK model messages: typed outputs and native approval parts.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::AiSdk;
 
-/// What the SDK tells a model of a denial without a reason.
+/// The output of a denial without a reason, as the SDK itself writes it.
 pub(super) const DENIED: &str = "Tool execution denied.";
 
 pub(super) fn read(json: &Value) -> Message {
@@ -31,7 +31,7 @@ pub(super) fn read(json: &Value) -> Message {
     Message::framed(DIALECT, role, frame, parts)
 }
 
-/// The calls that the provider itself runs: they are no one else's to run or answer, and stay as they stand.
+/// The calls that the provider itself executes: the host neither runs nor answers them, and they are preserved unchanged.
 fn executed_by_provider(map: &Map) -> BTreeSet<&str> {
     let blocks = map.get("content").and_then(Value::as_array).into_iter().flatten();
     let theirs = blocks.filter(|block| block.get("providerExecuted") == Some(&Value::Bool(true)));
@@ -75,7 +75,7 @@ fn read_output(written: Option<&Value>) -> (Output, Settled) {
             (Output::Text(reason.unwrap_or(DENIED).to_owned()), Settled::Denied)
         }
         ("content", Some(value)) => (blocks::read_output(DIALECT, Some(value), &["text"]), Settled::Output),
-        // There is a result, whatever it says.
+        // There is a result, whatever its form.
         _ => (Output::of(written.cloned().unwrap_or_default()), Settled::Output),
     };
     match written.and_then(Value::as_object) {

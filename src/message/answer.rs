@@ -1,4 +1,4 @@
-//! What a host adds to a history: a person's answer, and the results of calls.
+//! Additions to a history: approval requests, answers, results and session state.
 
 use std::collections::BTreeMap;
 
@@ -10,55 +10,55 @@ use super::occurrence::Place;
 use super::openai_responses::{hosted_response, is_hosted};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 
-/// Why something can't be added to a history.
+/// Why a request, an answer or a result can't be added to a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// No open call was asked about under this id.
+    /// No open call has a request with this id.
     #[error(
-        "no call waits for the approval `{approval_id}`: it was never asked for, or its call has a result"
+        "no open approval request `{approval_id}`: it was never requested, or its call already has a result"
     )]
     NotWaiting {
-        /// The id.
+        /// The id of the request.
         approval_id: String,
     },
-    /// Several open calls were asked about under this id.
-    #[error("several calls wait for the approval `{approval_id}`; ask for each under an id of its own")]
+    /// Several open calls have a request with this id.
+    #[error("several calls have the approval request `{approval_id}`; give each request its own id")]
     Ambiguous {
-        /// The id.
+        /// The id of the request.
         approval_id: String,
     },
-    /// There is no call at this place.
-    #[error("part {} of message {} is no tool call", .place.part, .place.message)]
+    /// There is no call at this position.
+    #[error("part {} of message {} is not a tool call", .place.part, .place.message)]
     NoCall {
-        /// The place.
+        /// The position.
         place: Place,
     },
-    /// The call has a result, or is given two.
-    #[error("the call in part {} of message {} has a result already", .place.part, .place.message)]
+    /// The call already has a result, or two were added at once.
+    #[error("the call in part {} of message {} already has a result", .place.part, .place.message)]
     Settled {
-        /// The call's place.
+        /// The position of the call.
         place: Place,
     },
-    /// Calls of one id are told apart by the order of their results.
-    #[error("the call in part {} of message {} shares its id with one that has no result; settle that one first, or both at once", .place.part, .place.message)]
+    /// Results of calls with the same id are matched by order, so an earlier call still needs its result.
+    #[error("the call in part {} of message {} shares its id with a call that has no result; add the result of that call first, or both at once", .place.part, .place.message)]
     SharedId {
-        /// The call's place.
+        /// The position of the call.
         place: Place,
     },
 }
 
-/// How a call ended, to be put into a history.
+/// The result of a call, to be added to a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settlement {
-    /// Where the call stands.
+    /// The position of the call.
     pub place: Place,
-    /// What the model is given.
+    /// The output that the model receives.
     pub output: Output,
-    /// How it ended.
+    /// How the call ended.
     pub settled: Settled,
 }
 
-/// An answer to the request of this id, which can then be filled in.
+/// An answer to the request with this id. The other members can be set afterwards.
 ///
 /// ```
 /// use callgate::message::{ResponsePart, approval_response};
@@ -69,20 +69,20 @@ pub fn approval_response(approval_id: impl Into<String>, approved: bool) -> Resp
     ResponsePart { approval_id: approval_id.into(), approved, ..ResponsePart::default() }
 }
 
-/// The message that brings an answer.
+/// The message that contains an answer.
 pub fn approval_response_message(response: ResponsePart) -> Message {
     Message::new(Role::Tool, vec![response.into()])
 }
 
-/// What a model is told of a call that a person or a policy refused; with [`Settled::Denied`], every dialect writes it in the
-/// shape that its provider expects.
+/// The output that tells a model that a person or a policy denied the call. With [`Settled::Denied`], every dialect writes
+/// it in the form that its provider expects.
 pub fn denied_output(reason: Option<&str>) -> Output {
     Output::Text(reason.filter(|reason| !reason.is_empty()).unwrap_or(DENIED).to_owned())
 }
 
 impl History {
-    /// The questions whose calls have no result yet, answered or not, in order; and those of OpenAI's hosted MCP calls that
-    /// have no answer.
+    /// The requests of calls without a result, answered or not, in order, and the unanswered requests of OpenAI's hosted
+    /// MCP calls.
     pub fn find_approval_requests(&self) -> Vec<&RequestPart> {
         let matched = match_up(&self.messages);
         let open = matched.iter().filter(|call| call.result.is_none()).filter_map(|call| call.request);
@@ -96,8 +96,8 @@ impl History {
         places.into_iter().filter_map(|place| self.request_at(place)).collect()
     }
 
-    /// The first answer to the last question of this id. An answer that could belong to several calls, or that came after
-    /// the call's result, is none.
+    /// The first answer to the latest request with this id. Answers that could belong to several calls, and answers after
+    /// the call's result, are ignored.
     pub fn find_approval_decision(&self, approval_id: &str) -> Option<&ResponsePart> {
         let asked = |call: &&Matched| {
             let request = call.request.and_then(|place| self.request_at(place));
@@ -117,7 +117,10 @@ impl History {
         }
     }
 
-    /// Adds a person's answer at the end. Errors where no open call waits for it, or several do.
+    /// Appends an answer.
+    ///
+    /// # Errors
+    /// If no open call has a request with its id, or several do.
     pub fn append_approval_response(&mut self, response: ResponsePart) -> Result<(), AnswerError> {
         let requests = self.find_approval_requests();
         let waiting = requests.iter().filter(|request| request.approval_id == response.approval_id).count();
@@ -135,9 +138,12 @@ impl History {
         Ok(())
     }
 
-    /// Adds the results of calls: after the round they stand in, or after the answer that they waited for, so that each is
-    /// its own call's also where ids repeat. Errors, with nothing added, where there is no such call, it has a result, or
-    /// another call of its id in its round would take the result for its own: those are settled in their order.
+    /// Adds the results of calls: after their round, or after the answer to their request, so that each result matches its
+    /// own call even if ids repeat.
+    ///
+    /// # Errors
+    /// If there is no such call, it already has a result, or the result would match an earlier call with the same id in its
+    /// round: add results of such calls in order. Then nothing is added.
     pub fn append_results(&mut self, settlements: Vec<Settlement>) -> Result<(), AnswerError> {
         let matched = match_up(&self.messages);
         let by_place: BTreeMap<Place, &Matched> = matched.iter().map(|call| (call.place, call)).collect();
@@ -162,14 +168,15 @@ impl History {
         Ok(())
     }
 
-    /// The messages with these results, where each is then its own call's and no other call's result has changed.
+    /// The messages with these results. Returns `None` unless each result then matches its call, and no other call's result
+    /// changes.
     fn with_results(
         &self,
         matched: &[Matched],
         results: &BTreeMap<Place, (&Matched, ResultPart)>,
         after_answers: bool,
     ) -> Option<Vec<Message>> {
-        // Calls of one id and round are told apart by their order alone, so their results stand together.
+        // Calls with the same id in one round are matched by order only, so their results stay together.
         let key = |call: &Matched| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
         let mut after: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (call, _) in results.values() {
@@ -191,7 +198,7 @@ impl History {
             added.entry(*after.get(&key(call)?)?).or_default().push(Part::result(result.clone()));
         }
         let mut messages = self.messages.clone();
-        // From the end, so that the earlier indices stay.
+        // From the end, so that earlier indices stay valid.
         for (index, parts) in added.into_iter().rev() {
             messages.insert(index, Message::new(Role::Tool, parts));
         }
@@ -207,7 +214,7 @@ impl History {
         same.then_some(new.messages)
     }
 
-    /// The index after the round of this message and the results that follow it.
+    /// The index after the round of this message and its results.
     fn end_of_round(&self, message: usize) -> usize {
         let rest = self.messages.iter().enumerate().skip(message);
         let after_calls = rest.skip_while(|(_, message)| message.role == Role::Assistant);
@@ -229,7 +236,7 @@ impl History {
         }
     }
 
-    /// The question of a call that has no result.
+    /// The request of a call without a result.
     fn waits_under(&self, call: &Matched) -> Option<&RequestPart> {
         call.request.filter(|_| call.result.is_none()).and_then(|place| self.request_at(place))
     }
@@ -241,7 +248,7 @@ impl History {
         }
     }
 
-    /// The provider's own requests, behind which no call stands.
+    /// The requests of the provider's hosted calls, which are not calls of this history.
     fn hosted_requests(&self) -> impl Iterator<Item = (Place, &RequestPart)> {
         let parts = |(message, of): (usize, &'_ Message)| {
             of.parts.iter().enumerate().map(move |(part, _)| Place { message, part }).collect::<Vec<_>>()
@@ -261,8 +268,11 @@ impl History {
 }
 
 impl History {
-    /// Puts a question about a call: in the model's message that made it, or, where it was asked about before, at the end, so
-    /// that earlier answers are none to it. Errors: there is no call at this place.
+    /// Adds a request for approval of a call: to the model's message with the call, or at the end if the call already has a
+    /// request, so that earlier answers do not apply to it.
+    ///
+    /// # Errors
+    /// If there is no call at this position.
     pub fn put_approval_request(&mut self, place: Place, request: RequestPart) -> Result<(), AnswerError> {
         let asked = match_up(&self.messages).into_iter().find(|matched| matched.place == place);
         let asked = asked.ok_or(AnswerError::NoCall { place })?.request.is_some();
@@ -273,12 +283,12 @@ impl History {
         Ok(())
     }
 
-    /// Keeps what the session has seen, in the place of what was kept before.
+    /// Stores the session's sealed state, and removes the earlier one.
     pub fn keep_state(&mut self, state: StatePart) {
         self.messages.retain_mut(|message| {
             let before = message.parts.len();
             message.parts.retain(|part| !matches!(part.content(), Content::State(_)));
-            // A message that held nothing else says nothing any more.
+            // A message without other parts is removed.
             before == message.parts.len() || !message.parts.is_empty()
         });
         self.push(Message::new(Role::Tool, vec![state.into()]));

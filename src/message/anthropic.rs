@@ -1,4 +1,4 @@
-//! Anthropic Messages: results in a user's message right after the calls, before any text.
+//! Anthropic Messages: results in a user message right after the calls, before any text.
 
 use super::approval::{self, object};
 use super::blocks;

@@ -1,10 +1,9 @@
-//! The parts of Callgate's own, which look the same in every dialect: the question to a person, the answer, and what the
-//! session has seen.
+//! Callgate's own parts, equal in every dialect: approval requests, answers, and the session's sealed state.
 //!
-//! Only the AI SDK has them as its own. Elsewhere the same JSON stands as a member of a message's contents (in OpenAI
-//! Responses: as an item). It is never put into text, which users, tools and web pages can write: an answer
-//! must not be forgeable by saying it. No other provider accepts it; [`History::for_provider`](super::History::for_provider)
-//! takes it out.
+//! Only the AI SDK has approval parts of its own. In other dialects the same JSON is an element of a message's contents (in
+//! OpenAI Responses, an item). It is never part of a text, which users, tools and web pages can write: prompt injection
+//! must not be able to forge an answer. No other provider accepts these parts;
+//! [`History::for_provider`](super::History::for_provider) removes them.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,34 +16,34 @@ const REQUEST: &str = "tool-approval-request";
 const RESPONSE: &str = "tool-approval-response";
 const STATE: &str = "callgate-session-state";
 
-/// The question put to a person, as a history has it: of Callgate's own requests everything, of others' what they say.
+/// A request for approval in a history. Callgate's own requests have all members; others only those that they contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestPart {
     /// The request's id.
     pub approval_id: String,
-    /// The id of the call that waits.
+    /// The id of the pending call.
     pub tool_call_id: String,
     /// Its tool.
     pub tool_name: Option<String>,
-    /// Its final arguments, as they may be shown.
+    /// Its final arguments, redacted.
     pub input: Option<Value>,
-    /// What is asked.
+    /// The question to the approver.
     pub message: Option<String>,
-    /// The ids of the policies that ask.
+    /// The ids of the policies that require approval.
     pub policies: Vec<String>,
-    /// When the question lapses, in RFC 3339.
+    /// When the request expires, in RFC 3339.
     pub expires_at: Option<String>,
-    /// Digest of the final arguments.
+    /// The digest of the final arguments.
     pub input_digest: Option<String>,
-    /// The MCP server that has the tool.
+    /// The MCP server that provides the tool.
     pub server: Option<String>,
-    /// The arguments that matter most, and their parts, as JSON pointers.
+    /// The most relevant arguments and parts of them, as JSON pointers.
     pub relevant: Vec<String>,
-    /// How often the same was asked before in the session.
+    /// How often the same approval was requested before in the session.
     pub repeats: Option<u64>,
-    /// The policy author's words for the card.
+    /// The policy author's texts for the card.
     pub card: CardWords,
-    /// The seal over all of it, with what Callgate must know again.
+    /// The seal over the request, with the data that Callgate needs for resuming the call.
     pub approval_token: Option<String>,
 }
 
@@ -68,10 +67,10 @@ impl From<&ApprovalRequest> for RequestPart {
     }
 }
 
-/// What a session has seen, kept in its history.
+/// The sealed state of a session, stored in its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatePart {
-    /// What it has seen, encrypted, and bound to the calls of the history.
+    /// The encrypted state, bound to the calls of the history.
     pub sealed: String,
 }
 
@@ -87,38 +86,38 @@ impl From<RequestPart> for Part {
     }
 }
 
-/// A person's answer.
+/// An approver's answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponsePart {
     /// The id of the request.
     pub approval_id: String,
-    /// Yes or no.
+    /// Whether the call is approved.
     pub approved: bool,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// The request's token, repeated, or a one-time token of the host.
     pub approval_token: Option<String>,
-    /// The arguments to run with instead. What is no object stands here all the same: it is for the gate to refuse.
+    /// Replacement arguments. A value that is not an object is accepted here; gate denies it.
     pub edited_input: Option<Value>,
-    /// What stands for the tool's result; `null` is one.
+    /// A result in place of the tool's; may be `null`.
     pub output: Option<Value>,
-    /// Whether the run ends.
+    /// Whether to end the run.
     pub cancel: bool,
-    /// Who answered, where a host has verified that.
+    /// The approver, if the host has verified it.
     pub answered_by: Option<Approver>,
-    /// When, in RFC 3339.
+    /// When it was answered, in RFC 3339.
     pub answered_at: Option<String>,
-    /// The seal over the answer and who gave it.
+    /// The seal over the answer and its approver.
     pub answer_seal: Option<String>,
 }
 
-/// Who answers: a principal that a host has verified.
+/// An approver: a principal that the host has verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approver {
-    /// Their name.
+    /// The name of the principal.
     pub principal: String,
-    /// What they are.
+    /// The roles of the principal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
 }
@@ -129,7 +128,7 @@ impl Approver {
         Self { principal: principal.into(), roles: Vec::new() }
     }
 
-    /// The same with one more role.
+    /// Adds a role.
     #[must_use]
     pub fn with_role(mut self, role: impl Into<String>) -> Self {
         self.roles.push(role.into());
@@ -138,12 +137,12 @@ impl Approver {
 }
 
 impl ResponsePart {
-    /// The part as every dialect has it.
+    /// The JSON of the part, equal in every dialect.
     pub fn to_json(&self) -> Value {
         write_response(self)
     }
 
-    /// Reads such a part; nothing where it is none, or a known member is of the wrong type.
+    /// Reads a part. Returns `None` if it is not an answer, or a known member has the wrong type.
     pub fn of_json(json: &Value) -> Option<Self> {
         match read(json, &Role::Tool)? {
             Content::Response(response) => Some(response),
@@ -153,12 +152,12 @@ impl ResponsePart {
 }
 
 impl RequestPart {
-    /// The part as every dialect has it.
+    /// The JSON of the part, equal in every dialect.
     pub fn to_json(&self) -> Value {
         write_request(self)
     }
 
-    /// Reads such a part; nothing where it is none, or a known member is of the wrong type.
+    /// Reads a part. Returns `None` if it is not a request, or a known member has the wrong type.
     pub fn of_json(json: &Value) -> Option<Self> {
         match read(json, &Role::Assistant)? {
             Content::Request(request) => Some(request),
@@ -173,9 +172,9 @@ impl From<ResponsePart> for Part {
     }
 }
 
-/// An approval part that a message of this role may hold. A question is put by the agent and an answer comes in
-/// beside the results; the same JSON among what a user said is not one. A known member of the wrong type makes the
-/// whole unknown: to overlook an expiry would be more permissive.
+/// Reads an approval part that a message of this role may contain: requests are in model messages, answers in tool
+/// messages. The same JSON in a user message is ignored. A known member of the wrong type makes the whole part unknown:
+/// ignoring an expiry, for example, would be more permissive.
 pub(super) fn read(block: &Value, role: &Role) -> Option<Content> {
     let map = block.as_object()?;
     match (map.get("type")?.as_str()?, role) {
@@ -186,12 +185,12 @@ pub(super) fn read(block: &Value, role: &Role) -> Option<Content> {
     }
 }
 
-/// Whether a block says that it is an answer, or what a session has seen.
+/// Whether the type of a block is that of an answer or of session state.
 pub(super) fn is_beside_results(block: &Value) -> bool {
     matches!(block.get("type").and_then(Value::as_str), Some(RESPONSE | STATE))
 }
 
-/// Whether an item says that it is an approval part, and whose role it then has.
+/// The role of an item with this type. Returns `None` if it is not an approval part.
 pub(super) fn role_of_item(kind: &str) -> Option<Role> {
     match kind {
         REQUEST => Some(Role::Assistant),
@@ -200,7 +199,7 @@ pub(super) fn role_of_item(kind: &str) -> Option<Role> {
     }
 }
 
-/// An approval part as every dialect has it.
+/// The JSON of an approval part, equal in every dialect.
 pub(super) fn write(part: &Part) -> Option<Value> {
     let fresh = match part.content() {
         Content::Request(request) => write_request(request),
@@ -208,7 +207,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
         Content::State(state) => write_state(state),
         _ => return None,
     };
-    // What another dialect read in this form may say more than the canonical fields.
+    // A source in this form may have more members than the canonical ones.
     let kind = fresh.get("type").cloned();
     let read = part.any_source().map(|source| &source.json).filter(|json| json.get("type").cloned() == kind);
     Some(read.cloned().unwrap_or(fresh))
@@ -267,7 +266,7 @@ fn write_state(state: &StatePart) -> Value {
     object([("type", Some(STATE.into())), ("sealed", Some(state.sealed.clone().into()))])
 }
 
-/// A text member that may be missing or null; of another type, the whole is not understood.
+/// An optional string member. Returns `None` if it has another type.
 fn text(map: &Map, key: &str) -> Option<Option<String>> {
     match map.get(key) {
         None | Some(Value::Null) => Some(None),
@@ -276,7 +275,7 @@ fn text(map: &Map, key: &str) -> Option<Option<String>> {
     }
 }
 
-/// A member that is a list of texts and may be missing; of another type, the whole is not understood.
+/// An optional array of strings. Returns `None` if it has another type.
 fn texts(map: &Map, key: &str) -> Option<Vec<String>> {
     match map.get(key) {
         None => Some(Vec::new()),
@@ -321,7 +320,7 @@ fn write_response(response: &ResponsePart) -> Value {
     ])
 }
 
-/// An object of the members that have a value.
+/// An object of the members with a value.
 pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect::<Map>().into()
 }
@@ -332,7 +331,7 @@ mod tests {
     use crate::json::json;
 
     #[test]
-    fn an_approval_part_counts_only_where_its_speaker_may_say_it() {
+    fn approval_parts_are_read_only_in_messages_of_their_role() {
         let request = json!({"type": REQUEST, "approvalId": "a", "toolCallId": "c"});
         let response = json!({"type": RESPONSE, "approvalId": "a", "approved": true});
         for (part, role, counts) in [
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_place_of_the_tool_may_be_null() {
+    fn an_answer_may_replace_the_result_with_null() {
         let part = json!({"type": RESPONSE, "approvalId": "a", "approved": true, "output": null});
         let Some(Content::Response(response)) = read(&part, &Role::Tool) else { panic!("not read") };
         assert_eq!(response.output, Some(Value::Null));

@@ -1,4 +1,4 @@
-//! Members of a message's contents that several dialects share, and the envelope for those that only one understands.
+//! Content blocks that several dialects share, and the envelope for parts of other dialects.
 
 use super::approval::object;
 use super::dialect::Dialect;
@@ -8,23 +8,23 @@ use crate::json::{Map, Value};
 /// The `type` of the envelope: `{type, dialect, slot?, part}`.
 const ENVELOPE: &str = "callgate-part";
 
-/// The member that stands for arguments which are no object, in dialects that take nothing else. Read back, they are
-/// again what they were, and no tool takes them.
+/// The member that wraps arguments that are not an object, in dialects that accept only objects. When read back they are
+/// unwrapped, and no tool accepts them.
 const ARGUMENTS: &str = "callgate:arguments";
 
-/// A text block as most dialects have it.
+/// A text block in the form of most dialects.
 pub(super) fn text_block(text: &str) -> Value {
     object([("type", Some("text".into())), ("text", Some(text.into()))])
 }
 
-/// The text of such a block.
+/// The text of a block with one of these types.
 pub(super) fn text_of<'a>(block: &'a Value, kinds: &[&str]) -> Option<&'a str> {
     let kind = block.get("type")?.as_str()?;
     kinds.contains(&kind).then(|| block.get("text")?.as_str()).flatten()
 }
 
-/// What a message says: a string is one text (an empty one says nothing), and of a list each member a part. Anything else
-/// says nothing that is understood, and stays in the frame.
+/// Reads the content of a message: a string is one text (none if empty), and each element of an array is a part. Any other
+/// value stays in the frame.
 pub(super) fn read_said(
     dialect: Dialect,
     said: Option<&Value>,
@@ -43,7 +43,7 @@ pub(super) fn read_said(
     }
 }
 
-/// One member of a list of contents, out of its envelope where it has one of another dialect.
+/// Reads one element of an array of contents, and unwraps it if it is another dialect's part in an envelope.
 pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Value) -> Content) -> Part {
     match opened(dialect, block) {
         Some(part) => part,
@@ -51,9 +51,9 @@ pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Valu
     }
 }
 
-/// The part in an envelope, which stays unknown. One that its own dialect would understand is left in it: whoever may put
-/// a block among what a user says must not be able to say more by it, once it is translated. So is what we
-/// would not have written like this.
+/// The part in an envelope, which stays unknown. The envelope is not opened if its own dialect would understand the part:
+/// otherwise anyone who can insert a block into user content could forge approvals or results through translation. Nor is
+/// it opened if Callgate would not have written it in this form.
 fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     let map = block.as_object()?;
     if map.get("type")?.as_str()? != ENVELOPE {
@@ -69,14 +69,14 @@ fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     };
     let known = 3 + usize::from(slot != Slot::Content);
     let part = map.get("part").filter(|_| map.len() == known)?;
-    // What is inside must not be looked into over and over, so nothing of ours may be in it.
+    // Nested envelopes would have to be inspected again and again, so the part may contain none of Callgate's types.
     if holds_ours(part) || !from.leaves_unknown(slot, part) {
         return None;
     }
     Some(Part::read(from, slot, part.clone(), Content::Other))
 }
 
-/// Whether anything in a value is of a kind that we made up.
+/// Whether any block in a value has one of Callgate's own types.
 fn holds_ours(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_ours),
@@ -85,13 +85,14 @@ fn holds_ours(value: &Value) -> bool {
     }
 }
 
-/// Whether a block is of a kind that we made up, and no provider accepts, wherever it stands.
+/// Whether a block has one of Callgate's own types, which no provider accepts.
 pub(super) fn is_ours(block: &Value) -> bool {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
     kind == ENVELOPE || super::approval::role_of_item(kind).is_some()
 }
 
-/// A part that the dialect has no word for: approval parts in their portable form, those of other dialects in an envelope.
+/// Writes a part that the dialect has no form for: approval parts in their portable form, parts of other dialects in an
+/// envelope.
 pub(super) fn write_unspoken(dialect: Dialect, part: &Part) -> Value {
     if let Some(own) = part.own(dialect) {
         return own.json.clone();
@@ -109,8 +110,8 @@ pub(super) fn write_unspoken(dialect: Dialect, part: &Part) -> Value {
     ])
 }
 
-/// Arguments that stand as JSON text. An empty text and `null` are no arguments, `{}`. What is not JSON, has a duplicate key or nests too
-/// deep is a string, which no tool takes.
+/// Parses arguments from JSON text. An empty string and `null` mean no arguments: `{}`. Text that is not JSON, has a
+/// duplicate key or is nested too deeply is a string, which no tool accepts.
 pub(super) fn arguments_of(text: &str) -> Value {
     match crate::json::parse(text) {
         Ok(Value::Null) => Map::new().into(),
@@ -120,8 +121,8 @@ pub(super) fn arguments_of(text: &str) -> Value {
     }
 }
 
-/// Arguments that stand as a JSON value. Models that have none to give leave them out, or send `null` or an empty string: that is `{}`,
-/// for policies, approvals and the tool alike. Any other string stays one, which no tool takes.
+/// Reads arguments from a JSON value. Models omit empty arguments, or send `null` or an empty string: this becomes `{}`,
+/// for policies, approvals and the tool alike. Any other string stays a string, which no tool accepts.
 pub(super) fn arguments(value: Option<&Value>) -> Value {
     match value {
         None | Some(Value::Null) => Map::new().into(),
@@ -130,7 +131,7 @@ pub(super) fn arguments(value: Option<&Value>) -> Value {
     }
 }
 
-/// Arguments for a dialect that takes only objects.
+/// Wraps arguments that are not an object, for dialects that accept only objects.
 pub(super) fn boxed(input: &Value) -> Value {
     match input {
         Value::Object(_) => input.clone(),
@@ -138,7 +139,8 @@ pub(super) fn boxed(input: &Value) -> Value {
     }
 }
 
-/// Arguments of such a dialect, where none at all are `{}`. Only what is no object is taken out of its box, so nothing becomes acceptable by it.
+/// Unwraps such arguments; missing arguments are `{}`. Only a value that is not an object is unwrapped, so wrapping can't
+/// make arguments acceptable.
 pub(super) fn unboxed(input: Option<&Value>) -> Value {
     let boxed =
         input.and_then(Value::as_object).filter(|map| map.len() == 1).and_then(|map| map.get(ARGUMENTS));
@@ -148,7 +150,7 @@ pub(super) fn unboxed(input: Option<&Value>) -> Value {
     }
 }
 
-/// A text member that may be missing, empty where it is; of another type, the whole is not understood.
+/// A string member; empty if missing or null. Returns `None` if it has another type.
 pub(super) fn text_or_empty(map: &Map, key: &str) -> Option<String> {
     match map.get(key) {
         None | Some(Value::Null) => Some(String::new()),
@@ -157,10 +159,10 @@ pub(super) fn text_or_empty(map: &Map, key: &str) -> Option<String> {
     }
 }
 
-/// The member that holds the parts of an output which its own dialect has no room for.
+/// The member for parts of an output that the dialect does not support.
 const PARTS: &str = "callgate:parts";
 
-/// The output of a dialect whose outputs are texts or lists of blocks.
+/// Reads an output that is a string or an array of blocks.
 pub(super) fn read_output(dialect: Dialect, content: Option<&Value>, kinds: &[&str]) -> Output {
     match content {
         Some(Value::Array(blocks)) => Output::Parts(
@@ -174,12 +176,12 @@ pub(super) fn read_output(dialect: Dialect, content: Option<&Value>, kinds: &[&s
     }
 }
 
-/// A text block of these kinds, or something unknown.
+/// The content of a text block of these types; other blocks are unknown.
 pub(super) fn text_content(block: &Value, kinds: &[&str]) -> Content {
     text_of(block, kinds).map_or(Content::Other, |text| Content::Text(text.to_owned()))
 }
 
-/// The output for such a dialect.
+/// Writes an output as a string or an array of blocks.
 pub(super) fn write_output(output: &Output, block: impl Fn(&Part) -> Value) -> Value {
     match output {
         Output::Parts(parts) if !parts.is_empty() => parts.iter().map(block).collect::<Vec<_>>().into(),
@@ -187,7 +189,7 @@ pub(super) fn write_output(output: &Output, block: impl Fn(&Part) -> Value) -> V
     }
 }
 
-/// Puts beside a written output what it can't hold: all parts but the texts.
+/// Adds the parts of an output that its written form does not support: all except texts.
 pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut Map) {
     let Output::Parts(parts) = output else { return };
     let silent: Vec<Value> = parts
@@ -200,7 +202,7 @@ pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut 
     }
 }
 
-/// Takes such parts up again.
+/// Restores these parts.
 pub(super) fn with_silent_parts(dialect: Dialect, output: Output, written: &Map) -> Output {
     let Some(Value::Array(silent)) = written.get(PARTS) else { return output };
     let silent = silent.iter().map(|block| read_block(dialect, block, |_| Content::Other));

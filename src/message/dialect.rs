@@ -1,45 +1,45 @@
-//! The dialects, and the documents that they put a history in.
+//! Dialects: the message formats of the providers, and reading and writing whole histories in them.
 
 use super::history::{Frame, History, Message, Role, Root};
 use super::part::{Content, Part, Slot};
 use super::{ai_sdk, anthropic, gemini, identity, layout, openai_chat, openai_responses};
 use crate::json::{MAX_DEPTH, Map, Value, deeper_than};
 
-/// A provider's, or a library's, form of a history.
+/// The message format of a provider or a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// OpenAI Chat Completions, and the many that speak it.
+    /// OpenAI Chat Completions and compatible APIs.
     OpenaiChat,
     /// OpenAI Responses.
     OpenaiResponses,
     /// Anthropic Messages.
     Anthropic,
-    /// Gemini's contents.
+    /// Gemini `contents`.
     Gemini,
     /// The model messages of Vercel's AI SDK.
     AiSdk,
 }
 
-/// Why a document is no history of a dialect.
+/// Why a document can't be read as a history, or a name is not a dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DialectError {
-    /// It is neither a list of messages nor a request with one.
+    /// The document is neither an array of messages nor a request with one.
     #[error(
-        "a history in `{dialect}` is a list of messages, or an object with the list `{member}`; this is {found}"
+        "a `{dialect}` history must be an array of messages, or an object with an array `{member}`; this is {found}"
     )]
     Shape {
-        /// The dialect that was to be read.
+        /// The expected dialect.
         dialect: Dialect,
         /// The member that holds the messages of a request.
         member: &'static str,
-        /// What there is instead.
+        /// The type of the document instead.
         found: String,
     },
-    /// It nests too deep to be walked.
-    #[error("the history nests deeper than {MAX_DEPTH} levels")]
+    /// The document is nested too deeply.
+    #[error("the history is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// No dialect has this name.
-    #[error("there is no dialect `{name}`; there are {}", Dialect::ALL.map(|known| format!("`{known}`")).join(", "))]
+    #[error("unknown dialect `{name}`; use one of {}", Dialect::ALL.map(|known| format!("`{known}`")).join(", "))]
     UnknownName {
         /// The name.
         name: String,
@@ -51,7 +51,7 @@ impl Dialect {
     pub const ALL: [Self; 5] =
         [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini, Self::AiSdk];
 
-    /// The dialect's name.
+    /// The name of the dialect.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenaiChat => "openai-chat",
@@ -62,13 +62,13 @@ impl Dialect {
         }
     }
 
-    /// The dialect of this name.
+    /// The dialect with this name.
     ///
     /// ```
     /// use callgate::message::Dialect;
     /// assert_eq!(Dialect::from_name("anthropic"), Ok(Dialect::Anthropic));
     /// let error = Dialect::from_name("claude").unwrap_err().to_string();
-    /// assert!(error.contains("there is no dialect `claude`"), "{error}");
+    /// assert!(error.contains("unknown dialect `claude`"), "{error}");
     /// ```
     pub fn from_name(name: &str) -> Result<Self, DialectError> {
         let named = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
@@ -84,7 +84,7 @@ impl Dialect {
         }
     }
 
-    /// The members of a request that may hold the system prompt; the first is the one to write.
+    /// The members of a request that may hold the system prompt; the first one is written.
     fn system(self) -> &'static [&'static str] {
         match self {
             Self::OpenaiChat => &[],
@@ -94,7 +94,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a system prompt goes beside the messages.
+    /// Whether the system prompt is a member of the request, beside the messages.
     pub(super) fn keeps_system_apart(self) -> bool {
         matches!(self, Self::Anthropic | Self::Gemini)
     }
@@ -119,14 +119,14 @@ impl Dialect {
         }
     }
 
-    /// Whether nothing in this dialect is said by a part, whoever says it.
+    /// Whether this dialect gives a part no meaning, whatever the role of its message.
     pub(super) fn leaves_unknown(self, slot: Slot, part: &Value) -> bool {
         let spoken = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
         let said = |role| layout::message(role, self.said(), vec![part.clone()].into());
         let messages = match slot {
-            // What OpenAI's tools say is one result, not parts.
+            // The content of an OpenAI tool message is one result, not parts.
             Slot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
             Slot::Content => ["user", "assistant", "tool"].map(said).to_vec(),
             Slot::ToolCalls => vec![spoken("tool_calls", vec![part.clone()].into())],
@@ -134,7 +134,7 @@ impl Dialect {
             Slot::Refusal => return part.is_string(),
             Slot::Whole => vec![part.clone()],
         };
-        // The AI SDK's model brings results of its provider's own tools, which are known by the call beside them.
+        // AI SDK model messages contain results of the provider's own tools; these are recognised by the call beside them.
         let unknown = |message: &Message, part: &Part| match part.content() {
             Content::Other => true,
             Content::Result(_) => self == Self::AiSdk && message.role != Role::User,
@@ -144,7 +144,7 @@ impl Dialect {
         read.all(|message| message.parts.iter().all(|part| unknown(&message, part)))
     }
 
-    /// The member of a message that holds what is said.
+    /// The member of a message that holds its content.
     fn said(self) -> &'static str {
         match self {
             Self::Gemini => "parts",
@@ -160,11 +160,12 @@ impl std::fmt::Display for Dialect {
 }
 
 impl History {
-    /// Reads a history: a list of messages, or a whole request with one, whose system prompt then comes first and
-    /// whose other members are kept. A message or part that is not understood is kept as it stands. Calls without an id
-    /// are given one by their place.
+    /// Reads a history: an array of messages, or a whole request. The system prompt of a request becomes the first message;
+    /// its other members are preserved. Unknown messages and parts are preserved unchanged. Calls without an id get one
+    /// from their position.
     ///
-    /// Errors where there is no list of messages, or where the document nests too deep.
+    /// # Errors
+    /// If the document has no array of messages, or is nested too deeply.
     pub fn read(dialect: Dialect, document: &Value) -> Result<Self, DialectError> {
         if deeper_than(document, MAX_DEPTH) {
             return Err(DialectError::TooDeep);
@@ -173,19 +174,20 @@ impl History {
         let mut history = match document {
             Value::Array(items) => Self::new(items.iter().map(|item| dialect.read_message(item)).collect()),
             Value::Object(request) => read_request(dialect, request)
-                .ok_or_else(|| shape(format!("an object without the list `{}`", dialect.list())))?,
+                .ok_or_else(|| shape(format!("an object without the array `{}`", dialect.list())))?,
             other => return Err(shape(crate::json::JsonType::of(other).with_article().to_owned())),
         };
         identity::settle(&mut history.messages);
         Ok(history)
     }
 
-    /// Writes the history. In the dialect it was read from, what was not changed is written as it was read, so the
-    /// document is equal as JSON. In another, a list of messages; an object with the list and the system prompt, where the
-    /// dialect has that apart (Anthropic, Gemini) and the history begins with one.
+    /// Writes the history. In the dialect that it was read from, unchanged messages are written as they were read, so the
+    /// document is equal as JSON. In another dialect, the result is an array of messages; if that dialect has a separate
+    /// system prompt (Anthropic, Gemini) and the history begins with one, it is an object with the array and the system
+    /// prompt.
     ///
-    /// This is the form to keep: approval parts, and parts that only another dialect understands, stand in it in an
-    /// envelope that providers refuse. To send it, write what [`History::for_provider`] gives.
+    /// Use this form for storage: it contains approval parts, and the parts of other dialects in an envelope, which
+    /// providers reject. To send a history, write the result of [`History::for_provider`].
     pub fn write(&self, dialect: Dialect) -> Value {
         let leading = self.messages.iter().take_while(|message| message.role.instructs()).count();
         let (head, tail) = self.messages.split_at_checked(leading).unwrap_or_default();
@@ -205,7 +207,7 @@ impl History {
         let member = root.and_then(|root| root.system).or(dialect.system().first().copied());
         match (member, system) {
             (Some(member), Some(system)) => _ = request.insert(member.to_owned(), system),
-            // The system prompt that was read is no longer in the history.
+            // The history no longer contains the system prompt that was read.
             (Some(member), None) if root.is_some_and(|root| root.system.is_some()) => {
                 _ = request.remove(member);
             }
@@ -219,7 +221,7 @@ impl History {
     }
 }
 
-/// A request, with its list and the system prompt taken out. `None` where it has no list of messages.
+/// Reads a request, and takes its messages and the system prompt out. Returns `None` if it has no array of messages.
 fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
     let mut frame = request.clone();
     let mut messages = Vec::new();
@@ -250,7 +252,7 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
     Some(History { messages, root: Some(Root { dialect, request: frame, system: taken }) })
 }
 
-/// A system prompt that stands beside the messages; `None` where it is not understood, and then it stays in the request.
+/// Reads a separate system prompt. Returns `None` if its form is unknown; then it stays in the request.
 fn read_system(dialect: Dialect, system: &Value) -> Option<Message> {
     let json = match (dialect, system) {
         (Dialect::Gemini, Value::Object(content)) if content.get("parts").is_some_and(Value::is_array) => {
@@ -269,7 +271,7 @@ fn read_system(dialect: Dialect, system: &Value) -> Option<Message> {
     Some(message)
 }
 
-/// The system prompt of these messages, as it stands beside the others.
+/// The separate system prompt from these messages.
 fn write_system(dialect: Dialect, system: &[&Message]) -> Option<Value> {
     let mut written = dialect.write_messages(system).into_iter();
     let first = written.next()?;

@@ -1,4 +1,4 @@
-//! Gemini's contents: a model and a user, calls and results as parts, often without ids.
+//! Gemini `contents`: the roles model and user; calls and results as parts, often without ids.
 
 use super::approval::{self, object};
 use super::blocks;
@@ -10,7 +10,7 @@ use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Gemini;
 
-/// The API reads a member's name in either spelling.
+/// The API accepts both spellings of a member's name.
 const CALL: [&str; 2] = ["functionCall", "function_call"];
 const RESULT: [&str; 2] = ["functionResponse", "function_response"];
 

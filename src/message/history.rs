@@ -1,10 +1,10 @@
-//! A history and its messages.
+//! Histories, their messages and roles.
 
 use super::dialect::Dialect;
 use super::part::{Content, Part};
 use crate::json::Map;
 
-/// What an agent and the people around it said and did, in order.
+/// A conversation: the messages of an agent, its model, its tools and its users, in order.
 ///
 /// ```
 /// use callgate::message::{Dialect, History};
@@ -28,17 +28,17 @@ pub struct History {
     pub(super) root: Option<Root>,
 }
 
-/// The request around the messages, with them taken out.
+/// The request around the messages, without them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Root {
     pub(super) dialect: Dialect,
     pub(super) request: Map,
-    /// The member whose system prompt became a message.
+    /// The member that held the system prompt, which is now a message.
     pub(super) system: Option<&'static str>,
 }
 
 impl History {
-    /// A history of these messages.
+    /// A history with these messages.
     pub fn new(messages: Vec<Message>) -> Self {
         Self { messages, root: None }
     }
@@ -54,7 +54,7 @@ impl History {
     }
 }
 
-/// One message. Dialects differ in how they cut a turn into messages; the order of the parts is the same in all.
+/// One message. Dialects differ in how they split a turn into messages; the order of the parts is the same in all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     pub(super) role: Role,
@@ -62,27 +62,27 @@ pub struct Message {
     pub(super) frame: Option<Frame>,
 }
 
-/// What a dialect's message says beside its parts: the message with the parts taken out of their members.
+/// The members of a dialect's message besides its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Frame {
     pub(super) dialect: Dialect,
     pub(super) json: Map,
-    /// The message is the system prompt that stands beside the list of messages.
+    /// The message is the system prompt, a member of the request beside the messages.
     pub(super) at_root: bool,
 }
 
 impl Message {
-    /// A message of these parts.
+    /// A message with these parts.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
         Self { role, parts, frame: None }
     }
 
-    /// Who speaks.
+    /// The role.
     pub fn role(&self) -> &Role {
         &self.role
     }
 
-    /// What is said, in order.
+    /// The parts, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -96,7 +96,7 @@ impl Message {
         Self { role, parts, frame: Some(Frame { dialect, json, at_root: false }) }
     }
 
-    /// The frame, where it is one of this dialect.
+    /// The frame, if it belongs to this dialect.
     pub(super) fn own_frame(&self, dialect: Dialect) -> Option<&Frame> {
         self.frame.as_ref().filter(|frame| frame.dialect == dialect)
     }
@@ -106,25 +106,25 @@ impl Message {
     }
 }
 
-/// Who speaks in a message.
+/// The role of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The one who runs the agent.
+    /// Instructions of the agent's operator.
     System,
-    /// The same in OpenAI's newer dialects; written as `system` in those that have no such role.
+    /// The same in OpenAI's newer dialects; written as `system` in dialects without this role.
     Developer,
     /// The agent's user.
     User,
     /// The model.
     Assistant,
-    /// Results of tools, and answers of approvers.
+    /// Results of tools and answers of approvers.
     Tool,
-    /// A role that is none of these, as it stood; empty where none was given.
+    /// Any other role, as read; empty if the message had none.
     Other(String),
 }
 
 impl Role {
-    /// The role of this name in any dialect.
+    /// The role with this name in any dialect.
     pub fn named(name: &str) -> Self {
         match name {
             "system" => Self::System,
@@ -148,7 +148,7 @@ impl Role {
         }
     }
 
-    /// Whether the one who runs the agent speaks.
+    /// Whether the message contains instructions of the agent's operator.
     pub fn instructs(&self) -> bool {
         matches!(self, Self::System | Self::Developer)
     }

@@ -1,5 +1,5 @@
-//! Names what a dialect leaves unnamed: ids of calls (Gemini's, and OpenAI's older function calls), and the call and the
-//! tool that a result belongs to.
+//! Adds missing ids and names: ids of calls (Gemini, OpenAI's older function calls), and the call id and tool name of
+//! results.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::matching::match_named;
 use super::occurrence::Place;
 use super::part::{CallPart, Content, Part, ResultPart};
 
-/// Gives every call without an id one by its place, and every result what its call is named. A part keeps the JSON it was
-/// read from, so that in its own dialect nothing is added.
+/// Gives every call without an id one from its position, and every result the id and tool name of its call. A part's source
+/// JSON is not changed, so nothing is added when it is written in its own dialect.
 pub(super) fn settle(messages: &mut [Message]) {
     let mut named = BTreeSet::new();
     for (message_index, message) in messages.iter_mut().enumerate() {

@@ -1,14 +1,14 @@
-//! How parts are laid out into messages: shared by the dialects, which differ in what may stand together.
+//! Distribution of parts into messages, shared by the dialects, which differ in what one message may contain.
 
 use super::dialect::Dialect;
 use super::history::{Frame, Message, Role};
 use super::part::{Content, Part, Slot};
 use crate::json::{Map, Value};
 
-/// What becomes one message of a dialect, or a few.
+/// A sequence of parts of one role, which becomes one message of a dialect, or a few.
 pub(super) struct Segment<'a> {
     pub(super) role: Role,
-    /// The frame of a message of this very dialect.
+    /// The frame of the message that was read in this dialect, if any.
     pub(super) frame: Option<&'a Frame>,
     pub(super) parts: Vec<&'a Part>,
 }
@@ -18,12 +18,12 @@ impl Segment<'_> {
         self.parts.iter().any(|part| matches!(part.content(), Content::Response(_) | Content::State(_)))
     }
 
-    /// The segment's one part, where that is a whole message of this dialect.
+    /// The source JSON of the segment's only part, if that is a whole message of this dialect.
     pub(super) fn whole(&self, dialect: Dialect) -> Option<&Value> {
         self.parts.first().and_then(|part| whole(dialect, part))
     }
 
-    /// The segment as one message.
+    /// Writes the segment as one message.
     pub(super) fn write(
         &self,
         dialect: Dialect,
@@ -45,8 +45,8 @@ impl Segment<'_> {
     }
 }
 
-/// Messages as segments of one role each. A message that was read in this dialect stays one; neighbours are joined where
-/// `joins` says so, though never two that were read apart.
+/// Splits messages into segments of one role each. A message that was read in this dialect stays one segment. Adjacent
+/// segments are merged if `joins` returns `true`, but never two that were read as separate messages.
 pub(super) fn segments<'a>(
     dialect: Dialect,
     messages: &[&'a Message],
@@ -60,7 +60,7 @@ pub(super) fn segments<'a>(
                 && joins(last, &next) =>
         {
             last.frame = last.frame.or(next.frame);
-            // Results that a user's words were joined to are a user's message.
+            // Results merged with a user's text form a user's message.
             if last.role == Role::Tool && next.role == Role::User {
                 last.role = Role::User;
             }
@@ -74,7 +74,7 @@ pub(super) fn segments<'a>(
             add(Segment { role: message.role.clone(), frame: Some(frame), parts });
             continue;
         }
-        // Providers refuse empty texts, and they say nothing.
+        // Providers reject empty texts.
         let said =
             message.parts.iter().filter(|part| part.own(dialect).is_some() || part.as_text() != Some(""));
         let mut run: Option<Segment<'a>> = None;
@@ -95,17 +95,17 @@ pub(super) fn segments<'a>(
     segments
 }
 
-/// The part, where it is a whole message of this dialect.
+/// The source JSON of the part, if it is a whole message of this dialect.
 pub(super) fn whole(dialect: Dialect, part: &Part) -> Option<&Value> {
     part.own(dialect).filter(|source| source.slot == Slot::Whole).map(|source| &source.json)
 }
 
-/// A message that is not understood, or is one part as a whole.
+/// A message of unknown form, or one that is a single part.
 pub(super) fn read_whole(dialect: Dialect, role: Role, json: &Value, content: Content) -> Message {
     Message::new(role, vec![Part::read(dialect, Slot::Whole, json.clone(), content)])
 }
 
-/// The role of a message that is new to a dialect; one without any was no message, and is written as the user's.
+/// The role of a message that is new to a dialect. A message without a role is written as the user's.
 pub(super) fn fresh_role(role: &Role) -> &str {
     match role {
         Role::Other(name) if name.is_empty() => "user",
@@ -113,24 +113,24 @@ pub(super) fn fresh_role(role: &Role) -> &str {
     }
 }
 
-/// Who says this part, whatever message it stands in.
+/// The role of this part, whatever message it is in.
 fn role_of(part: &Part, message: &Role) -> Role {
     match part.content() {
         Content::Result(_) | Content::Response(_) | Content::State(_) => Role::Tool,
         Content::Call(_) | Content::Request(_) => Role::Assistant,
-        // A tool's message says nothing but results, and must not be read as one.
+        // A tool message contains only results, and this must not be read as one.
         Content::Text(_) | Content::Other if *message == Role::Tool => Role::User,
         Content::Text(_) | Content::Other => message.clone(),
     }
 }
 
-/// A message of one member.
+/// A message with a role and one member for its content.
 pub(super) fn message(role: &str, said: &str, content: Value) -> Value {
     Map::from_iter([("role".to_owned(), role.into()), (said.to_owned(), content)]).into()
 }
 
-/// The contents in the form of the frame: one plain text stays a string where the message had one, or where it is new and
-/// `plain` says so.
+/// The contents in the form of the frame: a single text stays a string if the message had a string, or if the message is
+/// new and `plain` is set.
 pub(super) fn said(
     frame: Option<&Value>,
     parts: &[&Part],
@@ -149,7 +149,7 @@ pub(super) fn said(
     }
 }
 
-/// Adds what `next` says to what `whole` says; a string becomes a list with one text.
+/// Appends the content of `next` to that of `whole`; a string becomes an array with one text.
 pub(super) fn append(whole: &mut Value, said: &str, next: &Value) {
     let list = |content: Option<&Value>| match content {
         Some(Value::Array(blocks)) => blocks.clone(),
@@ -162,7 +162,7 @@ pub(super) fn append(whole: &mut Value, said: &str, next: &Value) {
     }
 }
 
-/// A system instruction has no speaker, unless it was read with one.
+/// Removes the role of a system instruction, unless it was read with one.
 pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
     let spoken = system
         .iter()
@@ -174,8 +174,8 @@ pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
     whole
 }
 
-/// The role of a user's message in a dialect that has no role for tools: one of nothing but results and answers is theirs.
-/// An answer among other things that the user said is none, since whoever relays a user's words relays it too.
+/// The role of a user message in a dialect without a tool role: a message with only results and answers is a tool message.
+/// An answer among other user content is not, because a client that relays user content relays it too.
 pub(super) fn role_of_user(named: Role, said: Option<&Value>, settles: impl Fn(&Value) -> bool) -> Role {
     let blocks = said.and_then(Value::as_array).filter(|blocks| !blocks.is_empty());
     match blocks {
@@ -184,8 +184,8 @@ pub(super) fn role_of_user(named: Role, said: Option<&Value>, settles: impl Fn(&
     }
 }
 
-/// Whether two segments are one turn for providers that have turns of two speakers: the results come first, then what the
-/// user says. Answers stay apart, or they would no longer be read as such.
+/// Whether two segments form one turn for providers with two alternating roles: results first, then the user's content.
+/// Answers stay separate; merged, they would not be recognised as answers.
 pub(super) fn share_a_turn(last: &Segment, next: &Segment) -> bool {
     match (&last.role, &next.role) {
         (Role::Tool, Role::Tool) => true,

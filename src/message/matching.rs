@@ -1,10 +1,11 @@
-//! Which request, answer and result belong to which call.
+//! Matches each call with its approval requests, answers and result.
 //!
-//! Ids repeat in real histories, so a call is known by where it stands. A *round* is a row of messages of the model. A
-//! result, or a request, belongs to the last round before it that has a call with its id still open, and there to the first
-//! such call; each call takes one. A request prefers a call with the arguments it shows, a result one that waits for no
-//! answer: a call that waits can't have ended before another of its id. An answer belongs to the one open call that was asked
-//! about under its id; where several were, it is ambiguous and belongs to none.
+//! Real histories repeat ids, so a call is identified by its position. A *round* is a sequence of consecutive model
+//! messages. A result or a request belongs to the last round before it with an open call of its id, and there to the first
+//! such call; each call takes one. Among calls with the same id, a request prefers one with the arguments that it shows,
+//! and a result prefers one without a pending request: a call with a pending request can't have ended before another of its
+//! id. An answer belongs to the only open call with a request of its id; if there are several, it is ambiguous and belongs
+//! to none.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -14,7 +15,7 @@ use super::occurrence::Place;
 use super::part::{CallPart, Content, ResultPart};
 use crate::json::{self, Digest, Value};
 
-/// A call's place, and the places of what belongs to it.
+/// The position of a call, and the positions of its request, answers and result.
 #[derive(Clone, Debug)]
 pub(super) struct Matched {
     pub(super) place: Place,
@@ -25,13 +26,13 @@ pub(super) struct Matched {
     pub(super) result: Option<Place>,
 }
 
-/// Every call of the messages with the places of what belongs to it, in time linear in their length.
+/// Matches all calls of the messages, in time linear in their length.
 pub(super) fn match_up(messages: &[Message]) -> Vec<Matched> {
     match_named(messages, &BTreeSet::new())
 }
 
-/// The same, where the calls at some places were given their id only by us: a result with an id that no call has may be
-/// one of theirs.
+/// The same, for messages in which Callgate generated the ids of the calls at `named_by_us`: a result with an unknown id
+/// may belong to one of these.
 pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -> Vec<Matched> {
     let mut matcher = Matcher { repeated: repeated_ids(messages), ..Matcher::default() };
     let mut models_turn = false;
@@ -55,7 +56,7 @@ pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -
     matcher.matched
 }
 
-/// The ids that several calls have: only for those it is worth to look at the arguments.
+/// The ids of several calls. Only for these, arguments need to be compared.
 fn repeated_ids(messages: &[Message]) -> HashSet<&str> {
     let mut seen = HashSet::new();
     let ids = messages.iter().flat_map(Message::parts).filter_map(|part| match part.content() {
@@ -65,21 +66,21 @@ fn repeated_ids(messages: &[Message]) -> HashSet<&str> {
     ids.filter(|id| !seen.insert(*id)).collect()
 }
 
-/// What open calls are looked up by.
+/// The keys of the index of open calls.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Id(&'a str),
-    /// Calls by their tool, for results that name no call.
+    /// Calls by tool, for results without a call id.
     Name(&'a str),
-    /// Calls that we named by their tool, for results whose id no call has.
+    /// Calls with a generated id by tool, for results with an unknown id.
     NamedByUs(&'a str),
-    /// Any call, for results that name neither.
+    /// Any call, for results with neither id nor name.
     Any,
-    /// Calls by an id that repeats, without those that wait for an answer.
+    /// Calls by a repeated id, without those that have a pending request.
     Ready(&'a str),
-    /// Calls by id that no one was asked about yet.
+    /// Calls by id that have no request yet.
     Unasked(&'a str),
-    /// The same by id and arguments, of ids that repeat.
+    /// The same by id and arguments, for repeated ids.
     UnaskedInput(&'a str, Digest),
 }
 
@@ -88,14 +89,14 @@ struct Matcher<'a> {
     round: usize,
     matched: Vec<Matched>,
     calls: Vec<&'a CallPart>,
-    /// The id under which each call was last asked about.
+    /// The id of each call's latest request.
     approvals: Vec<Option<&'a str>>,
-    /// Calls by key; of each key the rounds in order, of each round the calls in order.
+    /// Calls by key, grouped by round; rounds and calls are in order.
     open: HashMap<Key<'a>, Vec<(usize, VecDeque<usize>)>>,
-    /// Calls by the ids under which they were asked about.
+    /// Calls by the ids of their requests.
     asked: HashMap<&'a str, Vec<usize>>,
     repeated: HashSet<&'a str>,
-    /// How many calls had an id.
+    /// How many calls had each id so far.
     repeats: HashMap<&'a str, usize>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Matcher<'a> {
     fn add_request(&mut self, place: Place, request: &'a RequestPart) {
         let id = request.tool_call_id.as_str();
         let approval = request.approval_id.as_str();
-        // Asked for the first time, or again.
+        // A first or a repeated request.
         let found = self
             .first_unasked(id, request.input.as_ref())
             .or_else(|| self.only_asked(approval))
@@ -173,7 +174,7 @@ impl<'a> Matcher<'a> {
             return;
         };
         matched.responses.push(place);
-        // It was passed over while it waited.
+        // It was removed from this index while its request was pending.
         if let Some(rounds) = self.open.get_mut(&Key::Ready(call.id.as_str())) {
             let at = rounds.partition_point(|(round, _)| *round < matched.round);
             match rounds.get_mut(at).filter(|(round, _)| *round == matched.round) {
@@ -186,8 +187,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The first open call of this id, rather one that waits for no answer: of its round, or of an earlier one where it waits
-    /// itself.
+    /// The first open call of this id, preferably one without a pending request: from its round, or from an earlier round
+    /// if its own request is pending.
     fn first_ready(&mut self, id: &'a str) -> Option<usize> {
         let first = self.first_open(&Key::Id(id))?;
         if !self.repeated.contains(id) {
@@ -200,7 +201,7 @@ impl<'a> Matcher<'a> {
         Some(if first_waits || round(ready) == round(first) { ready } else { first })
     }
 
-    /// The first call of this id that no one was asked about: of those of its round, rather one with these arguments.
+    /// The first call of this id without a request, preferably one of its round with these arguments.
     fn first_unasked(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
         let first = self.first_open(&Key::Unasked(id))?;
         let Some(input) = input.filter(|_| self.repeated.contains(id)) else { return Some(first) };
@@ -211,7 +212,8 @@ impl<'a> Matcher<'a> {
         Some(if round(same) == round(first) { same } else { first })
     }
 
-    /// The first call of the last round that has one which is still open. What is closed stays so: it is looked at once.
+    /// The first open call of the last round that has one. Closed calls never reopen, so they are removed from the index
+    /// and inspected once.
     fn first_open(&mut self, key: &Key<'a>) -> Option<usize> {
         let rounds = self.open.get_mut(key)?;
         while let Some((_, indices)) = rounds.last_mut() {
@@ -230,7 +232,7 @@ impl<'a> Matcher<'a> {
         None
     }
 
-    /// The one open call that was last asked about under this id; none where there are several.
+    /// The only open call whose latest request has this id. Returns `None` if there are several.
     fn only_asked(&mut self, approval: &str) -> Option<usize> {
         let asked = self.asked.get_mut(approval)?;
         let mut open = Vec::new();

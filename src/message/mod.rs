@@ -1,7 +1,7 @@
-//! The history of an agent: one canonical form, and the way to and from every provider's own.
+//! Message histories: a canonical form, and conversion from and to the format of each provider.
 //!
-//! A history is untrusted: clients hold it. Nothing in it may panic, what is not understood is kept as it stood, and
-//! what is ambiguous is never read as more than it says.
+//! A history is untrusted, because clients hold it. No input causes a panic, unknown parts are preserved unchanged, and an
+//! ambiguous part gets the least permissive interpretation.
 
 mod ai_sdk;
 mod answer;

@@ -1,4 +1,4 @@
-//! Every call of a history with what belongs to it.
+//! Calls of a history, each with its approval request, answers and result.
 
 use super::approval::{RequestPart, ResponsePart};
 use super::history::History;
@@ -6,7 +6,7 @@ use super::matching::{Matched, match_up};
 use super::part::{CallPart, Content, Part, ResultPart};
 use crate::json::{self, Digest};
 
-/// Where in a history a part stands.
+/// The position of a part in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The message's index.
@@ -15,29 +15,29 @@ pub struct Place {
     pub part: usize,
 }
 
-/// One call of a history with what belongs to it.
+/// A call at one position in a history, with everything that belongs to it.
 #[derive(Clone, Debug)]
 pub struct Occurrence<'a> {
-    /// Where the call stands.
+    /// The position of the call.
     pub place: Place,
-    /// Which row of the model's messages it stands in, from 0.
+    /// The index of its round, a sequence of consecutive model messages, from 0.
     pub round: usize,
-    /// How many calls with the same id stand before it.
+    /// The number of earlier calls with the same id.
     pub repeat: usize,
     /// The call.
     pub call: &'a CallPart,
     /// The digest of its arguments.
     pub digest: Digest,
-    /// The last question put to a person about it.
+    /// Its latest approval request.
     pub request: Option<&'a RequestPart>,
-    /// The answers to that question, in order, given before there was a result.
+    /// The answers to that request that precede the result, in order.
     pub responses: Vec<&'a ResponsePart>,
     /// Its result.
     pub result: Option<&'a ResultPart>,
 }
 
 impl History {
-    /// Every call of the history, in order, with the request, the answers and the result that belong to it.
+    /// Every call of the history, in order, with its request, answers and result.
     ///
     /// ```
     /// use callgate::message::{Content, Message, History, Output, Part, ResultPart, Role, Settled};
@@ -56,7 +56,7 @@ impl History {
         match_up(&self.messages).into_iter().filter_map(|matched| self.occurrence(matched)).collect()
     }
 
-    /// The calls that have no result, in order.
+    /// The calls without a result, in order.
     pub fn calls_without_result(&self) -> Vec<Occurrence<'_>> {
         self.occurrences().into_iter().filter(|occurrence| occurrence.result.is_none()).collect()
     }

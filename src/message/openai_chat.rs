@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: calls beside the content, one `tool` message a result, arguments and results as text.
+//! OpenAI Chat Completions: calls beside the content, one `tool` message for each result, arguments and results as text.
 
 use super::approval::{self, object};
 use super::blocks;
@@ -33,7 +33,7 @@ pub(super) fn read(json: &Value) -> Message {
     Message::framed(DIALECT, role, frame, parts)
 }
 
-/// Answers of approvers, which belong to no single call. What a tool gave is never searched for them.
+/// Answers of approvers belong to no single call. The output of a tool is never searched for them.
 fn holds_answers(map: &Map) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
     !map.contains_key("tool_call_id")
@@ -41,7 +41,7 @@ fn holds_answers(map: &Map) -> bool {
         && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_beside_results))
 }
 
-/// What a model's message says beside its content.
+/// Reads the parts of a model's message besides its content.
 fn read_spoken(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
     if let Some(Value::String(refusal)) = map.get("refusal").filter(|refusal| **refusal != "") {
         parts.push(Part::read(DIALECT, Slot::Refusal, refusal.clone().into(), Content::Other));
@@ -80,7 +80,7 @@ fn read_function(id: String, function: &Map) -> Option<CallPart> {
     let name = function.get("name")?.as_str()?.to_owned();
     let input = match function.get("arguments") {
         Some(Value::String(text)) => blocks::arguments_of(text),
-        // Some servers send the arguments themselves.
+        // Some servers send the arguments as a JSON value.
         other => blocks::arguments(other),
     };
     Some(CallPart { id, name, input })
@@ -96,7 +96,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
 }
 
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
-    // The results must follow one message with all the calls.
+    // One message with all the calls must precede the results.
     let joins = |last: &Segment, next: &Segment| {
         last.frame.is_none()
             && next.frame.is_none()
@@ -113,7 +113,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
     written
 }
 
-/// A message on its way.
+/// A message under construction.
 struct Draft<'a> {
     role: &'a str,
     frame: Option<Map>,
@@ -164,7 +164,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The content and a refusal stand before the calls, so what is said after those is another message.
+    /// The content and a refusal precede the calls, so text after the calls starts another message.
     fn is_closed(&self) -> bool {
         self.refusal.is_some() || !self.calls.is_empty() || self.function_call.is_some()
     }
@@ -178,7 +178,7 @@ impl<'a> Draft<'a> {
         let was_read = self.frame.is_some();
         let mut map = self.frame.take().unwrap_or_else(fresh);
         let content = layout::said(map.get("content"), &self.said, true, write_block);
-        // A model's message without text says so.
+        // A model message without text has `null` content.
         if let Some(content) = content.or((!was_read).then_some(Value::Null)) {
             map.insert("content".to_owned(), content);
         }

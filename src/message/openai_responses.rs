@@ -1,4 +1,4 @@
-//! OpenAI Responses: a list of items, in which calls and results stand beside the messages.
+//! OpenAI Responses: an array of items, in which calls and results are beside the messages.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ const TEXTS: [&str; 3] = ["input_text", "output_text", "text"];
 
 const CALL: &str = "function_call";
 const RESULT: &str = "function_call_output";
-/// Tools that take free text.
+/// Tools that accept free text.
 const CUSTOM_CALL: &str = "custom_tool_call";
 const CUSTOM_RESULT: &str = "custom_tool_call_output";
 
-/// The provider's own approvals, of calls that it runs itself on an MCP server: no call of the host stands behind them.
+/// The provider's own approvals, for calls that it runs itself on an MCP server: they belong to no call of the host.
 const HOSTED_REQUEST: &str = "mcp_approval_request";
 const HOSTED_RESPONSE: &str = "mcp_approval_response";
 
@@ -48,7 +48,7 @@ pub(super) fn read(json: &Value) -> Message {
     whole(role, content.unwrap_or(Content::Other))
 }
 
-/// Whose turn an item belongs to that is kept as it stands: the provider's own tools, reasoning, and what may come.
+/// The role of an item that is preserved unchanged: the provider's own tools, reasoning, and unknown items.
 fn role_of_unknown(kind: &str) -> Role {
     match kind {
         "" | "item_reference" => Role::Other(String::new()),
@@ -117,7 +117,7 @@ fn read_hosted_response(map: &Map) -> Option<ResponsePart> {
     })
 }
 
-/// Whether a request is one of the provider's own.
+/// Whether a request is the provider's own.
 pub(super) fn is_hosted(request: &Part) -> bool {
     request.own(DIALECT).is_some_and(|source| {
         [HOSTED_REQUEST, HOSTED_RESPONSE]
@@ -126,7 +126,7 @@ pub(super) fn is_hosted(request: &Part) -> bool {
     })
 }
 
-/// The answer to such a request, in the provider's own form.
+/// The answer to the provider's own request, in the provider's form.
 pub(super) fn hosted_response(response: ResponsePart) -> Part {
     let json = object([
         ("type", Some(HOSTED_RESPONSE.into())),
@@ -137,7 +137,7 @@ pub(super) fn hosted_response(response: ResponsePart) -> Part {
     Part::read(DIALECT, Slot::Whole, json, Content::Response(response))
 }
 
-/// The ids of calls of custom tools, whose results are of their own kind.
+/// The ids of calls of custom tools, whose results have a type of their own.
 fn custom_calls<'a>(messages: &[&'a Message]) -> BTreeSet<&'a str> {
     let parts = messages.iter().flat_map(|message| message.parts.iter());
     let custom = parts.filter(|part| part.own(DIALECT).is_some_and(|own| own.json.get("input").is_some()));
@@ -164,7 +164,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
                 }
                 None => said.parts.push(part),
             }
-            // What a model says is one text a message, unless it was read otherwise.
+            // A model message contains one text, unless it was read with more.
             if said.frame.is_none() && said.role == Role::Assistant {
                 finish(&mut said, &mut items);
             }
@@ -183,7 +183,7 @@ fn finish(said: &mut Segment, items: &mut Vec<Value>) {
     said.parts.clear();
 }
 
-/// The part as an item of its own, where it is one.
+/// The part as a separate item. Returns `None` if it is not one.
 fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
     let fresh = part.own(DIALECT).is_none();
     if let Some(item) = layout::whole(DIALECT, part) {

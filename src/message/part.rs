@@ -1,58 +1,57 @@
-//! The parts of a message, each with what its dialect said beyond the canonical fields.
+//! Message parts: the canonical content, and the JSON that a part was read from.
 
 use super::approval::{RequestPart, ResponsePart, StatePart};
 use super::dialect::Dialect;
 use crate::call::ToolCall;
 use crate::json::Value;
 
-/// One part of a message: what it says, and the JSON it was read from.
+/// One part of a message: its content, and the JSON that it was read from.
 ///
-/// The two stay together: a part is replaced as a whole, so that what is written in the dialect it came from is never
-/// older than what it says.
+/// A part is replaced only as a whole, so that its source JSON always matches its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     content: Content,
     source: Option<Source>,
 }
 
-/// What a part says, in every dialect.
+/// The content of a part, independent of the dialect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Text that the model or a person wrote.
+    /// Text from the model or a person.
     Text(String),
-    /// The model asks for a tool.
+    /// A tool call by the model.
     Call(CallPart),
-    /// What became of a call.
+    /// The result of a tool call.
     Result(ResultPart),
-    /// The question put to a person.
+    /// A request for approval.
     Request(RequestPart),
-    /// The person's answer.
+    /// The answer to a request for approval.
     Response(ResponsePart),
-    /// What the session has seen.
+    /// The sealed state of the session.
     State(StatePart),
-    /// Anything else (images, reasoning, a provider's own tools), as it stood: see [`Part::source`].
+    /// Anything else (images, reasoning, a provider's own tools), unchanged: see [`Part::source`].
     Other,
 }
 
 /// A tool call in a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallPart {
-    /// The call's id. Ids repeat in real histories: an [`Occurrence`](super::Occurrence) is what is unique.
+    /// The call's id. Real histories repeat ids: only an [`Occurrence`](super::Occurrence) is unique.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments; `{}` where the model sent none, `null` or an empty string. Text that is not JSON, or has a duplicate key, stands
-    /// here as a string: no tool takes one.
+    /// The arguments; `{}` if the model sent none, `null` or an empty string. Text that is not JSON, or has a duplicate
+    /// key, is a string here, which no tool accepts.
     pub input: Value,
 }
 
 impl CallPart {
-    /// A call as a model sends it: `null` and an empty string are no arguments, `{}`.
+    /// A call as the model sends it. `null` and an empty string mean no arguments: `{}`.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
         Self { id: id.into(), name: name.into(), input: super::blocks::arguments(Some(&input)) }
     }
 
-    /// The call as policies see it.
+    /// The call in the form that policies check.
     pub fn to_call(&self) -> ToolCall {
         ToolCall::new(self.id.clone(), self.name.clone(), self.input.clone())
     }
@@ -61,29 +60,29 @@ impl CallPart {
 /// The result of a tool call in a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultPart {
-    /// The id of the call that it answers.
+    /// The id of the call.
     pub call_id: String,
-    /// The tool's name; empty where neither the result nor its call says it.
+    /// The tool's name; empty if neither the result nor its call has one.
     pub name: String,
-    /// What the model is given.
+    /// The output that the model receives.
     pub output: Output,
-    /// How the call ended, as far as the dialect can say it.
+    /// How the call ended, as far as the dialect can express it.
     pub settled: Settled,
 }
 
-/// What a tool gave, as the model is given it.
+/// The output of a tool, as the model receives it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Plain text.
     Text(String),
-    /// A JSON value that is no string.
+    /// A JSON value that is not a string.
     Json(Value),
-    /// Texts and other parts in a row. Only [`Content::Text`] and [`Content::Other`] stand here.
+    /// A sequence of texts and other parts: only [`Content::Text`] and [`Content::Other`].
     Parts(Vec<Part>),
 }
 
 impl Output {
-    /// The output of a tool's JSON result: a string is text.
+    /// Converts a tool's JSON result; a string becomes text.
     pub fn of(value: Value) -> Self {
         match value {
             Value::String(text) => Self::Text(text),
@@ -91,8 +90,7 @@ impl Output {
         }
     }
 
-    /// The output as text, which is what dialects without structured results are given: JSON in its shortest form,
-    /// the texts of parts one after the other.
+    /// The output as text, for dialects without structured results: compact JSON, or the texts of the parts concatenated.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -102,19 +100,19 @@ impl Output {
     }
 }
 
-/// How a result says that its call ended. OpenAI's dialects can't tell the three apart, Anthropic and Gemini have
-/// no denial of their own and say error.
+/// How a call ended according to its result. OpenAI's dialects do not distinguish the three; Anthropic and Gemini represent
+/// a denial as an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Settled {
-    /// The tool, or something in its place, answered.
+    /// The tool, or a replacement for it, returned a result.
     Output,
     /// The call failed.
     Error,
-    /// The call was refused.
+    /// The call was denied.
     Denied,
 }
 
-/// The JSON a part was read from.
+/// The JSON that a part was read from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Source {
     pub(super) dialect: Dialect,
@@ -122,10 +120,10 @@ pub(super) struct Source {
     pub(super) json: Value,
 }
 
-/// Where in a message of its dialect a part stands.
+/// The position of a part in a message of its dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// In the list of the message's contents.
+    /// In the array of the message's contents.
     Content,
     /// In OpenAI's `tool_calls`.
     ToolCalls,
@@ -159,37 +157,37 @@ impl From<Content> for Part {
 }
 
 impl Part {
-    /// A text.
+    /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Content::Text(text.into()).into()
     }
 
-    /// A tool call.
+    /// A tool call part.
     pub fn call(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
         Content::Call(CallPart::new(id, name, input)).into()
     }
 
-    /// A result.
+    /// A result part.
     pub fn result(result: ResultPart) -> Self {
         Content::Result(result).into()
     }
 
-    /// A part that only `dialect` understands; `json` is a member of its list of contents.
+    /// A part of one dialect that has no canonical form; `json` is an element of that dialect's array of contents.
     pub fn other(dialect: Dialect, json: Value) -> Self {
         Self::read(dialect, Slot::Content, json, Content::Other)
     }
 
-    /// What the part says.
+    /// The content of the part.
     pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// The JSON the part was read from, and its dialect.
+    /// The JSON that the part was read from, and its dialect.
     pub fn source(&self) -> Option<(Dialect, &Value)> {
         self.source.as_ref().map(|source| (source.dialect, &source.json))
     }
 
-    /// The text of a text part.
+    /// The text of a text part. Returns `None` for other parts.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -205,7 +203,7 @@ impl Part {
         self.source.as_ref().is_some_and(|source| source.dialect != dialect)
     }
 
-    /// The source, where it is one of this dialect.
+    /// The source, if it belongs to this dialect.
     pub(super) fn own(&self, dialect: Dialect) -> Option<&Source> {
         self.source.as_ref().filter(|source| source.dialect == dialect)
     }
@@ -214,7 +212,8 @@ impl Part {
         self.source.as_ref()
     }
 
-    /// The content, to name what the source leaves unnamed. The source stays, so nothing else may change.
+    /// Mutable access to the content, only for adding the id or name that the source lacks. The source stays as it is, so
+    /// nothing else may change.
     pub(super) fn content_to_name(&mut self) -> &mut Content {
         &mut self.content
     }

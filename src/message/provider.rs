@@ -1,4 +1,4 @@
-//! A history as its provider accepts it: nothing that only we understand, and exactly one result for each call.
+//! Histories as providers accept them: without Callgate's own parts, and with exactly one result for each call.
 
 use super::answer::denied_output;
 use super::approval::ResponsePart;
@@ -13,21 +13,22 @@ use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 use crate::json::Digest;
 
 impl History {
-    /// The history to send to a model; keep the original, which says more. What differs:
+    /// The history to send to a model. Store the original, which has more information. The differences:
     ///
-    /// - Approval parts are left out, but for the provider's own (hosted MCP calls of OpenAI Responses).
-    /// - Parts that only another dialect understands are left out, and messages of roles that only another one has; of
-    ///   results also what the dialect has no room for there (OpenAI Chat and Gemini: all but texts).
-    /// - Each call has exactly one result, in the message after its round. Of several the first is kept; a result without a
-    ///   call is left out; a call that was denied is given the denial, and one that has not run is given an error that says so.
-    /// - OpenAI Chat: what is said in a round stands before its calls. Anthropic: ids that repeat, or that have characters it
-    ///   refuses, are exchanged for others. Gemini: what a system message says comes first.
+    /// - Approval parts are removed, except the provider's own (hosted MCP calls of OpenAI Responses).
+    /// - Parts and roles that only another dialect has are removed, as are parts of results that the dialect does not
+    ///   support there (OpenAI Chat and Gemini support only text).
+    /// - Each call has exactly one result, in the message after its round. The first of several results is used, and a
+    ///   result without a call is removed. A denied call gets the denial as its result; a call that has not run gets an
+    ///   error that says so.
+    /// - OpenAI Chat: the text of a round precedes its calls. Anthropic: duplicate ids, and ids with characters that it
+    ///   rejects, are replaced. Gemini: system messages come first.
     pub fn for_provider(&self, dialect: Dialect) -> History {
         let mut sent = History { messages: self.rounds_settled(dialect), root: self.root.clone() };
         match dialect {
             Dialect::Anthropic => accept_ids(&mut sent.messages),
             Dialect::Gemini => {
-                // A message that stood among the contents is not accepted there.
+                // Its frame is that of a message among the contents, which is invalid in the system prompt.
                 for message in sent.messages.iter_mut().filter(|message| message.role.instructs()) {
                     message.frame.take_if(|frame| !frame.at_root);
                 }
@@ -77,7 +78,7 @@ impl History {
         settled
     }
 
-    /// Whether the results in this message are those of the calls, in their order.
+    /// Whether the results in this message are exactly those of the calls, in order.
     fn holds_just(&self, index: usize, message: &Message, calls: &[&Matched]) -> bool {
         let results =
             message.parts.iter().enumerate().filter(|(_, part)| matches!(part.content(), Content::Result(_)));
@@ -88,14 +89,14 @@ impl History {
             })
     }
 
-    /// The call's result, or what stands for it.
+    /// The result of a call, or a placeholder for it.
     fn result_of(&self, dialect: Dialect, matched: &Matched) -> Option<Part> {
         let called = self.part(matched.place)?;
         let result = match matched.result.and_then(|place| self.part(place)) {
             Some(result) => accepted_part(dialect, result, true)?,
             None => self.pending(called, matched)?,
         };
-        // A call without an id is answered by place, not by the id that we gave it.
+        // A call without an id is answered by position, not by the id that was generated for it.
         match result.content() {
             Content::Result(said)
                 if dialect == Dialect::Gemini && is_nameless(called) && result.own(dialect).is_none() =>
@@ -106,7 +107,7 @@ impl History {
         }
     }
 
-    /// What stands for the result of a call that has none.
+    /// The placeholder result of a call that has none.
     fn pending(&self, called: &Part, matched: &Matched) -> Option<Part> {
         let Content::Call(call) = called.content() else { return None };
         let answers: Vec<&ResponsePart> = matched
@@ -121,11 +122,9 @@ impl History {
         let (output, settled) = match (denial, answers.first(), matched.request) {
             (Some(denial), _, _) => (denied_output(denial.reason.as_deref()), Settled::Denied),
             (None, Some(_), _) => {
-                (said("Not run yet: this call was approved and has no result so far."), Settled::Error)
+                (said("Not run yet: this call was approved, but has no result."), Settled::Error)
             }
-            (None, None, Some(_)) => {
-                (said("Not run yet: this call waits for a person's approval."), Settled::Error)
-            }
+            (None, None, Some(_)) => (said("Not run yet: this call is pending approval."), Settled::Error),
             (None, None, None) => (said("Not run: this call has no result."), Settled::Error),
         };
         Some(Part::result(ResultPart { call_id: call.id.clone(), name: call.name.clone(), output, settled }))
@@ -136,7 +135,7 @@ fn said(text: &str) -> Output {
     Output::Text(text.to_owned())
 }
 
-/// What the model said in a round. Where the provider wants the results right after the calls, that is one message.
+/// The model's messages of a round: one message if the provider requires the results right after the calls.
 fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
     let mut messages: Vec<Message> =
         round.iter().filter_map(|message| accepted(dialect, message, false)).collect();
@@ -153,13 +152,13 @@ fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
     messages
 }
 
-/// What the provider accepts of a message; nothing where nothing is left.
+/// The parts of a message that the provider accepts. Returns `None` if there are none.
 fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<Message> {
     let own = message.own_frame(dialect);
     if own.is_none() && matches!(&message.role, Role::Other(name) if !name.is_empty()) {
         return None;
     }
-    // Without its answers, it would be the result of no call.
+    // Without its results it would be the result of no call.
     if own.is_some() && dialect == Dialect::OpenaiChat && message.role == Role::Tool {
         return None;
     }
@@ -197,7 +196,7 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
     }
 }
 
-/// Exchanges ids that Anthropic refuses: each must stand for one call, and has letters, digits, `_` and `-` only.
+/// Replaces ids that Anthropic rejects: an id must be unique, with only letters, digits, `_` and `-`.
 fn accept_ids(messages: &mut [Message]) {
     for matched in match_up(messages) {
         let part =

@@ -1,4 +1,5 @@
-//! Results kept for their time, in spaces. Where there are too many, the account with the most evicts what it used longest ago.
+//! Cached results in memory, grouped into spaces. When there are too many, the account with the most loses its least
+//! recently used entries.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -11,32 +12,32 @@ use super::shares::{heaviest, units};
 use crate::host::{Account, CacheEntry, CacheSpace};
 use crate::json::{MAX_DEPTH, Value};
 
-/// How many spaces are kept; there is one for each policy that caches.
+/// The maximum number of spaces; each policy that caches uses one.
 pub const SPACES: usize = 1024;
 
-/// What an entry with its key may measure, in bytes of JSON.
+/// The maximum size of an entry with its key, in bytes of JSON.
 const LARGEST_ENTRY: usize = 1 << 20;
 
-/// Every space of a store.
+/// All cache spaces of a store.
 #[derive(Debug)]
 pub struct Caches {
     spaces: LruCache<String, Space>,
-    /// How many units there is room for.
+    /// The capacity in units.
     capacity: usize,
-    /// How many units each account has in all spaces.
+    /// The units that each account holds in all spaces.
     held: HashMap<Account, usize>,
     used: usize,
     /// How often anything was cleared.
     cleared: u64,
-    /// The generation of every space that is not kept. It is a new one when a space is let go, so that what was on its way
-    /// to a space is not kept after the space was cleared, even if the space was never written or is long forgotten.
+    /// The generation of every space that is not stored. It changes when a space is dropped, so that a result computed
+    /// before its space was cleared is not stored afterwards, even if the space was never written or was dropped long ago.
     elsewhere: u64,
 }
 
 #[derive(Debug)]
 struct Space {
     entries: LruCache<String, Kept>,
-    /// How many entries each account has here.
+    /// The number of entries that each account has in this space.
     held: HashMap<Account, usize>,
     generation: u64,
 }
@@ -49,13 +50,13 @@ struct Kept {
 }
 
 impl Caches {
-    /// Room for so many units.
+    /// Caches with this capacity in units.
     pub fn new(capacity: usize) -> Self {
         let (spaces, held) = (LruCache::unbounded(), HashMap::new());
         Self { spaces, capacity, held, used: 0, cleared: 0, elsewhere: 0 }
     }
 
-    /// The entry if it has not expired, and the generation of the space.
+    /// The entry, if it has not expired, and the generation of the space.
     pub fn get(
         &mut self,
         now: Timestamp,
@@ -64,7 +65,7 @@ impl Caches {
     ) -> (Option<Arc<CacheEntry>>, u64) {
         self.shrink(space);
         let Some(kept) = self.spaces.get_mut(space.name) else { return (None, self.elsewhere) };
-        // An entry of the future was written before the clock stepped back: how old it is can't be known.
+        // An entry from the future was written before the clock stepped back: its age is unknown.
         let alive = |entry: &CacheEntry| entry.stored_at <= now && now < entry.expires_at;
         let found = kept.entries.get(key).map(|kept| &kept.entry);
         let entry = found.filter(|entry| alive(entry)).map(Arc::clone);
@@ -75,7 +76,8 @@ impl Caches {
         (entry, generation)
     }
 
-    /// Keeps an entry that [`fits`] with its size in bytes, in place of an earlier one, unless the space is of another generation.
+    /// Stores an entry that [`fits`], with its size in bytes, unless the generation of the space has changed. Replaces an
+    /// earlier entry.
     pub fn put(
         &mut self,
         space: CacheSpace<'_>,
@@ -102,7 +104,7 @@ impl Caches {
         self.make_room();
     }
 
-    /// Drops the entries of a space, and what is on its way to it.
+    /// Removes the entries of a space, and invalidates results that are still being computed for it.
     pub fn clear(&mut self, space: &str) {
         self.cleared += 1;
         let generation = self.cleared;
@@ -122,7 +124,7 @@ impl Caches {
         }
     }
 
-    /// Evicts what is too much for one space.
+    /// Evicts the excess entries of one space.
     fn shrink(&mut self, space: CacheSpace<'_>) {
         while let Some(kept) = self.spaces.peek(space.name) {
             if kept.entries.len() <= space.max_entries {
@@ -134,11 +136,11 @@ impl Caches {
         }
     }
 
-    /// Evicts what is too much for all spaces together.
+    /// Evicts entries until all spaces fit the capacity.
     fn make_room(&mut self) {
         while self.used > self.capacity {
             let heaviest = heaviest(self.held.iter().map(|(account, held)| (*account, *held)));
-            // The space that was used longest ago is the last one.
+            // The least recently used space comes last.
             let is_there = |space: &Space| heaviest.iter().any(|account| space.held.contains_key(account));
             let found = self.spaces.iter().rev().find(|(_, space)| is_there(space));
             let found = found.and_then(|(name, space)| Some((name.clone(), space.oldest_of(&heaviest)?)));
@@ -172,7 +174,7 @@ impl Space {
         Self { entries: LruCache::unbounded(), held: HashMap::new(), generation }
     }
 
-    /// The key of the entry of these accounts that was used longest ago.
+    /// The key of the least recently used entry of these accounts.
     fn oldest_of(&self, accounts: &HashSet<Account>) -> Option<String> {
         let oldest = self.entries.iter().rev().find(|(_, kept)| accounts.contains(&kept.account));
         oldest.map(|(key, _)| key.clone())
@@ -188,16 +190,17 @@ fn release(held: &mut HashMap<Account, usize>, account: Account, less: usize) {
     }
 }
 
-/// The size of a result with its key in bytes, by an estimate that does not write it out. Returns `None` if it is too large to be kept:
+/// The estimated size of a result with its key, in bytes, without serialising it. Returns `None` if it can't be stored:
 /// larger than [`LARGEST_ENTRY`], or nested too deeply.
 pub fn fits(key: &str, output: &Value) -> Option<usize> {
     let room = room_beside(output, LARGEST_ENTRY.checked_sub(key.len())?, MAX_DEPTH)?;
     Some(LARGEST_ENTRY - room)
 }
 
-/// What is left of so much room beside a value as JSON. Nothing if it has no room, or is nested too deeply.
+/// The capacity that remains after storing a value as JSON. Returns `None` if the value does not fit, or is nested too
+/// deeply.
 pub fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
-    // The comma after it, or the bracket that closes what it is in.
+    // The comma after the value, or the closing bracket of its container.
     let room = room.checked_sub(1)?;
     match value {
         Value::Null | Value::Bool(_) => room.checked_sub(5),
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_near_those_of_the_text() {
+    fn estimated_sizes_are_close_to_serialised_sizes() {
         for value in [
             json!(null),
             json!([true, false, 1, -2.5e10, "text", {"key": {"other": []}}]),
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_too_deep_does_not_fit() {
+    fn rejects_values_that_are_too_large_or_too_deep() {
         let half = "x".repeat(LARGEST_ENTRY / 2);
         assert!(fits("k", &json!({"a": half})).is_some());
         assert!(fits("k", &json!({"a": half, "b": half})).is_none());
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_leaves_nothing_in_its_place() {
+    fn an_entry_that_does_not_fit_removes_the_earlier_one() {
         let mut caches = Caches::new(10_000);
         put(&mut caches, "s");
         assert!(holds(&mut caches, "s"));
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_spaces_let_go_the_one_used_longest_ago() {
+    fn drops_the_least_recently_used_space() {
         let mut caches = Caches::new(10_000);
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("late"), "k");
         put(&mut caches, "first");
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(caches.spaces.len(), SPACES);
         assert!(!holds(&mut caches, "s0"));
         assert!(holds(&mut caches, "first"));
-        // What was told before the space was let go is not believed: it may have been cleared since.
+        // The generation from before the space was dropped is rejected: the space may have been cleared since.
         caches.put(here("late"), "k", entry(), generation);
         assert!(!holds(&mut caches, "late"));
         put(&mut caches, "late");
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn books_are_kept_of_who_holds_what() {
+    fn usage_by_account_matches_the_entries() {
         let accounts = [1, 2].map(|name| Account::from_context(&json!({ "principal": name.to_string() })));
         let mut caches = Caches::new(8);
         for (number, account) in accounts.iter().cycle().take(40).enumerate() {
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_space_without_entries_is_not_made() {
+    fn spaces_without_entries_are_not_created() {
         let mut caches = Caches::new(10_000);
         assert!(!holds(&mut caches, "read"));
         caches.clear("cleared");

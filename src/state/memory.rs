@@ -1,4 +1,4 @@
-//! The store itself: what is tracked and what is cached, each behind its lock.
+//! The in-memory store: limits, caches and records, each behind a lock.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,19 +16,20 @@ use crate::host::{
     StoreFuture, Take, Write,
 };
 
-/// The state of policies in memory, for one process. It is empty when made, and every engine that is given it shares it.
+/// A state store in memory, for one process. It starts empty, and all engines with the same instance share it.
 ///
-/// Limits are exact, however many threads take at once: a batch is checked and taken under one lock. Its futures are ready
-/// at once.
+/// Limits are exact, whatever the concurrency: a batch is checked and acquired under one lock. All futures are ready at
+/// once.
 ///
-/// Memory is bounded by [`CAPACITY`](Self::CAPACITY), and each account has a share of it: a caller alone a third, a tenant alone a half,
-/// so that nobody can use up what others need. A limit leaves when it is as good as new, a record after its time; while an account's
-/// share is in use, a further limit or record of it is an error, for forgetting one would admit what it forbids. Of cached results
-/// the account with the most evicts what it used longest ago. Caches keep 1,024 spaces, the ones used last, and no entry larger than
-/// 1 MiB of JSON.
+/// Memory is bounded by [`CAPACITY`](Self::CAPACITY), and each account has a share of it: a single caller a third, a single
+/// tenant a half, so that nobody can use up the capacity of others. A limit is removed when it is back at its initial
+/// state, a record after its expiry. While an account's share is full, a further limit or record is an error, because
+/// dropping one would admit what it forbids. Of cached results, the account with the most loses its least recently used
+/// entry. There are at most 1,024 cache spaces (the most recently used ones), and no entry is larger than 1 MiB of JSON.
 ///
-/// A clock that steps back leaves taken what was taken, as if it had been taken just then, so that nobody waits longer than
-/// the limit's own period. A step of up to a second can't be told from callers that come out of order, so it is waited out.
+/// When the clock steps back, everything that was acquired counts as acquired at that moment, so that nobody waits longer
+/// than the limit's own period. A step of up to a second can't be distinguished from callers that arrive out of order, so
+/// it is waited out.
 pub struct MemoryStore {
     limits: Mutex<Limits>,
     caches: Mutex<Caches>,
@@ -37,10 +38,10 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// How much it remembers, unless that is chosen: a million limits, 400 MiB of records and 256 MiB of cached results.
+    /// The default capacity: a million limits, 400 MiB of records and 256 MiB of cached results.
     pub const CAPACITY: Capacity = Capacity { limits: 1_000_000, records: 102_400, cached: 65_536 };
 
-    /// A store that remembers so much.
+    /// A store with this capacity.
     pub fn with_capacity(capacity: Capacity) -> Self {
         Self {
             limits: Mutex::new(Limits::new(capacity.limits)),
@@ -50,7 +51,7 @@ impl MemoryStore {
         }
     }
 
-    // What a panic leaves behind is at worst taken and not admitted, or not kept: nothing that would admit more.
+    // After a panic, at worst an acquired amount was not admitted, or a value not stored: nothing that would admit more.
     fn limits(&self) -> MutexGuard<'_, Limits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +71,7 @@ impl Default for MemoryStore {
     }
 }
 
-/// Without what it holds, which may be secret.
+/// Omits the content, which may be secret.
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").finish_non_exhaustive()
@@ -92,7 +93,7 @@ impl StateStore for MemoryStore {
     }
 
     fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        // Made here and not when first polled: from now on no waking is missed.
+        // Created here and not on the first poll: no notification is missed from now on.
         Box::pin(self.freed.notified())
     }
 
@@ -104,7 +105,7 @@ impl StateStore for MemoryStore {
     ) -> StoreFuture<'a, Lookup> {
         Box::pin(async move {
             let (entry, generation) = self.caches().get(now, space, key);
-            // Copied when the lock is free again.
+            // Cloned after the lock is released.
             Ok(Lookup { entry: entry.map(Arc::unwrap_or_clone), generation })
         })
     }
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_holds_is_not_shown() {
+    fn debug_output_omits_the_content() {
         assert_eq!(format!("{:?}", MemoryStore::default()), "MemoryStore { .. }");
     }
 }

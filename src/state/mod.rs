@@ -1,5 +1,5 @@
-//! The stores there are: one that needs nothing but memory, until the process ends, and one in a file, which outlives
-//! processes and is shared by them.
+//! State stores: in memory for one process, and in an SQLite file that is persistent and shared by processes; with
+//! encryption for shared stores.
 
 mod cache;
 #[cfg(feature = "file-store")]

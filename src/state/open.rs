@@ -1,4 +1,4 @@
-//! Stores by the words that people name them with.
+//! Opening of stores by URL-like names: `file:PATH` or `memory:` → [`StateStore`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use super::MemoryStore;
 use super::file::{FileStore, FileStoreError};
 use crate::host::StateStore;
 
-/// Why there is no store by such a name.
+/// Why a store can't be opened by its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The words name none.
+    /// The name is invalid.
     #[error("{0}")]
     Name(String),
     /// The file can't be opened.
@@ -20,32 +20,32 @@ pub enum OpenError {
     File(#[from] FileStoreError),
 }
 
-/// What there is.
-const KINDS: &str = "a store is named `file:PATH`, or `memory:` for one that ends with the process";
+/// The valid names, for error messages.
+const KINDS: &str = "write `file:PATH`, or `memory:` for a store that ends with the process";
 
 /// Opens the store of this name: `file:PATH`, as in `file:state.db` or `file:///var/lib/callgate.db`, or `memory:`.
 ///
 /// # Errors
-/// When the name is none of these, or the file can't be opened.
+/// If the name is invalid, or the file can't be opened.
 pub fn open(name: &str) -> Result<Arc<dyn StateStore>, OpenError> {
     if let Some(path) = file_of(name)? {
         return in_file(path);
     }
     let Some((kind, place)) = name.split_once(':') else {
-        return Err(OpenError::Name(format!("`{name}` names no kind of store; {KINDS}")));
+        return Err(OpenError::Name(format!("`{name}` has no store type; {KINDS}")));
     };
     match kind {
         "memory" if place.is_empty() => Ok(Arc::new(MemoryStore::default())),
-        "memory" => Err(OpenError::Name(format!("nothing comes after `memory:`; {KINDS}"))),
-        // What comes after it may hold a password.
-        _ => Err(OpenError::Name(format!("`{kind}:` is no kind of store; {KINDS}"))),
+        "memory" => Err(OpenError::Name(format!("`memory:` takes no path; {KINDS}"))),
+        // The rest of the name may contain a password.
+        _ => Err(OpenError::Name(format!("`{kind}:` is not a store type; {KINDS}"))),
     }
 }
 
-/// The file of the store of this name, where it is in one.
+/// The path in a `file:` name. Returns `None` for other names.
 ///
 /// # Errors
-/// When the name says that it is in a file, and names none.
+/// If the name begins with `file:` and has no valid path.
 pub fn file_of(name: &str) -> Result<Option<&Path>, OpenError> {
     let Some(place) = name.strip_prefix("file:") else { return Ok(None) };
     let path = match place.strip_prefix("//") {
@@ -58,7 +58,7 @@ pub fn file_of(name: &str) -> Result<Option<&Path>, OpenError> {
         }
     };
     if path.is_empty() {
-        return Err(OpenError::Name(format!("`file:` names no file; {KINDS}")));
+        return Err(OpenError::Name(format!("`file:` has no path; {KINDS}")));
     }
     Ok(Some(Path::new(path)))
 }
@@ -71,6 +71,6 @@ fn in_file(path: &Path) -> Result<Arc<dyn StateStore>, OpenError> {
 #[cfg(not(feature = "file-store"))]
 fn in_file(_: &Path) -> Result<Arc<dyn StateStore>, OpenError> {
     Err(OpenError::Name(
-        "this build has no stores in files; build it with the feature `file-store`".to_owned(),
+        "this build does not support `file:` stores; build it with the feature `file-store`".to_owned(),
     ))
 }

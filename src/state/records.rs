@@ -1,4 +1,5 @@
-//! Records in memory: exchanged whole, and forgotten only after their time, or evicted for a newer one of the same caller.
+//! Records in memory: versioned values with compare-and-swap, deleted only after their expiry, or evicted for a newer
+//! record of the same account.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
@@ -10,21 +11,21 @@ use super::shares::{Shares, UNITS_OF_MIB, units};
 use crate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, WhenFull, Write};
 use crate::json::{MAX_DEPTH, Value};
 
-/// Callers that are known to have lost records. Of more, every caller may have.
+/// The number of accounts whose lost records are tracked. Beyond it, any account counts as having lost records.
 const LOST: usize = 100_000;
 
 /// All records, by space and key.
 #[derive(Debug)]
 pub struct Records {
     spaces: HashMap<String, BTreeMap<String, Kept>>,
-    /// What may be forgotten, in order.
+    /// Expiry times, in order.
     due: BTreeSet<(Timestamp, String, String)>,
-    /// What each caller has, in the order in which it was written.
+    /// The records of each account, in the order in which they were written.
     written: BTreeSet<(Account, String, u64, String)>,
     shares: Shares,
     lost: HashSet<Account>,
     anyone_lost: bool,
-    /// The last version that was given.
+    /// The latest version number.
     version: u64,
 }
 
@@ -37,7 +38,7 @@ struct Kept {
 }
 
 impl Records {
-    /// Room for so many units.
+    /// Records with this capacity in units.
     pub fn new(capacity: usize) -> Self {
         Self {
             spaces: HashMap::new(),
@@ -50,7 +51,7 @@ impl Records {
         }
     }
 
-    /// The record of this key.
+    /// The record with this key.
     pub fn get(&self, key: RecordKey<'_>) -> Option<Record> {
         Some(self.spaces.get(key.space)?.get(key.key)?.record.clone())
     }
@@ -60,7 +61,7 @@ impl Records {
         self.anyone_lost || self.lost.contains(account)
     }
 
-    /// Writes one, if what stands there is what it is to be written over.
+    /// Writes a record, if the stored version is the expected one.
     pub fn write(&mut self, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
         let units = units(check_size(write.value)?);
         let Write { key, value, over, forget_at, account, when_full } = write;
@@ -88,7 +89,7 @@ impl Records {
         Ok(true)
     }
 
-    /// The record of an account in a space that was written longest ago, other than one.
+    /// The oldest record of an account in a space, except one.
     fn oldest(&self, account: &Account, but: RecordKey<'_>) -> Option<(String, String)> {
         let from = (*account, but.space.to_owned(), 0, String::new());
         let is_of =
@@ -115,7 +116,7 @@ impl Records {
         self.written.remove(&(kept.account, space, kept.record.version, key));
     }
 
-    /// Records whose keys come after this one.
+    /// Records whose keys come after `after`.
     pub fn page(&self, space: &str, after: Option<&str>, limit: usize) -> Page {
         let Some(records) = self.spaces.get(space) else { return Page::default() };
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -135,21 +136,23 @@ impl Records {
     }
 }
 
-/// The error of a write for which there is no room.
+/// The error of a write when the account's share is full.
 pub fn used_up(capacity: usize) -> StoreError {
     StoreError::QuotaExceeded(format!(
-        "this caller's share of the {} MiB that the store has for records is used up",
+        "this caller's share of the store's {} MiB for records is full",
         capacity / UNITS_OF_MIB
     ))
 }
 
-/// The size of a value in bytes, by an estimate that does not write it out. Errors: it is too large to be kept, or could not be read
-/// again.
+/// The estimated size of a value in bytes, without serialising it.
+///
+/// # Errors
+/// If it is too large, or nested too deeply to be read back.
 pub fn check_size(value: &Value) -> Result<usize, StoreError> {
     match room_beside(value, LARGEST_RECORD, MAX_DEPTH - 1) {
         Some(room) => Ok(LARGEST_RECORD - room),
         None => Err(StoreError::Unavailable(format!(
-            "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept",
+            "a record must be at most {} MiB and nested less than {MAX_DEPTH} levels deep",
             LARGEST_RECORD >> 20
         ))),
     }

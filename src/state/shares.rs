@@ -1,47 +1,48 @@
-//! Shares the room of a store among tenants and callers. Everything that bounds what it remembers asks here.
+//! Fair sharing of a store's capacity among tenants and callers. Everything that stores state checks its share here.
 //!
-//! A tenant may hold no more than what is still free, and a caller no more than its tenant may still take. So a caller alone gets a third
-//! of the room and a tenant alone a half; `n` tenants that take all they can leave an equal part, `1 / (n + 1)` of the room, to whoever
-//! comes next. Nothing that others hold has to be taken back for that.
+//! A tenant may hold at most as much as is free, and a caller at most as much as its tenant may still acquire. So a single
+//! caller gets a third of the capacity and a single tenant a half; `n` tenants that use their full share leave an equal
+//! part, `1 / (n + 1)` of the capacity, for the next one. Nothing has to be reclaimed from other holders for that.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::host::Account;
 
-/// How much a store remembers, in all. Each tenant and each caller has a share of it.
+/// The capacity of a store. Each tenant and each caller has a share of it.
 ///
-/// A tenant may hold no more than what is still free, and a caller no more than its tenant may still take: a caller alone a third, a
-/// tenant alone a half.
+/// A tenant may hold at most as much as is free, and a caller at most as much as its tenant may still acquire: a single
+/// caller gets a third, a single tenant a half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Limits that are tracked at once, each for one value of its key. A sliding window counts once for each time that it remembers.
+    /// The number of limits that are tracked at once, one for each value of a limit's key. A sliding window counts once for
+    /// each time in its log.
     pub limits: usize,
-    /// Records, in units of 4 KiB. A record takes at least one.
+    /// Records, in units of 4 KiB. A record takes at least one unit.
     pub records: usize,
-    /// Cached results, in units of 4 KiB. A result takes at least one.
+    /// Cached results, in units of 4 KiB. A result takes at least one unit.
     pub cached: usize,
 }
 
-/// Bytes of a unit.
+/// Bytes in a unit.
 const UNIT: usize = 4096;
 pub const UNITS_OF_MIB: usize = (1 << 20) / UNIT;
 
-/// The units that so many bytes take.
+/// The number of units for this many bytes.
 pub fn units(bytes: usize) -> usize {
     bytes / UNIT + 1
 }
 
-/// How much of some room is held, and by whom.
+/// The usage of a capacity, by holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     capacity: usize,
     used: usize,
-    /// Tenants and callers; no two of them have the same name.
+    /// Usage by tenants and callers; no two of them have the same id.
     holders: HashMap<Vec<u8>, usize>,
 }
 
 impl Shares {
-    /// Room of which nothing is held.
+    /// An unused capacity.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, used: 0, holders: HashMap::new() }
     }
@@ -50,12 +51,12 @@ impl Shares {
         self.capacity
     }
 
-    /// What all together hold.
+    /// The usage of all holders.
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether an account may hold so much more.
+    /// Whether an account may use this much more.
     pub fn admits(&self, account: &Account, more: usize) -> bool {
         if more == 0 {
             return true;
@@ -65,17 +66,17 @@ impl Shares {
         free.checked_sub(held(account.tenant())).is_some_and(|left| held(account.caller()) <= left)
     }
 
-    /// Counts what an account holds more.
+    /// Adds to the usage of an account.
     pub fn charge(&mut self, account: &Account, more: usize) {
         self.recharge(account, 0, more);
     }
 
-    /// Counts what an account holds no longer.
+    /// Subtracts from the usage of an account.
     pub fn release(&mut self, account: &Account, less: usize) {
         self.recharge(account, less, 0);
     }
 
-    /// Counts something that an account holds as large as it is now.
+    /// Updates the usage of an account after something changed its size.
     pub fn recharge(&mut self, account: &Account, before: usize, now: usize) {
         let counted = |used: usize| used.saturating_sub(before).saturating_add(now);
         self.used = counted(self.used);
@@ -94,12 +95,12 @@ impl Shares {
     }
 }
 
-/// Who caused something to be as large as it is, in the order in which it grew: what leaves first is charged to whoever came first.
+/// The accounts that caused an item to grow, in order: when it shrinks, the earliest growth is released first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Charges(VecDeque<(Account, usize)>);
 
 impl Charges {
-    /// Charges what it is larger by than before to an account, or releases what it is smaller by.
+    /// Charges growth since the last call to an account, or releases shrinkage.
     pub fn follow(&mut self, shares: &mut Shares, size: usize, account: &Account) {
         let mut charged: usize = self.0.iter().map(|(_, held)| held).sum();
         if charged < size {
@@ -120,7 +121,7 @@ impl Charges {
         }
     }
 
-    /// Releases all of it.
+    /// Releases everything.
     pub fn release(&mut self, shares: &mut Shares) {
         self.follow(shares, 0, &Account::NOBODY);
     }
@@ -128,7 +129,7 @@ impl Charges {
 
 #[cfg(any(test, feature = "file-store"))]
 impl Charges {
-    /// Reads what [`iter`](Self::iter) gave.
+    /// Restores what [`iter`](Self::iter) returned.
     pub fn from_parts(parts: impl IntoIterator<Item = (Account, usize)>) -> Self {
         Self(parts.into_iter().filter(|(_, held)| *held > 0).collect())
     }
@@ -138,11 +139,11 @@ impl Charges {
     }
 }
 
-/// The accounts to evict from: the heaviest callers of the heaviest tenants. Of several that are equally heavy, what was used longest ago
-/// is to give way.
+/// The accounts to evict from: the callers with the most of the tenants with the most. Among equals, the least recently
+/// used entry is evicted.
 pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet<Account> {
     let accounts: Vec<(Account, usize)> = accounts.into_iter().collect();
-    // What each tenant holds, and the most that a caller of it holds.
+    // For each tenant, its total and the most that one of its callers holds.
     let mut tenants: HashMap<&[u8], (usize, usize)> = HashMap::new();
     for (account, held) in &accounts {
         let tenant = tenants.entry(account.tenant()).or_default();
@@ -154,22 +155,22 @@ pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet
     accounts.iter().filter(gives_way).map(|(account, _)| *account).collect()
 }
 
-/// What a store has of shares that it keeps elsewhere, brought here for one piece of work.
+/// A subset of shares that are stored elsewhere, loaded for one operation.
 #[cfg(feature = "file-store")]
 impl Shares {
-    /// A part in which no holder is known yet.
+    /// A subset without any holder yet.
     pub fn part(capacity: usize, used: usize) -> Self {
         Self { used, ..Self::new(capacity) }
     }
 
-    /// Brings what a holder holds, which counts already. One that was brought before stays as it is.
+    /// Loads the usage of a holder, which the total already includes. A holder that was loaded before is not changed.
     pub fn bring(&mut self, holder: &[u8], held: usize) {
         if held > 0 {
             self.holders.entry(holder.to_vec()).or_insert(held);
         }
     }
 
-    /// The holders of whom another amount was known before, with what they hold now.
+    /// The holders whose usage has changed since `before`, with their current usage.
     pub fn changes<'s>(&'s self, before: &'s Self) -> impl Iterator<Item = (&'s [u8], usize)> {
         let gone = before.holders.keys().filter(|holder| !self.holders.contains_key(*holder));
         let changed = self.holders.iter().filter(|(holder, held)| before.held(holder) != **held);
@@ -189,7 +190,7 @@ mod tests {
         Account::from_context(&json!({ "tenant": tenant.to_string(), "principal": caller.to_string() }))
     }
 
-    /// Takes one after the other until there is no more.
+    /// Acquires single units until no more are admitted.
     fn fill(shares: &mut Shares, account: &Account) -> usize {
         let mut taken = 0;
         while shares.admits(account, 1) {
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_alone_gets_a_third_and_a_tenant_alone_a_half() {
+    fn a_single_caller_gets_a_third_and_a_single_tenant_a_half() {
         for capacity in [3, 30, 300, 3_000] {
             let mut shares = Shares::new(capacity);
             assert_eq!(fill(&mut shares, &account(0, 0)), capacity / 3);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_greedy_tenants_came_before_the_next_one_gets_as_much_as_they_left() {
+    fn the_next_tenant_gets_a_third_of_the_free_capacity_whatever_others_hold() {
         let mut shares = Shares::new(10_000);
         for tenant in 0..20 {
             for caller in 0..50 {
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_caller_of_the_heaviest_tenant_gives_way() {
+    fn evicts_from_the_heaviest_caller_of_the_heaviest_tenant() {
         let (single, many) = (account(0, 0), [account(1, 0), account(1, 1)]);
         assert_eq!(heaviest([(single, 5), (many[0], 4), (many[1], 3)]), [many[0]].into());
         assert_eq!(heaviest([(single, 9), (many[0], 4), (many[1], 4)]), [single].into());
@@ -236,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_sums_are_those_of_what_is_held(
+        fn totals_match_the_usage_of_all_accounts(
             steps in prop::collection::vec((0..3_usize, 0..3_usize, 0..9_usize, any::<bool>()), 0..200),
         ) {
             let mut shares = Shares::new(60);

@@ -1,6 +1,7 @@
-//! Tools as requests to the providers of models have them, under names that each accepts.
+//! Tools in the request format of each provider, under names that the provider accepts.
 //!
-//! Where the limits of names are from: the API references of OpenAI and Gemini (`FunctionDefinition.name`, `FunctionDeclaration.name`).
+//! The limits of names are from the API references of OpenAI (`FunctionDefinition.name`) and Gemini
+//! (`FunctionDeclaration.name`).
 
 use std::collections::BTreeMap;
 
@@ -9,20 +10,19 @@ use super::sanitised::{at_top, complete, definitions, in_openapi};
 use crate::json::{self, Map, Value, json};
 use crate::message::Dialect;
 
-/// The longest name of a tool that every provider takes.
+/// The longest tool name that every provider accepts.
 const LONGEST_NAME: usize = 64;
 
-/// Tools for a request to a provider.
+/// The tools of a request to a provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderTools {
     /// The value of the request's `tools`.
     pub tools: Value,
-    /// Which tool is meant by each name: its server and its own name.
+    /// The server and the original name of the tool behind each name.
     pub names: BTreeMap<String, (Option<String>, String)>,
 }
 
-/// The tools as a request of this dialect has them. Names that a provider refuses are exchanged for others; of two tools of one name
-/// each gets its own.
+/// Converts tools to the request format of this dialect. Names that a provider rejects, and duplicate names, are replaced.
 pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools {
     let mut names = BTreeMap::new();
     let mut listed = Vec::new();
@@ -54,7 +54,7 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
                 parameters = in_openapi(&parameters, &definitions, 0);
                 let empty = parameters.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
                 match empty {
-                    // An object without properties is refused; without parameters a function takes none.
+                    // Gemini rejects an object without properties; a function without parameters takes none.
                     true => json!({ "name": name, "description": description }),
                     false => json!({ "name": name, "description": description, "parameters": parameters }),
                 }
@@ -69,7 +69,7 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
     ProviderTools { tools, names }
 }
 
-/// Letters, digits, `_` and `-`, a letter or `_` first, at most 64: what all take.
+/// A unique name that all providers accept: letters, digits, `_` and `-`, first a letter or `_`, at most 64 characters.
 fn accepted_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<String>, String)>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let mut name: String = tool.name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -79,7 +79,7 @@ fn accepted_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<String>
     if name.len() <= LONGEST_NAME && !taken.contains_key(&name) {
         return name;
     }
-    // The digest of what it really is keeps it apart, and the same from request to request.
+    // The digest of server and name makes it unique, and stable between requests.
     let digest = json::digest(&json!([tool.server, tool.name])).to_string();
     let mark: String = digest.chars().take(8).collect();
     let kept: String = name.chars().take(LONGEST_NAME - mark.len() - 1).collect();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_exchanged_for_ones_that_are_taken_and_found_again() {
+    fn invalid_names_are_replaced_and_map_back_to_their_tools() {
         let long = "x".repeat(80);
         let names = ["look", "admin.drop", "admin drop", "9lives", "größe", &long];
         let tools: Vec<_> = names.iter().map(|name| tool(name, json!({}))).collect();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_at_the_top_are_shown_side_by_side() {
+    fn top_level_alternatives_are_merged_into_one_object() {
         let schema = json!({ "oneOf": [
             { "type": "object", "properties": { "id": { "type": "string" }, "why": { "type": "string" } }, "required": ["id", "why"] },
             { "type": "object", "properties": { "name": { "type": "string" }, "why": { "type": "string" } }, "required": ["name", "why"] },
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_schema_or_properties_takes_none() {
+    fn a_tool_without_schema_or_properties_has_no_parameters() {
         assert_eq!(parameters(json!({}), Dialect::OpenaiChat), json!({ "type": "object", "properties": {} }));
         assert_eq!(parameters(json!({}), Dialect::Gemini), Value::Null);
         let array = json!({ "properties": { "a": { "type": "array" } } });
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_is_told_what_its_schema_can_say() {
+    fn gemini_schemas_contain_only_supported_keywords() {
         let shown = parameters(
             json!({
                 "type": "object", "additionalProperties": false, "$schema": "x",

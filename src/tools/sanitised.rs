@@ -1,14 +1,14 @@
-//! JSON Schemas as the providers of models understand them.
+//! JSON Schemas in the subset that each provider supports.
 //!
-//! A schema is only ever shown looser than it is: what a model sends is checked against the tool's own schema all the same.
+//! A converted schema is never stricter than the original; the arguments of a call are always checked against the original.
 //!
-//! Where the limits are from: Gemini's keywords from its `Schema` object; that Anthropic and OpenAI refuse `oneOf`, `anyOf` and `allOf` at
-//! the top from their error messages, as in anthropics/claude-code#5319.
+//! Sources of the limits: for Gemini, the keywords of its `Schema` object; for Anthropic and OpenAI, their error messages
+//! about `oneOf`, `anyOf` and `allOf` at the top level, as in anthropics/claude-code#5319.
 
 use crate::json::{MAX_DEPTH, Map, Value, json};
 
-/// A schema whose top is a plain object: properties of alternatives stand side by side, and only what all alternatives require is
-/// required.
+/// A schema whose top level is a plain object: the properties of all alternatives are merged, and only what every
+/// alternative requires is required.
 pub(super) fn at_top(schema: &Value) -> Value {
     let mut top = schema.as_object().cloned().unwrap_or_default();
     let mut alternatives = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn at_top(schema: &Value) -> Value {
     let mut in_each: Option<Vec<String>> = None;
     for (all, branch) in &alternatives {
         for (name, property) in branch.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            // Two alternatives may mean different things by one name: then anything is shown.
+            // Two alternatives may define one name differently: then any value is allowed.
             match properties.get(name) {
                 Some(known) if known != property => drop(properties.insert(name.clone(), json!({}))),
                 _ => drop(properties.insert(name.clone(), property.clone())),
@@ -47,7 +47,7 @@ pub(super) fn at_top(schema: &Value) -> Value {
     if !required.is_empty() {
         top.insert("required".to_owned(), required.into());
     }
-    // What one alternative forbids another may have.
+    // One alternative may allow what another forbids.
     if !alternatives.is_empty() {
         top.remove("additionalProperties");
     }
@@ -66,7 +66,7 @@ fn names_in(value: Option<&Value>) -> Vec<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What OpenAI misses where JSON Schema may leave it out: `items` of arrays, `properties` of objects.
+/// Adds the keywords that OpenAI requires and JSON Schema does not: `items` of arrays, `properties` of objects.
 pub(super) fn complete(schema: Value, depth: usize) -> Value {
     match schema {
         Value::Object(mut members) if depth < MAX_DEPTH => {
@@ -87,7 +87,7 @@ pub(super) fn complete(schema: Value, depth: usize) -> Value {
     }
 }
 
-/// The schemas that `$ref` names.
+/// The schemas that `$ref` can refer to.
 pub(super) fn definitions(schema: &Value) -> Map {
     let of = |key: &str| schema.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut all = of("definitions");
@@ -95,9 +95,9 @@ pub(super) fn definitions(schema: &Value) -> Map {
     all
 }
 
-/// The part of a schema that Gemini's `Schema` can say.
+/// The part of a schema that Gemini's `Schema` supports.
 pub(super) fn in_openapi(schema: &Value, definitions: &Map, depth: usize) -> Value {
-    // What nests deeper, or refers to itself, is shown as anything.
+    // A deeper schema, or a recursive one, is replaced with a plain string schema.
     const DEEPEST: usize = 12;
     let Some(members) = schema.as_object().filter(|_| depth < DEEPEST) else {
         return json!({ "type": "string" });

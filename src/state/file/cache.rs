@@ -1,4 +1,5 @@
-//! Cached results in the file, in spaces. Where there are too many, the account with the most evicts what it used longest ago.
+//! Cached results in the file, grouped into spaces. When there are too many, the account with the most loses its least
+//! recently used entries.
 
 use std::collections::HashMap;
 
@@ -13,10 +14,10 @@ use crate::json;
 use crate::state::cache::SPACES;
 use crate::state::shares::heaviest;
 
-/// How many entries of one account are evicted at once where the whole pool is full, so that its accounts are seldom compared.
+/// How many entries of one account are evicted at once if the pool is full, so that accounts are seldom compared.
 const TOGETHER: i64 = 64;
 
-/// A space and a key in it.
+/// The location of an entry: its space and its key.
 pub struct Place {
     pub space: String,
     pub max_entries: usize,
@@ -31,7 +32,7 @@ impl Place {
     }
 }
 
-/// The entry if it has not expired, and the generation of the space.
+/// The entry, if it has not expired, and the generation of the space.
 pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Lookup, Failure> {
     let Some(generation) = kept(database, &place.space)? else {
         return Ok(Lookup { entry: None, generation: elsewhere(database)? });
@@ -43,8 +44,8 @@ pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Looku
         .prepare_cached("SELECT output, stored_at, expires_at FROM entries WHERE space = ?1 AND key = ?2")?
         .query_row((&place.space, &place.key), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    // What can't be read is as good as not kept. An entry of the future was written before the clock stepped back: how old it
-    // is can't be known.
+    // An unreadable entry counts as missing. An entry from the future was written before the clock stepped back: its age is
+    // unknown.
     let entry = found.and_then(read).filter(|entry| entry.stored_at <= now && now < entry.expires_at);
     if entry.is_some() {
         database.prepare_cached("UPDATE entries SET used = ?3 WHERE space = ?1 AND key = ?2")?.execute((
@@ -58,8 +59,8 @@ pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Looku
     Ok(Lookup { entry, generation })
 }
 
-/// Keeps an entry, which takes so many units, in place of an earlier one, or nothing there, unless the space is of another
-/// generation.
+/// Stores an entry that takes this many units, unless the generation of the space has changed. With `None` it only removes
+/// the earlier entry.
 pub fn put(
     database: &Connection,
     capacity: usize,
@@ -107,7 +108,7 @@ pub fn put(
     make_room(database, capacity)
 }
 
-/// Drops the entries of a space, and what is on its way to it.
+/// Removes the entries of a space, and invalidates results that are still being computed for it.
 pub fn clear(database: &Connection, space: &str) -> Result<(), Failure> {
     let cleared = Counter::Cleared.next(database)?;
     let kept = database
@@ -127,14 +128,14 @@ fn read((output, stored_at, expires_at): (String, String, String)) -> Option<Cac
     })
 }
 
-/// The generation of a space that is kept.
+/// The generation of a stored space.
 fn kept(database: &Connection, space: &str) -> rusqlite::Result<Option<u64>> {
     let mut select = database.prepare_cached("SELECT generation FROM spaces WHERE name = ?1")?;
     select.query_row([space], |row| row.get(0)).optional()
 }
 
 fn elsewhere(database: &Connection) -> rusqlite::Result<u64> {
-    // It only counts up, from nothing.
+    // It only counts up, from zero.
     Ok(Counter::Elsewhere.get(database)?.map_or(0, i64::unsigned_abs))
 }
 
@@ -142,7 +143,7 @@ fn remove(database: &Connection, place: &Place) -> Result<(), Failure> {
     remove_where(database, "space = ?1 AND key = ?2", &[&place.space, &place.key])
 }
 
-/// Removes entries, and releases what they are charged.
+/// Removes entries and releases their charges.
 fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<(), Failure> {
     let delete = format!("DELETE FROM entries WHERE {which} RETURNING tenant, caller, units");
     let mut delete = database.prepare_cached(&delete)?;
@@ -158,7 +159,7 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
     Ok(())
 }
 
-/// Evicts what is too much for one space.
+/// Evicts the excess entries of one space.
 fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), Failure> {
     let most = i64::try_from(max_entries).unwrap_or(i64::MAX);
     loop {
@@ -177,7 +178,7 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
     }
 }
 
-/// Evicts what is too much for all spaces together.
+/// Evicts entries until all spaces fit the capacity.
 fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
     while Pool::Cached.shares(database, capacity)?.used() > capacity {
         let held =
@@ -193,16 +194,16 @@ fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an account has.
+/// The usage of an account.
 struct Held {
     account: Account,
     units: usize,
     entries: i64,
-    /// When one of them was used longest ago.
+    /// When its least recently used entry was used.
     oldest: i64,
 }
 
-/// The account that gives way, of all that a query names with what they have.
+/// Selects the account to evict from, among the accounts that a query returns.
 fn gives_way(database: &Connection, query: &str, values: &[&dyn ToSql]) -> Result<Option<Held>, Failure> {
     let mut select = database.prepare_cached(query)?;
     let held = |row: &Row<'_>| {

@@ -1,6 +1,7 @@
-//! What went wrong in the file: SQLite's errors → texts with what to do.
+//! Errors of the SQLite store: SQLite's error codes → messages with a fix.
 //!
-//! Errors of an open store reach agents as reasons of denials, so they do not name the file. Errors of opening it name it.
+//! Errors of an open store become denial reasons for agents, so they do not contain the path. Errors of opening the store
+//! do.
 
 use std::path::Path;
 
@@ -8,12 +9,12 @@ use rusqlite::ErrorCode;
 
 use crate::host::StoreError;
 
-/// Why a piece of work was not done.
+/// Why a job failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The database says so.
+    /// An error of the database.
     Database(rusqlite::Error),
-    /// The store says so.
+    /// An error of the store.
     Told(String),
 }
 
@@ -24,12 +25,12 @@ impl From<rusqlite::Error> for Failure {
 }
 
 impl Failure {
-    /// The error of an open store.
+    /// The error for users of an open store.
     pub fn in_use(&self) -> StoreError {
         StoreError::Unavailable(self.of(UNNAMED))
     }
 
-    /// The error of a store that is being opened.
+    /// The error for opening the store.
     pub fn at(&self, path: &Path) -> String {
         self.of(&named(path))
     }
@@ -42,34 +43,34 @@ impl Failure {
     }
 }
 
-/// A store whose file is not named.
+/// The store in messages without a path.
 const UNNAMED: &str = "the state store";
 
-/// A store by its file.
+/// The store in messages with its path.
 pub fn named(path: &Path) -> String {
     format!("{UNNAMED} `{}`", path.display())
 }
 
-/// What is to be done where something of the file was lost.
+/// The message for a damaged file.
 pub fn damaged(store: &str) -> String {
-    format!("{store} is damaged; bring back a copy, or move it away to begin anew")
+    format!("{store} is damaged; restore a backup, or move the file away to start with an empty store")
 }
 
-/// An error of the database, with what to do.
+/// The message for a database error.
 pub fn in_words(error: &rusqlite::Error, store: &str) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("{store} is held by another process; see which one keeps it that long")
+            format!("{store} is locked by another process; find the process that holds the lock")
         }
         Some(ErrorCode::DiskFull) => {
-            format!("there is no room to write {store}; free some space on its disk")
+            format!("no disk space is left to write {store}; free some space")
         }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            format!("{store} can't be written; let this user write it and its directory")
+            format!("{store} can't be written; give this user write permission for it and its directory")
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(store),
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
-            format!("{store} can't be read or written ({error}); see to its disk")
+            format!("{store} can't be read or written ({error}); check its disk")
         }
         _ => format!("{store} failed: {error}"),
     }

@@ -1,5 +1,5 @@
-//! Limits in the file: the ones that a batch touches are brought to memory, taken of there, and written back, all in the
-//! one transaction in which this runs.
+//! Limits in the file: the limits of a batch are loaded into memory, acquired there, and written back, all in the current
+//! transaction.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -18,7 +18,8 @@ use crate::state::shares::Charges;
 use crate::state::tracked::Limits;
 use crate::state::tracked::part::{Brought, Whole};
 
-/// Takes all or nothing, and names what has not enough. An answer that is an error has found out something that is to stay.
+/// Acquires all or nothing. Returns the limits without enough left. An inner error does not roll back the transaction: what
+/// it recorded must be committed.
 pub fn take(
     database: &Connection,
     home: &Home,
@@ -41,15 +42,15 @@ pub fn take(
                 if refused.any(is_slot) && owners::remove_gone(database, &home.path, home.owner.id)? {
                     continue;
                 }
-                // What a refusal forgets can be forgotten the next time, so that it need not wait for the disk. But how
-                // long one waits after a step of the clock counts from the first time that it was seen.
+                // The state changes of a refusal can be recomputed, so they need not be written. But after a step of the
+                // clock, the wait counts from the first time that the step was seen.
                 if part.before.steps_back(time) {
                     part.write_back(database)?;
                 }
                 return Ok(answer);
             }
             Err(error) => {
-                // Those of the ones brought that could leave did. There may be more.
+                // The loaded limits that could be removed were removed. There may be more.
                 part.write_back(database)?;
                 if part.due_by_now == 0 {
                     return Ok(Err(error.clone()));
@@ -63,16 +64,16 @@ pub fn is_slot(take: &Take) -> bool {
     matches!(take.allowance, Allowance::Slots { .. })
 }
 
-/// The limits that a batch touches.
+/// The limits that a batch uses.
 struct Part {
     limits: Limits,
     before: Whole,
     stood: HashMap<String, Stood>,
-    /// How many were brought because they may be able to leave by now.
+    /// How many were loaded because they are due for removal.
     due_by_now: usize,
 }
 
-/// How a limit stands in the file.
+/// A limit as stored in the file.
 #[derive(PartialEq)]
 enum Stood {
     Nowhere,
@@ -98,7 +99,8 @@ impl Part {
             }
             let (found, stands) = find(database, &take.key)?;
             let found = found.map(|mut found| {
-                // Who holds a slot is written elsewhere; here it is charged to whoever asks, for as long as that takes.
+                // Holders of slots are stored in another table; here the slot is charged to the caller for the duration of
+                // the batch.
                 if stands == Stood::Slots {
                     found.charges.follow(&mut slots, 1, &take.account);
                 }
@@ -155,7 +157,7 @@ impl Part {
             let stands = match self.limits.brought(key) {
                 None => Stood::Nowhere,
                 Some(limit) if matches!(limit.spent, Spent::Slots(_)) => {
-                    // How many are held is written where it says by whom.
+                    // The number of held slots is stored with their owners.
                     limit.charges.clone().release(&mut after.shares);
                     Stood::Slots
                 }
@@ -193,7 +195,7 @@ impl Part {
     }
 }
 
-/// What is taken of a limit, if anything, and by which allowance it was asked for.
+/// The state of a limit, if it is in use, with the allowance of its latest acquisition.
 fn find(database: &Connection, key: &str) -> Result<(Option<Brought>, Stood), Failure> {
     let mut select = database.prepare_cached("SELECT taken, due, charges FROM limits WHERE key = ?1")?;
     let row: Option<(Vec<u8>, Option<Micros>, Vec<u8>)> =
@@ -215,7 +217,7 @@ fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<Brought, Failure> {
     let limit = limit.map(|((spent, allowance), charges)| Brought { spent, charges, allowance });
     limit.ok_or_else(|| {
         Failure::Told(format!(
-            "what is taken of the limit `{key}` is damaged; bring back a copy, or move it away"
+            "the state of the limit `{key}` is damaged; restore a backup, or move the file away"
         ))
     })
 }

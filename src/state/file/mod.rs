@@ -1,4 +1,4 @@
-//! The store in a file: what is taken, kept and recorded outlives the process, and several processes share it.
+//! The SQLite store: limits, caches and records in a file that is persistent and shared by processes.
 
 mod cache;
 mod failure;
@@ -40,23 +40,23 @@ use crate::host::{
     StoreError, StoreFuture, Take, Write,
 };
 
-/// The state of policies in a file, for every process of this machine that opens it. An SQLite database on a local disk: file
-/// systems of a network do not keep its locks.
+/// A state store in a file, for every process of this machine that opens it. The file is an SQLite database on a local
+/// disk; network file systems do not support its locks.
 ///
-/// Limits are exact, however many processes take at once. A record that was written, and what was taken of a limit, is on the
-/// disk when that is answered; cached results may be lost when the machine goes down. A slot belongs to the open store that
-/// took it: it comes free when the store is dropped and when its process ends, however it ends.
+/// Limits are exact, whatever the concurrency of processes. A written record and an acquired limit are on the disk before
+/// the operation returns; cached results may be lost in a power failure. A slot belongs to the open store that acquired it:
+/// it is released when the store is dropped and when its process ends for any reason.
 ///
-/// The file is made readable and writable for its owner only, as are the ones beside it: `-wal` and `-shm`, of SQLite, and
-/// one `-owner-…` for each open store. A file that other users can write, or that is in a directory which other users can
-/// write, is refused; on Windows that is not examined, so keep it in a directory whose access list names only the user of the
-/// service. It is to be copied and moved only while nobody has it open, or with tools of SQLite.
+/// The file is created readable and writable only for its owner, as are the files beside it: SQLite's `-wal` and `-shm`,
+/// and one `-owner-…` for each open store. A file or a directory that other users can write is refused; this is not checked on Windows, so use a
+/// directory whose access list names only the user of the service. Copy or move the file only while it is not open, or with
+/// SQLite's tools.
 ///
-/// The file is bounded to 4 GiB, and what it remembers to [`CAPACITY`](Self::CAPACITY), of which each account has a share as in a
-/// [`MemoryStore`](super::MemoryStore). Where it can't be written, is held by another process for more than four seconds, was
-/// removed or is damaged, each answer is an error; the store goes on when that is over.
+/// The file is bounded to 4 GiB, and its content to [`CAPACITY`](Self::CAPACITY), of which each account has a share as in a
+/// [`MemoryStore`](super::MemoryStore). While the file can't be written, is locked by another process for more than four
+/// seconds, was removed or is damaged, every operation is an error; the store recovers when the cause is gone.
 ///
-/// All work is done by one thread, which ends when the store is dropped. Futures need no particular runtime.
+/// One thread does all the work and ends when the store is dropped. The futures need no particular runtime.
 pub struct FileStore {
     path: PathBuf,
     is_durable: bool,
@@ -65,17 +65,17 @@ pub struct FileStore {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How much goes into a file.
+/// The durability and bounds of a file.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// Whether what is written is on the disk when that is answered.
+    /// Whether a write is on the disk before its operation returns.
     is_durable: bool,
     capacity: Capacity,
-    /// Of 4 KiB.
+    /// The maximum size, in pages of 4 KiB.
     pages: u32,
 }
 
-/// What stays the same for as long as a store is open.
+/// What stays the same while a store is open.
 #[derive(Debug)]
 struct Home {
     path: PathBuf,
@@ -85,18 +85,19 @@ struct Home {
 }
 
 impl FileStore {
-    /// How much it remembers, unless that is chosen: 200,000 limits, 2 GiB of records and 1 GiB of cached results.
+    /// The default capacity: 200,000 limits, 2 GiB of records and 1 GiB of cached results.
     pub const CAPACITY: Capacity = Capacity { limits: 200_000, records: 524_288, cached: 262_144 };
 
-    /// Opens a state store, or makes one where there is no file, or an empty one.
+    /// Opens a store. A missing file is created, and an empty file is initialised.
     ///
     /// # Errors
-    /// When the file is another program's, of a newer version, damaged, no file, or can't be read, written or made.
+    /// If the file belongs to another program, has a newer format, is damaged or not a file, or can't be read, written or
+    /// created.
     pub fn open(path: &Path) -> Result<Self, FileStoreError> {
         Self::open_with(path, Self::CAPACITY)
     }
 
-    /// The same with another capacity. All processes that share the file are to name the same one.
+    /// Opens a store with this capacity. All processes that share the file must use the same one.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -104,8 +105,8 @@ impl FileStore {
         Self::bounded(path, Bounds { is_durable: true, capacity, pages: 1 << 20 })
     }
 
-    /// Opens the anchor of a [`SealedStore`](super::SealedStore), or makes one where there is no file. What it holds outlives
-    /// processes; what was written last may be lost when the machine goes down, so that nobody waits for the disk.
+    /// Opens the anchor of a [`SealedStore`](super::SealedStore). A missing file is created. Its content is persistent; the
+    /// last writes may be lost in a power failure, because no operation waits for the disk.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -113,7 +114,7 @@ impl FileStore {
         Self::open_anchor_with(path, Self::CAPACITY)
     }
 
-    /// The same with another capacity: the one of the store that it is the anchor of.
+    /// Opens an anchor with this capacity, which must be that of its store.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -135,7 +136,7 @@ impl FileStore {
         Ok(Self { path, is_durable, messages, slots, thread: Some(thread) })
     }
 
-    /// Has work done, and its answer made of what it came to when that is kept.
+    /// Runs a job on the thread, and converts its result after the commit.
     async fn ask<T: Send + 'static, U: Send + 'static>(
         &self,
         needs: Needs,
@@ -145,13 +146,13 @@ impl FileStore {
         let needs = if self.is_durable { needs } else { needs.min(Needs::Writing) };
         let (reply, answer) = oneshot::channel();
         let work = Asked { needs, run: Some(run), done: None, kept, reply };
-        let ended = || StoreError::Unavailable("the state store was closed; start again".to_owned());
+        let ended = || StoreError::Unavailable("the state store was closed; restart the process".to_owned());
         self.messages.send(Message::Work(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
 
-/// Slots that were taken. They are given back where nobody takes the answer any more.
+/// Acquired slots. They are released if the caller drops the future before it gets them.
 struct Taken {
     answer: Result<Vec<Refusal>, StoreError>,
     slots: Vec<String>,
@@ -173,7 +174,7 @@ impl Drop for Taken {
     }
 }
 
-/// One who waits for a slot.
+/// A waiter for a slot, counted until dropped.
 struct Waiting<'a>(&'a Slots);
 
 impl Drop for Waiting<'_> {
@@ -182,7 +183,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Without what it holds, which may be secret.
+/// Omits the content, which may be secret.
 impl fmt::Debug for FileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileStore").field("path", &self.path).finish_non_exhaustive()
@@ -207,7 +208,7 @@ impl StateStore for FileStore {
             }
             let slots: Vec<String> =
                 takes.iter().filter(|take| limits::is_slot(take)).map(|take| take.key.clone()).collect();
-            // Who holds a slot is gone when the machine goes down.
+            // After a power failure the holders of slots are gone, so slots need not be on the disk.
             let needs = if slots.len() == takes.len() { Needs::Writing } else { Needs::Keeping };
             let messages = self.messages.clone();
             let taken = self.ask(
@@ -227,7 +228,7 @@ impl StateStore for FileStore {
     }
 
     fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        // Made here and not when first polled: from now on no waking is missed.
+        // Created here and not on the first poll: no notification is missed from now on.
         let freed = self.slots.freed.notified();
         let others = self.slots.waiting.fetch_add(1, Ordering::SeqCst);
         let waiting = Waiting(&self.slots);
@@ -274,7 +275,7 @@ impl StateStore for FileStore {
 
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         let space = space.to_owned();
-        // A result that was to be forgotten must not come back when the machine does.
+        // A cleared result must not come back after a power failure.
         Box::pin(self.ask(Needs::Keeping, move |database, _| cache::clear(database, &space), |()| ()))
     }
 

@@ -1,4 +1,4 @@
-//! Opening the file: made for its owner alone, and left untouched where it is not this store's.
+//! Opening of the database file: private to its owner, and never modified if it is not a state store.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -16,35 +16,39 @@ use super::schema::{APPLICATION, FORMAT, LOOKED_THROUGH, TABLES};
 use super::{Bounds, Home};
 use crate::files::{PrivateError, check_private, check_private_directory};
 
-/// How long one process waits for the others. Less than a decision waits for its store, so that it learns why.
+/// How long a process waits for the locks of others. Shorter than the timeout of a store operation, so that the caller
+/// receives the reason.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Why a file can't be opened as a state store. Nothing of a file that is another program's was changed.
+/// Why a file can't be opened as a state store. A file of another program is never changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileStoreError(String);
 
 impl FileStoreError {
-    /// Other users can write it.
+    /// Other users can write the file or its directory.
     fn exposed(error: PrivateError) -> Self {
-        Self(format!("the state store is not safe from other users: {error}"))
+        Self(format!("the state store is not protected from other users: {error}"))
     }
 
-    /// The system has no thread for it.
+    /// The system can't start a thread.
     pub(super) fn no_thread(path: &Path, error: &io::Error) -> Self {
-        Self(format!("`{}` can't be opened: there is no thread for it ({error})", path.display()))
+        Self(format!(
+            "`{}` can't be opened: the system can't start a thread for it ({error})",
+            path.display()
+        ))
     }
 }
 
-/// Opens the file, or makes it.
+/// Opens the file, or creates it.
 pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStoreError> {
-    // One at a time, because closing a file that was just made would let go of the locks of whoever opened it meanwhile.
+    // One file at a time, because closing a new file would release the locks of whoever has opened it in the meantime.
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
     let given = path;
     let path = made(given)?;
-    // Whoever can write the directory of a link can have it point elsewhere.
+    // A user who can write the directory of a symbolic link can redirect it.
     check_private_directory(given).map_err(FileStoreError::exposed)?;
     check_files(&path)?;
     let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(&path)));
@@ -53,10 +57,13 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     let mut database = Connection::open_with_flags(&path, flags).map_err(fails)?;
     database.busy_timeout(PATIENCE).map_err(fails)?;
     if database.is_readonly("main").map_err(fails)? {
-        return Err(FileStoreError(format!("`{}` can't be written; let this user write it", path.display())));
+        return Err(FileStoreError(format!(
+            "`{}` can't be written; give this user write permission for it",
+            path.display()
+        )));
     }
     prepare(&mut database, &path, bounds)?;
-    // SQLite has made its own files by now, or found those that were put there meanwhile.
+    // SQLite has created its own files by now, or found files that were placed there in the meantime.
     check_files(&path)?;
 
     let told = |failure: Failure| FileStoreError(failure.at(&path));
@@ -65,23 +72,23 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), FileStore
     owners::remove_gone(&entering, &path, owner.id).map_err(fails)?;
     entering.commit().map_err(fails)?;
     let place = Place::of(&path).ok_or_else(|| {
-        FileStoreError(format!("`{}` was removed while it was opened; open it again", path.display()))
+        FileStoreError(format!("`{}` was removed while it was being opened; open it again", path.display()))
     })?;
     Ok((database, Home { path, place, owner, capacity: bounds.capacity }))
 }
 
-/// The file's whole path, once there is one.
+/// Creates the file if it is missing. Returns its absolute path.
 fn made(path: &Path) -> Result<PathBuf, FileStoreError> {
     let shown = path.display();
     let fails = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            FileStoreError(format!("`{shown}` can't be made: its directory does not exist; make that first"))
-        }
+        io::ErrorKind::NotFound => FileStoreError(format!(
+            "`{shown}` can't be created: its directory does not exist; create the directory first"
+        )),
         io::ErrorKind::NotADirectory => {
-            FileStoreError(format!("`{shown}` can't be made: what it would lie in is no directory"))
+            FileStoreError(format!("`{shown}` can't be created: its parent is not a directory"))
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => FileStoreError(format!(
-            "`{shown}` can't be opened and written ({error}); name a place where this user may write"
+            "`{shown}` can't be opened and written ({error}); choose a path where this user may write"
         )),
         _ => FileStoreError(format!("`{shown}` can't be opened: {error}")),
     };
@@ -94,7 +101,7 @@ fn made(path: &Path) -> Result<PathBuf, FileStoreError> {
             )));
         }
         Ok(found) if !found.is_file() => {
-            return Err(FileStoreError(format!("`{shown}` is no file; name another")));
+            return Err(FileStoreError(format!("`{shown}` is not a file; choose another path")));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -108,7 +115,7 @@ fn made(path: &Path) -> Result<PathBuf, FileStoreError> {
     fs::canonicalize(path).map_err(fails)
 }
 
-/// Refuses the database and the files of SQLite beside it, where other users could have written them.
+/// Refuses the database and SQLite's files beside it if other users could have written them.
 fn check_files(path: &Path) -> Result<(), FileStoreError> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut file = path.as_os_str().to_owned();
@@ -118,24 +125,20 @@ fn check_files(path: &Path) -> Result<(), FileStoreError> {
     Ok(())
 }
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(PartialEq)]
 enum Whose {
     Nobodys,
     Ours,
 }
 
-/// Looks whose file it is, without locks, journals or changes: those of another program are its own business.
+/// Determines the owner of the file without locks, journals or changes, because it may belong to another program.
 fn peek(path: &Path) -> Result<(), FileStoreError> {
     if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
         return Ok(());
     }
-    let of_another_kind = || {
-        FileStoreError(format!(
-            "`{}` is a file of another kind, and no state store; name another",
-            path.display()
-        ))
-    };
+    let of_another_kind =
+        || FileStoreError(format!("`{}` is not a state store; choose another file", path.display()));
     let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => of_another_kind(),
         _ => FileStoreError(in_words(&error, &named(path))),
@@ -145,12 +148,12 @@ fn peek(path: &Path) -> Result<(), FileStoreError> {
     let database = Connection::open_with_flags(unchanged(path), flags).map_err(fails)?;
     match judge(&database, path, fails)? {
         Whose::Ours => Ok(()),
-        // A store's first page has said from the beginning that it is one.
+        // The first page of a state store identifies it from its creation on.
         Whose::Nobodys => Err(of_another_kind()),
     }
 }
 
-/// The URL by which SQLite opens a file as one that nobody changes.
+/// The URL with which SQLite opens a file as immutable.
 fn unchanged(path: &Path) -> String {
     let mut url = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -176,27 +179,27 @@ fn judge(
         (APPLICATION, FORMAT) => Ok(Whose::Ours),
         (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema")? == 0 => Ok(Whose::Nobodys),
         (APPLICATION, _) => Err(FileStoreError(format!(
-            "the state store `{}` is of format {format}, and this version reads {FORMAT}; use the version that made it, \
-             or name another file",
+            "the state store `{}` has format {format}, but this version reads format {FORMAT}; use the version that created it, \
+             or choose another file",
             path.display()
         ))),
         _ => Err(FileStoreError(format!(
-            "`{}` is the database of another program; name another file",
+            "`{}` is the database of another program; choose another file",
             path.display()
         ))),
     }
 }
 
-/// Brings the file to where it can be worked with.
+/// Initialises and checks the database.
 fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(), FileStoreError> {
     let fails = |error: rusqlite::Error| FileStoreError(in_words(&error, &named(path)));
-    // In one look: between two of them another process may make the tables.
+    // In one transaction: another process may create the tables between two queries.
     let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
     let whose = judge(&looking, path, fails)?;
     looking.commit().map_err(fails)?;
     if whose == Whose::Nobodys {
         let making = database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
-        // Unless another process did it meanwhile.
+        // Another process may have done it in the meantime.
         if judge(&making, path, fails)? == Whose::Nobodys {
             making.pragma_update(None, "application_id", APPLICATION).map_err(fails)?;
             making.pragma_update(None, "user_version", FORMAT).map_err(fails)?;
@@ -204,7 +207,7 @@ fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(),
         }
         making.commit().map_err(fails)?;
     }
-    // Only now, so that the header has said from the first moment on whose file it is.
+    // Only now, so that the header identifies the file from its first write on.
     write_ahead(database).map_err(fails)?;
     database.pragma_update(None, "trusted_schema", false).map_err(fails)?;
     database.pragma_update_and_check(None, "max_page_count", bounds.pages, |_| Ok(())).map_err(fails)?;
@@ -223,8 +226,8 @@ fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(),
     Ok(())
 }
 
-/// Several processes write one after the other, and nobody who reads waits for them. It stays so once it was done, which
-/// takes the file for a moment alone.
+/// Switches to write-ahead logging: processes write one after the other, and readers never wait. The mode is persistent;
+/// the first switch needs an exclusive lock for a moment.
 fn write_ahead(database: &Connection) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(20);
     let mut left = PATIENCE.as_millis() / PAUSE.as_millis();

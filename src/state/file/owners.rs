@@ -1,5 +1,5 @@
-//! Whose slots are whose. Each open store is an owner, and holds a lock on a file of its own for as long as it lives: the
-//! system lets go of that when its process ends, however it ends, so the others can tell for certain.
+//! Owners of slots. Each open store is an owner and locks a file of its own while it is open. The system releases the lock
+//! when the process ends for any reason, so other processes can detect it reliably.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use super::failure::Failure;
 /// An open store among those that share the file.
 #[derive(Debug)]
 pub struct Owner {
-    /// Never used twice.
+    /// Never reused.
     pub id: i64,
     _lock: Lock,
 }
@@ -26,13 +26,13 @@ struct Lock {
 }
 
 impl Owner {
-    /// Enters a new one. Nobody sees it before its lock is held, for that is done when the transaction ends.
+    /// Registers a new owner. Other processes see it when the transaction commits, after its lock is held.
     pub fn enter(database: &Connection, store: &Path) -> Result<Self, Failure> {
         database.execute("INSERT INTO owners DEFAULT VALUES", ())?;
         let id = database.last_insert_rowid();
         let path = lock_path(store, id);
         let failed = |error: io::Error| {
-            Failure::Told(format!("the file of this process beside it can't be locked: {error}"))
+            Failure::Told(format!("its `-owner-` file for this process can't be locked: {error}"))
         };
         let file = owner_only(OpenOptions::new().write(true).create(true).truncate(false))
             .open(&path)
@@ -41,7 +41,7 @@ impl Owner {
         Ok(Self { id, _lock: Lock { path, _file: file } })
     }
 
-    /// Takes one more slot of this limit.
+    /// Acquires one more slot of this limit.
     pub fn take_slot(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
         let mut upsert = database.prepare_cached(
             "INSERT INTO slots (key, owner, held) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET held = held + 1",
@@ -49,7 +49,7 @@ impl Owner {
         upsert.execute((key, self.id)).map(|_| ())
     }
 
-    /// Gives one back, if one is held.
+    /// Releases one slot, if one is held.
     pub fn give_back(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
         let one_less = "UPDATE slots SET held = held - 1 WHERE key = ?1 AND owner = ?2";
         database.prepare_cached(one_less)?.execute((key, self.id))?;
@@ -57,7 +57,7 @@ impl Owner {
         database.prepare_cached(none_left)?.execute((key, self.id)).map(|_| ())
     }
 
-    /// Gives back all that it holds.
+    /// Releases all slots and removes this owner.
     pub fn leave(&self, database: &Connection) -> rusqlite::Result<()> {
         remove(database, self.id)
     }
@@ -65,20 +65,20 @@ impl Owner {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Best effort: whoever finds the file without a lock removes it.
+        // Best effort: other processes remove files without a lock.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Those whose process has ended without giving back what it held.
+/// The owners whose process ended without releasing their slots.
 pub fn gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<Vec<i64>> {
     let mut select = database.prepare_cached("SELECT id FROM owners WHERE id <> ?1")?;
     let others: Vec<i64> = select.query_map([own], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(others.into_iter().filter(|id| is_gone(&lock_path(store, *id))).collect())
 }
 
-/// Gives back what they held; says whether there was anyone. Only where others can't enter meanwhile: in a transaction that
-/// writes.
+/// Removes these owners and their slots. Returns whether there were any. Must run in a write transaction, so that no owner
+/// registers in the meantime.
 pub fn remove_gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<bool> {
     let gone = gone(database, store, own)?;
     for id in &gone {
@@ -95,7 +95,7 @@ fn remove(database: &Connection, id: i64) -> rusqlite::Result<()> {
 
 fn is_gone(lock: &Path) -> bool {
     match File::open(lock) {
-        // Whatever else the matter is, it may live: its slots are not given to others.
+        // After any other error the owner may still be alive, so its slots are not released.
         Ok(file) => file.try_lock().is_ok(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
@@ -107,7 +107,7 @@ fn lock_path(store: &Path, id: i64) -> PathBuf {
     path.into()
 }
 
-/// For nobody else to read or write.
+/// Restricts a new file to its owner.
 pub fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

@@ -1,9 +1,10 @@
-//! Whether the file is still the one that was opened: SQLite would go on in one that nobody finds any more.
+//! File identity: detects that the open file was removed or replaced, because SQLite would continue with a file that no
+//! path refers to.
 
 use std::fs;
 use std::path::Path;
 
-/// Which file lies at a path.
+/// The identity of the file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     #[cfg(unix)]
@@ -13,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Nothing if there is none. Where files have no identity, any is the same.
+    /// Reads the identity. Returns `None` if there is no file. On systems without file ids, all files are equal.
     pub fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         Some(Self::new(&found))

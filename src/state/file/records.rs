@@ -1,4 +1,5 @@
-//! Records in the file: exchanged whole, and forgotten only after their time, or evicted for a newer one of the same caller.
+//! Records in the file: versioned values with compare-and-swap, deleted only after their expiry, or evicted for a newer
+//! record of the same account.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
@@ -12,7 +13,7 @@ use crate::state::limits::{Micros, since_epoch};
 use crate::state::records::used_up;
 use crate::state::shares::units;
 
-/// What is written, with its value as text.
+/// A write whose value is already serialised.
 pub struct Written {
     pub space: String,
     pub key: String,
@@ -23,7 +24,7 @@ pub struct Written {
     pub when_full: WhenFull,
 }
 
-/// The record of this key.
+/// The record with this key.
 pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, Failure> {
     let mut select =
         database.prepare_cached("SELECT key, value, version FROM records WHERE space = ?1 AND key = ?2")?;
@@ -37,8 +38,8 @@ pub fn has_lost(database: &Connection, account: &Account) -> Result<bool, Failur
     Ok(select.query_row([account.caller()], |row| row.get(0))?)
 }
 
-/// Writes one, if what stands there is what it is to be written over. An answer that is an error has found out something that is to
-/// stay.
+/// Writes a record, if the stored version is the expected one. An inner error does not roll back the transaction: what it
+/// recorded must be committed.
 pub fn write(
     database: &Connection,
     capacity: usize,
@@ -92,7 +93,7 @@ pub fn write(
     Ok(Ok(true))
 }
 
-/// Removes the record of an account in a space that was written longest ago, other than one; says whether there was any.
+/// Removes the oldest record of an account in a space, except one. Returns whether there was any.
 fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> Result<bool, Failure> {
     let removed = remove_where(
         database,
@@ -102,7 +103,7 @@ fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> 
     Ok(removed > 0)
 }
 
-/// Removes records, and releases what they are charged; returns how many there were.
+/// Removes records and releases their charges. Returns their number.
 fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<usize, Failure> {
     let delete = format!("DELETE FROM records WHERE {which} RETURNING tenant, caller, units");
     let mut delete = database.prepare_cached(&delete)?;
@@ -114,7 +115,7 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
     Ok(removed.len())
 }
 
-/// Records whose keys come after this one.
+/// Records whose keys come after `after`.
 pub fn page(database: &Connection, space: &str, after: Option<&str>, limit: usize) -> Result<Page, Failure> {
     let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let mut select = database.prepare_cached(
@@ -141,13 +142,11 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
 fn read(space: &str, (key, value, version): Raw) -> Result<(String, Record), Failure> {
     match json::parse(&value) {
         Ok(value) => Ok((key, Record { value, version })),
-        Err(_) => {
-            Err(Failure::Told(format!("the record `{key}` of `{space}` is damaged; bring back a copy")))
-        }
+        Err(_) => Err(Failure::Told(format!("the record `{key}` of `{space}` is damaged; restore a backup"))),
     }
 }
 
-/// A record is not forgotten before its time.
+/// Rounded up, so that a record is not deleted before its expiry.
 fn rounded_up(time: Timestamp) -> Micros {
     let micros = since_epoch(time);
     if time.as_nanosecond().rem_euclid(1000) == 0 { micros } else { micros.saturating_add(1) }

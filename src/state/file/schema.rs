@@ -1,15 +1,15 @@
-//! What lies in the file, and what of it belongs to all processes together.
+//! The database schema, and the counters that all processes share.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// Which program the file belongs to, as SQLite keeps it in its header: `Clgt`.
+/// The application id in SQLite's file header: `Clgt`.
 pub const APPLICATION: i32 = 0x436c_6774;
 
-/// Of what lies in the file. A file of a newer format is not touched.
+/// The format of the tables. A file with a newer format is not opened.
 pub const FORMAT: i32 = 2;
 
-/// The tables. Keys compare byte by byte. Times are microseconds since the epoch, those of cached results text that keeps
-/// every digit.
+/// The tables. Keys compare byte by byte. Times are microseconds since the epoch; those of cached results are text, which
+/// preserves every digit.
 pub const TABLES: &str = "
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE limits (key TEXT PRIMARY KEY, taken BLOB NOT NULL, due INTEGER, charges BLOB NOT NULL);
@@ -40,19 +40,19 @@ pub const TABLES: &str = "
     CREATE INDEX entries_used ON entries (caller, used);
 ";
 
-/// The tables whose loss would admit what is forbidden: they are looked through when the file is opened.
+/// The tables that are checked for damage when the file is opened, because losing them would admit what is forbidden.
 pub const LOOKED_THROUGH: [&str; 7] = ["counters", "limits", "owners", "slots", "records", "usage", "lost"];
 
-/// A number that all processes share. Nothing was counted where it is missing.
+/// A number that all processes share. A missing counter has never been set.
 #[derive(Clone, Copy, Debug)]
 pub enum Counter {
-    /// The time that counts for limits.
+    /// The latest known time of limits.
     Now,
-    /// The last version of a record that was given.
+    /// The latest version number of a record.
     Version,
     /// How often a cache was cleared.
     Cleared,
-    /// The generation of every cache space that is not kept.
+    /// The generation of every cache space that is not stored.
     Elsewhere,
     /// How often a cache was used.
     Used,
@@ -81,7 +81,7 @@ impl Counter {
         upsert.execute((self.name(), value)).map(|_| ())
     }
 
-    /// Counts one more, and gives the new number.
+    /// Increments the counter. Returns the new value.
     pub fn next(self, database: &Connection) -> rusqlite::Result<i64> {
         let mut upsert = database.prepare_cached(
             "INSERT INTO counters (name, value) VALUES (?1, 1) ON CONFLICT DO UPDATE SET value = value + 1

@@ -10,7 +10,7 @@ use crate::state::MemoryStore;
 
 const SMALL: Bounds = Bounds { is_durable: true, capacity: limits(6), pages: 64 };
 
-/// Room for so many limits of one account, which gets a third.
+/// Capacity for this many limits of one account, whose share is a third.
 const fn limits(of_one: usize) -> Capacity {
     Capacity { limits: 3 * of_one, ..FileStore::CAPACITY }
 }
@@ -44,7 +44,7 @@ fn write(
 }
 
 #[test]
-fn a_full_disk_is_told_and_forgets_nothing() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     let (store, _directory) = store(SMALL);
     let large = json!("x".repeat(20_000));
     let mut written = 0;
@@ -55,7 +55,7 @@ fn a_full_disk_is_told_and_forgets_nothing() {
         }
         written += 1;
     };
-    assert!(error.contains("no room") && written > 3, "{error} after {written}");
+    assert!(error.contains("no disk space") && written > 3, "{error} after {written}");
     assert_eq!(run(store.records("s", None, 99)).unwrap().records.len(), written);
     let limit = Amount::of_millionths(1);
     let allowance = Allowance::Total { limit, keep: std::time::Duration::from_secs(1) };
@@ -65,13 +65,13 @@ fn a_full_disk_is_told_and_forgets_nothing() {
         Take { key: "k".repeat(30_000), account, allowance: Allowance::Slots { max: 1 }, cost: Amount::ZERO },
     ];
     assert!(run(store.take(at(0), &takes)).is_err());
-    // What may be forgotten makes room.
+    // Expired records are deleted to make room.
     assert_eq!(write(&store, 100, "later", &large, None), Ok(true));
     assert_eq!(run(store.take(at(100), &takes)), Ok(Vec::new()));
 }
 
 #[test]
-fn work_that_shares_a_transaction_with_what_fills_the_disk_is_not_said_to_be_done() {
+fn jobs_that_share_a_failed_transaction_are_not_reported_as_done() {
     let (store, _directory) = store(SMALL);
     let (small, large) = (json!(1), json!("x".repeat(400_000)));
     for round in 0..20 {
@@ -91,7 +91,7 @@ fn work_that_shares_a_transaction_with_what_fills_the_disk_is_not_said_to_be_don
 }
 
 #[test]
-fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
+fn a_step_of_the_clock_counts_from_when_it_was_first_seen() {
     let (store, _directory) = store(Bounds { capacity: limits(1), ..SMALL });
     let limit = Amount::of_millionths(1);
     let take = |key: &str, now| {
@@ -100,7 +100,7 @@ fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
             .take(at(now), &[Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: limit }]))
     };
     assert_eq!(take("a", 100_000_000), Ok(Vec::new()));
-    // By whom there is no room for, and by one who is refused.
+    // One without room, and one that is refused.
     assert!(take("b", 50_000_000).is_err());
     assert!(take("a", 59_999_999).is_ok_and(|refusals| refusals.len() == 1));
     assert_eq!(take("b", 60_000_000), Ok(Vec::new()));
@@ -109,7 +109,7 @@ fn a_step_back_counts_from_the_first_time_that_it_was_seen() {
 }
 
 #[test]
-fn too_many_cache_spaces_let_go_the_one_used_longest_ago() {
+fn drops_the_least_recently_used_cache_space() {
     let (store, _directory) = store(Bounds { pages: 1 << 20, ..SMALL });
     fn space(name: &str) -> CacheSpace<'_> {
         CacheSpace { name, max_entries: 9, account: Account::NOBODY }
@@ -127,7 +127,7 @@ fn too_many_cache_spaces_let_go_the_one_used_longest_ago() {
         put(&name, get(&name).generation);
     }
     assert!(get("s0").entry.is_none() && get("s1").entry.is_some() && get("first").entry.is_some());
-    // What was told before the space was let go is not believed: it may have been cleared since.
+    // The generation from before the space was dropped is rejected: the space may have been cleared since.
     put("late", late);
     assert!(get("late").entry.is_none());
 }
@@ -148,9 +148,9 @@ fn any_allowance() -> impl Strategy<Value = Allowance> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(30) })]
 
-    /// With little room there are errors, but no other answers than those of a store in memory with much.
+    /// With little capacity there are errors, but no other results than those of a large store in memory.
     #[test]
-    fn nothing_is_forgotten_for_want_of_room(
+    fn limits_are_never_dropped_for_lack_of_room(
         steps in prop::collection::vec(
             (
                 0..60_i64,
@@ -184,9 +184,9 @@ proptest! {
         }
     }
 
-    /// Limits that were taken once do not stay.
+    /// Limits that are used once are removed.
     #[test]
-    fn there_is_room_for_what_comes_later(step in 20..200_i64) {
+    fn limits_that_are_used_once_make_room_for_later_ones(step in 20..200_i64) {
         let (store, _directory) = store(SMALL);
         let per = std::time::Duration::from_micros(100);
         let limit = Amount::of_millionths(1);

@@ -1,5 +1,4 @@
-//! The thread that owns the file. Work that waits at the same time is done in one transaction, so that all of it shares
-//! one wait for the disk.
+//! The writer thread, which owns the database. Concurrent jobs share one transaction, and so one wait for the disk.
 
 use std::mem;
 use std::sync::Arc;
@@ -16,16 +15,16 @@ use super::work::{Needs, Work};
 use super::{Home, owners};
 use crate::host::StoreError;
 
-/// How much work is done in one transaction.
+/// The maximum number of jobs in one transaction.
 const TOGETHER: usize = 128;
 
-/// How often it is looked what other processes did, while someone waits for a slot.
+/// How often the file is checked for changes of other processes while someone waits for a slot.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Of so many looks, one is for processes that ended without giving back what they held.
+/// One of this many checks also looks for processes that ended without releasing their slots.
 const LOOKS: u32 = 20;
 
-/// What the thread is told.
+/// A message to the thread.
 pub enum Message {
     Work(Box<dyn Work>),
     GiveBack(String),
@@ -34,23 +33,23 @@ pub enum Message {
     End,
 }
 
-/// What those who wait for slots and the thread know of one another.
+/// Shared by the waiters for slots and the thread.
 #[derive(Debug, Default)]
 pub struct Slots {
     pub freed: Notify,
     pub waiting: AtomicUsize,
 }
 
-/// The file, in the hands of its thread.
+/// The database and its state, owned by the thread.
 pub struct Keeper {
     pub database: Connection,
     pub home: Home,
     pub slots: Arc<Slots>,
-    /// What was given back and is not written yet. It is tried until it is.
+    /// Released slots that are not written yet; retried until they are.
     given_back: Vec<String>,
-    /// What the connection is told to need.
+    /// The durability that the connection is set to.
     needs: Option<Needs>,
-    /// The version of the file that was seen last.
+    /// The latest data version that was seen.
     seen: Option<i64>,
     looks: u32,
 }
@@ -60,7 +59,7 @@ impl Keeper {
         Self { database, home, slots, given_back: Vec::new(), needs: None, seen: None, looks: 0 }
     }
 
-    /// Works until it is told to end. No failure ends it.
+    /// Runs until [`Message::End`]. No failure ends the thread.
     pub fn serve(mut self, messages: &Receiver<Message>) {
         let mut ends = false;
         while !ends {
@@ -108,18 +107,18 @@ impl Keeper {
         }
     }
 
-    /// Does these, each for itself, and answers them when it is known what is kept.
+    /// Runs jobs in one transaction, each in its own savepoint, and delivers their results after the commit.
     fn together(&mut self, mut works: Vec<Box<dyn Work>>) {
         let Some(needs) = works.iter().map(|work| work.needs()).max() else { return };
         let kept = self.transaction(needs, |database, home| {
-            // Who waited for the file longer than anyone waited for him is passed over.
+            // A job is skipped if its caller gave up while it waited for the file.
             for work in works.iter_mut().filter(|work| !work.is_given_up()) {
                 database.execute_batch("SAVEPOINT work")?;
                 let stays = work.run(database, home);
-                // Some failures, as of a full disk, undo the whole transaction.
+                // Some failures, such as a full disk, roll back the whole transaction.
                 if database.is_autocommit() {
                     return Err(Failure::Told(
-                        "what was done with others could not be written; try again".to_owned(),
+                        "the transaction that this operation shared with others failed; try again".to_owned(),
                     ));
                 }
                 if !stays {
@@ -134,7 +133,7 @@ impl Keeper {
         }
     }
 
-    /// One transaction, of which nothing stays if it fails.
+    /// Runs one transaction; a failure rolls it back.
     fn transaction(
         &mut self,
         needs: Needs,
@@ -162,7 +161,7 @@ impl Keeper {
         let transaction = self.database.transaction_with_behavior(behavior)?;
         run(&transaction, &self.home)?;
         transaction.commit()?;
-        // It may have been moved away while this was written.
+        // The file may have been moved while this was written.
         self.still_there()
     }
 
@@ -171,12 +170,11 @@ impl Keeper {
             return Ok(());
         }
         Err(Failure::Told(
-            "its file was removed, or another was put in its place; put it back, or start again with another"
-                .to_owned(),
+            "its file was removed or replaced; put it back, or restart with another file".to_owned(),
         ))
     }
 
-    /// Wakes those who wait if another process wrote something, or ended.
+    /// Wakes the waiters if another process has written, or has ended.
     fn look(&mut self) {
         let seen: Option<i64> = self.database.query_row("PRAGMA data_version", (), |row| row.get(0)).ok();
         if seen.is_none() || seen != self.seen {
@@ -202,7 +200,7 @@ impl Keeper {
         removed && done.is_ok()
     }
 
-    /// Should this fail, the lock that ends with the owner tells the others.
+    /// Removes this owner. If that fails, other processes notice that its lock is gone.
     fn leave(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let _ = self.database.busy_timeout(PATIENCE);

@@ -1,11 +1,11 @@
-//! Who holds how much of the file: the sums that [`Shares`] need, kept beside what they are of.
+//! Usage by tenant and caller, stored in the file: the sums that [`Shares`] need.
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::host::Account;
 use crate::state::shares::{Charges, Shares};
 
-/// What is shared.
+/// A pool of shared capacity.
 #[derive(Clone, Copy, Debug)]
 pub enum Pool {
     Limits = 1,
@@ -13,7 +13,7 @@ pub enum Pool {
     Cached = 3,
 }
 
-/// The holder that stands for all together.
+/// The holder id of the total.
 const ALL: &[u8] = b"";
 
 impl Pool {
@@ -22,7 +22,7 @@ impl Pool {
         Ok(Shares::part(capacity, self.held(database, ALL)?))
     }
 
-    /// Brings what an account holds.
+    /// Loads the usage of an account.
     pub fn bring(
         self,
         database: &Connection,
@@ -35,7 +35,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes what holders hold now.
+    /// Writes the changed usage.
     pub fn write_back(self, database: &Connection, before: &Shares, after: &Shares) -> rusqlite::Result<()> {
         for (holder, held) in after.changes(before) {
             self.set(database, holder, held)?;
@@ -46,7 +46,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Counts something of an account that is of another size now.
+    /// Updates the usage of an account after something changed its size.
     pub fn recharge(
         self,
         database: &Connection,
@@ -64,7 +64,7 @@ impl Pool {
     fn held(self, database: &Connection, holder: &[u8]) -> rusqlite::Result<usize> {
         let mut select = database.prepare_cached("SELECT held FROM usage WHERE pool = ?1 AND holder = ?2")?;
         let held: Option<i64> = select.query_row((self as i64, holder), |row| row.get(0)).optional()?;
-        // What was changed from outside is as good as full.
+        // A value that was tampered with counts as full.
         Ok(held.map_or(0, |held| usize::try_from(held).unwrap_or(usize::MAX)))
     }
 
@@ -81,16 +81,16 @@ impl Pool {
     }
 }
 
-/// The account in two columns of a row, from this one on. What can't be read is nobody's.
+/// Reads an account from two columns, starting with this one. Unreadable values belong to [`Account::NOBODY`].
 pub fn account(row: &Row<'_>, column: usize) -> rusqlite::Result<Account> {
     let (tenant, caller): (Vec<u8>, Vec<u8>) = (row.get(column)?, row.get(column + 1)?);
     Ok(Account::from_bytes(&tenant, &caller).unwrap_or(Account::NOBODY))
 }
 
-/// Bytes of one charge: the tenant, the caller, and how much.
+/// The bytes of one charge: tenant, caller and amount.
 const CHARGE: usize = 40;
 
-/// Writes who is charged for a limit.
+/// Encodes the charges of a limit.
 pub fn write_charges(charges: &Charges) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (account, held) in charges.iter() {
@@ -101,7 +101,7 @@ pub fn write_charges(charges: &Charges) -> Vec<u8> {
     bytes
 }
 
-/// Reads what [`write_charges`] wrote. Returns `None` if it is something else.
+/// Decodes what [`write_charges`] wrote. Returns `None` for anything else.
 pub fn read_charges(bytes: &[u8]) -> Option<Charges> {
     let charge = |bytes: &[u8]| {
         let (tenant, rest) = bytes.split_at_checked(16)?;

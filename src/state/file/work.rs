@@ -1,4 +1,4 @@
-//! Pieces of work for the thread that owns the file, and the way of their answers back.
+//! Jobs for the thread that owns the file, and the delivery of their results.
 
 use tokio::sync::oneshot;
 
@@ -8,32 +8,32 @@ use super::Home;
 use super::failure::Failure;
 use crate::host::StoreError;
 
-/// What must hold of the disk when a piece of work is answered.
+/// The durability that a job needs before its result is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
-    /// It only reads.
+    /// The job only reads.
     Reading,
-    /// What it writes may be lost when the machine goes down, not when the process does.
+    /// Its writes survive the end of the process, but may be lost in a power failure.
     Writing,
-    /// What it writes lies on the disk.
+    /// Its writes are on the disk.
     Keeping,
 }
 
-/// A piece of work.
+/// A job.
 pub trait Work: Send {
     fn needs(&self) -> Needs;
 
-    /// Whether nobody waits for it any more, and it need not be done.
+    /// Whether the caller has dropped the future, so that the job need not run.
     fn is_given_up(&self) -> bool;
 
-    /// Does it, in a transaction; says whether what it wrote is to stay.
+    /// Runs the job in a transaction. Returns whether its writes are to be committed.
     fn run(&mut self, database: &Connection, home: &Home) -> bool;
 
-    /// Answers, now that it is known whether what was written is kept.
+    /// Delivers the result, once it is known whether the transaction was committed.
     fn answer(self: Box<Self>, kept: Result<(), StoreError>);
 }
 
-/// Work that is told as a function of the database; what it comes to is made an answer once it is kept.
+/// A job as a closure over the database, with a conversion of its result that runs after the commit.
 pub struct Asked<T, U, Run, Kept> {
     pub needs: Needs,
     pub run: Option<Run>,
@@ -64,14 +64,14 @@ where
 
     fn answer(self: Box<Self>, kept: Result<(), StoreError>) {
         let answer = match (self.done, kept) {
-            // An error of its own says more than that the others failed too.
+            // The job's own error is more specific than that of the transaction.
             (Some(Err(failure)), _) => Err(failure.in_use()),
             (_, Err(error)) => Err(error),
             (Some(Ok(done)), Ok(())) => Ok((self.kept)(done)),
-            // It was given up.
+            // The job was abandoned.
             (None, Ok(())) => return,
         };
-        // An answer that nobody takes is dropped, and undoes what it must.
+        // A result without a receiver is dropped, which reverts it where necessary.
         let _ = self.reply.send(answer);
     }
 }

@@ -1,4 +1,4 @@
-//! What is taken of a limit as bytes, for stores that keep it elsewhere: numbers in groups of seven bits, the lowest first.
+//! Binary encoding of limits, for persistent stores: numbers as varints (LEB128).
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::sliding::Sliding;
 use super::{Micros, Spent};
 use crate::host::{Allowance, Amount};
 
-/// Of the way of writing. What is of another one is not read.
+/// The version of the encoding. Other versions are not read.
 const FORMAT: u8 = 1;
 
-/// Whether a time or a span is one that is ever kept: sums of two of them fit.
+/// Whether a time or duration is in the valid range, in which the sum of two never overflows.
 pub fn is_near(micros: Micros) -> bool {
     micros.unsigned_abs() <= 1 << 61
 }
@@ -20,14 +20,14 @@ pub fn is_near(micros: Micros) -> bool {
 #[derive(Default)]
 pub struct Writer(Vec<u8>);
 
-/// Reads what a [`Writer`] wrote. Nothing where there is no such number.
+/// Reads what a [`Writer`] wrote. Its methods return `None` if there is no such number.
 pub struct Reader<'a>(&'a [u8]);
 
 impl Writer {
     pub fn number(&mut self, number: impl Into<u128>) {
         let mut rest: u128 = number.into();
         loop {
-            // The lowest seven bits, and a mark where more follow.
+            // The lowest seven bits, and a continuation bit if more follow.
             let low = (rest & 0x7f) as u8;
             rest >>= 7;
             if rest == 0 {
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// Numbers near nothing are short, on both sides of it.
+    /// Encodes the sign in the lowest bit, so that numbers near zero are short on both sides.
     pub fn micros(&mut self, time: Micros) {
         self.number((time.unsigned_abs() << 1) | u64::from(time < 0));
     }
@@ -118,7 +118,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is taken, and by which allowance it was last asked for.
+/// Encodes a limit with the allowance of its latest acquisition.
 pub fn write(spent: &Spent, allowance: &Allowance) -> Vec<u8> {
     let mut writer = Writer(vec![FORMAT]);
     writer.allowance(allowance);
@@ -131,8 +131,8 @@ pub fn write(spent: &Spent, allowance: &Allowance) -> Vec<u8> {
     writer.0
 }
 
-/// Reads what [`write`] wrote. Nothing for what it did not write: to take that for a limit of which nothing is taken would
-/// admit what the limit forbids.
+/// Decodes what [`write`] wrote. Returns `None` for anything else: treating it as an unused limit would admit what the
+/// limit forbids.
 pub fn read(bytes: &[u8]) -> Option<(Spent, Allowance)> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
     let mut reader = Reader(rest);

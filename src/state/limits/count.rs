@@ -1,11 +1,11 @@
-//! A sum that is forgotten as a whole: with its window, or when nothing was taken for long.
+//! A sum that is reset as a whole: at the end of its window, or when nothing was acquired for a while.
 
 #[cfg(feature = "file-store")]
 use super::bytes::{Reader, Writer};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
-/// What was taken, and when last.
+/// The acquired amount, and the time of the latest acquisition.
 #[derive(Debug)]
 pub struct Count {
     taken: u64,
@@ -17,8 +17,8 @@ impl Count {
         Self { taken: 0, last: now }
     }
 
-    /// Windows of `per` follow one another from the epoch on. With another `per` than before all that is counted counts if
-    /// the last of it was taken in the window of now.
+    /// Checks a fixed window. Windows of length `per` are aligned to the epoch. If `per` has changed, the whole sum counts
+    /// if its latest part was acquired in the current window.
     pub fn in_window(&mut self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
         let passed = now.rem_euclid(per);
         if self.last < now - passed {
@@ -27,7 +27,7 @@ impl Count {
         self.answer(limit, cost, per - passed)
     }
 
-    /// Everything counts until nothing was taken for `keep`.
+    /// Checks a total, which is reset when nothing was acquired for `keep`.
     pub fn altogether(&mut self, now: Micros, limit: Amount, keep: Micros, cost: u128) -> Answer {
         let forgotten = self.last + keep;
         if forgotten <= now {

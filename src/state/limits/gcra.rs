@@ -1,17 +1,18 @@
-//! The generic cell rate algorithm, as the bucket that leaks: exact, because nothing is divided until a wait is told.
+//! The generic cell rate algorithm, implemented as a leaky bucket: exact, because only the reported wait is divided and
+//! rounded.
 
 #[cfg(feature = "file-store")]
 use super::bytes::{Reader, Writer};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
-/// What is in the bucket. In every `per` a `limit` flows out, and never more than the `burst` is in it.
+/// The bucket. In every `per` an amount of `limit` drains, and the level never exceeds `burst`.
 #[derive(Debug)]
 pub struct Gcra {
-    /// Millionths times `per`: in this unit exactly `limit` flows out in each microsecond. Below 2^125.
+    /// The level in millionths times `per`: in this unit exactly `limit` drains in each microsecond. Below 2^125.
     level: u128,
     per: Micros,
-    /// When that was so.
+    /// The time of this level.
     at: Micros,
 }
 
@@ -20,8 +21,8 @@ impl Gcra {
         Self { level: 0, per, at: now }
     }
 
-    /// Lets out what has flowed out by now. With a lower `burst` than before, what no longer fits is let out too: otherwise
-    /// a reload to a slower limit could lock out for many of its periods.
+    /// Drains the bucket up to now. If `burst` has decreased, the excess is dropped too: otherwise a reload to a slower
+    /// limit could block for many of its periods.
     pub fn settle(&mut self, now: Micros, limit: Amount, per: Micros, burst: Amount) {
         if per != self.per {
             self.level = self.level.div_ceil(wide(self.per)) * wide(per);
@@ -79,12 +80,12 @@ impl Gcra {
     }
 }
 
-/// A span that is not negative.
+/// A duration; negative values become zero.
 fn wide(span: Micros) -> u128 {
     u128::from(span.max(0).unsigned_abs())
 }
 
-/// A span, or the longest if it is longer.
+/// A duration, capped at the maximum.
 fn whole(span: u128) -> Micros {
     Micros::try_from(span).unwrap_or(Micros::MAX)
 }

@@ -1,11 +1,12 @@
-//! How much of a limit is taken, and when there is enough again: integers only, without clock or lock.
+//! Rate limit algorithms: an amount and a time → admitted, or how long to wait. Integer arithmetic only, without clock or
+//! lock.
 //!
-//! Time counts in microseconds, amounts in millionths (slots in ones). A window is a span of time without its end: what is
-//! taken at 0 s of 10 s is free again at 10 s.
+//! Times are in microseconds, amounts in millionths (slots in ones). A window excludes its end: what was acquired at 0 s of
+//! 10 s is available again at 10 s.
 //!
-//! A reload may change a limit's numbers. What was taken stays taken, and is measured by the new numbers from then on. A
-//! clock that steps back leaves taken what was taken, as if it had been taken just now: so nothing is admitted that would
-//! not have been, and nobody waits longer than the limit's own period.
+//! A reload may change a limit's numbers. What was acquired stays acquired, and is measured by the new numbers from then
+//! on. When the clock steps back, everything counts as acquired at that moment: so nothing is admitted that would not have
+//! been, and nobody waits longer than the limit's own period.
 
 #[cfg(feature = "file-store")]
 pub mod bytes;
@@ -22,21 +23,21 @@ use self::gcra::Gcra;
 use self::sliding::Sliding;
 use crate::host::{Allowance, Amount};
 
-/// A time since the Unix epoch, or a span of it, in microseconds. Both stay below 2^62, so that their sum fits.
+/// A time since the Unix epoch, or a duration, in microseconds. Both stay below 2^62, so that their sum fits.
 pub type Micros = i64;
 
-/// What a limit says to a cost.
+/// The answer of a limit to a requested amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// There is enough.
+    /// Enough is left.
     Admitted,
-    /// There is enough after this time and not before, if nobody else takes.
+    /// Enough is left after this duration and not before, if nobody else acquires any.
     After(Micros),
-    /// There will never be enough, or it can't be known when.
+    /// There will never be enough, or the time is unknown.
     Never,
 }
 
-/// What is taken of one limit.
+/// The used amount of one limit, by algorithm.
 #[derive(Debug)]
 pub enum Spent {
     Gcra(Gcra),
@@ -47,7 +48,7 @@ pub enum Spent {
 }
 
 impl Spent {
-    /// Nothing is taken yet.
+    /// An unused limit.
     pub fn new(allowance: &Allowance, now: Micros) -> Self {
         match allowance {
             Allowance::Gcra { per, .. } => Self::Gcra(Gcra::new(now, micros(*per))),
@@ -58,7 +59,7 @@ impl Spent {
         }
     }
 
-    /// Whether so much could be taken now; nothing is. What was taken of a limit of another algorithm is forgotten.
+    /// Checks whether this amount is available now, without acquiring it. If the algorithm has changed, the limit is reset.
     pub fn peek(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Answer {
         self.not_after(now);
         let answer = self.answer(allowance, now, cost);
@@ -68,7 +69,7 @@ impl Spent {
         })
     }
 
-    /// Nothing if the allowance is of another algorithm.
+    /// Returns `None` if the allowance has another algorithm.
     fn answer(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Option<Answer> {
         Some(match (self, allowance) {
             (Self::Gcra(gcra), Allowance::Gcra { limit, per, burst }) => {
@@ -96,7 +97,7 @@ impl Spent {
         })
     }
 
-    /// Takes what [`peek`](Self::peek) has just admitted.
+    /// Acquires the amount that [`peek`](Self::peek) has just admitted.
     pub fn take(&mut self, now: Micros, cost: u64) {
         match self {
             Self::Gcra(gcra) => gcra.take(cost),
@@ -106,7 +107,7 @@ impl Spent {
         }
     }
 
-    /// The clock shows this time: nothing was taken later.
+    /// Moves later times back to `now`, after the clock stepped back.
     pub fn not_after(&mut self, now: Micros) {
         match self {
             Self::Gcra(gcra) => gcra.not_after(now),
@@ -116,7 +117,7 @@ impl Spent {
         }
     }
 
-    /// From when on this is as good as new. Nothing if time alone does not bring that about.
+    /// When the limit is back at its initial state. Returns `None` if time alone does not reset it.
     pub fn fresh_at(&self, allowance: &Allowance) -> Option<Micros> {
         match (self, allowance) {
             (Self::Gcra(gcra), Allowance::Gcra { limit, .. }) => gcra.fresh_at(*limit),
@@ -130,7 +131,7 @@ impl Spent {
         }
     }
 
-    /// How much memory this takes, beside a limit that is a single number, which is 1.
+    /// The memory that this takes, in units of a limit that is a single number.
     pub fn size(&self) -> usize {
         match self {
             Self::Sliding(sliding) => sliding.len().max(1),
@@ -139,7 +140,7 @@ impl Spent {
     }
 }
 
-/// What a take costs in the unit of its limit: a slot is one.
+/// The cost of an acquisition in the unit of its limit; a slot costs one.
 pub fn cost(allowance: &Allowance, cost: Amount) -> u64 {
     match allowance {
         Allowance::Slots { .. } => 1,
@@ -147,14 +148,14 @@ pub fn cost(allowance: &Allowance, cost: Amount) -> u64 {
     }
 }
 
-/// Whole microseconds since the epoch, rounded down also before it, so that adding some to a time adds as many here.
+/// Whole microseconds since the epoch. Rounded down also before the epoch, so that adding a duration to a time adds the
+/// same number here.
 pub fn since_epoch(time: Timestamp) -> Micros {
     // No timestamp is further from the epoch than 2^59 microseconds.
     Micros::try_from(time.as_nanosecond().div_euclid(1000)).unwrap_or(Micros::MAX)
 }
 
-/// A span of time, rounded up because a longer one is stricter, and at least 1. What is longer than any time there is
-/// counts as that.
+/// A duration in microseconds: rounded up, because a longer one is stricter; at least 1, at most `LONGEST`.
 fn micros(span: Duration) -> Micros {
     const LONGEST: Micros = 1 << 61;
     let micros = span.as_nanos().div_ceil(1000);

@@ -1,4 +1,4 @@
-//! A window that ends now: every take is remembered with its time, and so counted exactly.
+//! A sliding window: a log of every acquisition with its time, and so an exact count.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use super::bytes::{Reader, Writer, is_near};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
-/// More different times than this are not kept apart.
+/// The maximum length of the log.
 const LONGEST_LOG: usize = 65_536;
 
-/// What was taken when, the oldest first, each time once.
+/// Acquired amounts by time, oldest first, each time once.
 #[derive(Debug, Default)]
 pub struct Sliding {
     log: VecDeque<(Micros, u64)>,
@@ -18,7 +18,7 @@ pub struct Sliding {
 }
 
 impl Sliding {
-    /// Forgets what lies a `per` back. With a longer `per` than before all that is remembered counts for longer.
+    /// Removes entries that are older than `per`. If `per` has increased, the remaining entries count for longer.
     pub fn settle(&mut self, now: Micros, per: Micros) {
         while let Some((_, amount)) = self.log.pop_front_if(|(time, _)| *time + per <= now) {
             self.sum = self.sum.saturating_sub(amount);
@@ -59,7 +59,7 @@ impl Sliding {
         }
     }
 
-    /// Joins neighbours at the later of their times: they count for longer than they must, never shorter.
+    /// Merges pairs of neighbours at the later time: they count for longer than necessary, never shorter.
     fn shorten(&mut self) {
         let mut log = VecDeque::with_capacity(self.log.len().div_ceil(2));
         while let Some((time, amount)) = self.log.pop_front() {
@@ -81,7 +81,7 @@ impl Sliding {
         }
     }
 
-    /// When something was taken last, far in the past if all is forgotten.
+    /// The time of the latest acquisition; the minimum if the log is empty.
     pub fn last(&self) -> Micros {
         self.log.back().map_or(Micros::MIN, |(time, _)| *time)
     }
@@ -93,7 +93,7 @@ impl Sliding {
 
 #[cfg(feature = "file-store")]
 impl Sliding {
-    /// Each time as what lies between it and the one before it.
+    /// Writes each time as the difference from the one before it.
     pub fn write(&self, writer: &mut Writer) {
         let mut before = 0;
         for (time, amount) in &self.log {

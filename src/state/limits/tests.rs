@@ -20,7 +20,7 @@ fn total(limit: u64) -> Allowance {
     Allowance::Total { limit: Amount::of_millionths(limit), keep: PER }
 }
 
-/// Takes if it is admitted.
+/// Acquires the amount if it is admitted.
 fn take(spent: &mut Spent, allowance: &Allowance, now: Micros, cost: u64) -> Answer {
     let answer = spent.peek(allowance, now, u128::from(cost));
     if answer == Answer::Admitted {
@@ -30,8 +30,8 @@ fn take(spent: &mut Spent, allowance: &Allowance, now: Micros, cost: u64) -> Ans
 }
 
 #[test]
-fn waits_are_rounded_up_only_when_told() {
-    // 3 in 10 µs: what flows back in 3.33 µs is there after 4, and nothing is lost by having asked before.
+fn only_reported_waits_are_rounded_up() {
+    // 3 in 10 µs: what is refilled in 3.33 µs is available after 4, and an earlier check loses nothing.
     let allowance = gcra(3, 3);
     let mut spent = Spent::new(&allowance, 0);
     assert_eq!(take(&mut spent, &allowance, 0, 3), Answer::Admitted);
@@ -49,7 +49,7 @@ fn waits_are_rounded_up_only_when_told() {
 }
 
 #[test]
-fn windows_before_the_epoch_are_whole_too() {
+fn windows_before_the_epoch_have_full_length() {
     let allowance = fixed(1);
     let mut spent = Spent::new(&allowance, -11);
     for (now, answer) in [
@@ -65,7 +65,7 @@ fn windows_before_the_epoch_are_whole_too() {
 }
 
 #[test]
-fn a_span_added_to_a_time_is_added_to_its_microseconds() {
+fn adding_a_duration_to_a_time_adds_its_microseconds() {
     for start in [Timestamp::UNIX_EPOCH, Timestamp::MIN, "1969-12-31T23:59:59.9999995Z".parse().unwrap()] {
         let later = start.checked_add(Duration::from_micros(7)).unwrap();
         assert_eq!(since_epoch(later), since_epoch(start) + 7, "{start}");
@@ -74,7 +74,7 @@ fn a_span_added_to_a_time_is_added_to_its_microseconds() {
 }
 
 #[test]
-fn spans_are_rounded_up_and_never_nothing() {
+fn durations_are_rounded_up_and_never_zero() {
     for (span, expected) in [
         (Duration::ZERO, 1),
         (Duration::from_nanos(1), 1),
@@ -87,7 +87,7 @@ fn spans_are_rounded_up_and_never_nothing() {
 }
 
 #[test]
-fn a_limit_is_fresh_when_all_of_it_can_be_taken_again() {
+fn a_limit_is_reset_when_its_full_amount_is_available_again() {
     for allowance in [gcra(3, 6), fixed(6), sliding(6), total(6)] {
         let mut spent = Spent::new(&allowance, 0);
         assert_eq!(take(&mut spent, &allowance, 0, 2), Answer::Admitted);
@@ -103,12 +103,12 @@ fn a_limit_is_fresh_when_all_of_it_can_be_taken_again() {
 }
 
 #[test]
-fn after_a_step_back_all_counts_as_taken_then() {
+fn everything_counts_as_acquired_when_the_clock_steps_back() {
     for (allowance, wait) in [(gcra(3, 3), 4), (fixed(3), 8), (sliding(3), 10), (total(3), 10)] {
         let mut spent = Spent::new(&allowance, 1_000_000);
         assert_eq!(take(&mut spent, &allowance, 1_000_000, 1), Answer::Admitted);
         assert_eq!(take(&mut spent, &allowance, 1_000_001, 2), Answer::Admitted);
-        // What flowed back before the step has flowed back.
+        // What was refilled before the step stays refilled.
         let wait = if matches!(allowance, Allowance::Gcra { .. }) { wait - 1 } else { wait };
         assert_eq!(spent.peek(&allowance, 502, 1), Answer::After(wait), "{allowance:?}");
         assert_eq!(spent.peek(&allowance, 502 + wait, 1), Answer::Admitted, "{allowance:?}");
@@ -116,7 +116,7 @@ fn after_a_step_back_all_counts_as_taken_then() {
 }
 
 #[test]
-fn a_log_that_is_too_long_is_stricter_and_not_longer() {
+fn merging_a_long_log_is_stricter_and_bounded() {
     const TAKES: i64 = 150_000;
     let per = Duration::from_micros(200_000);
     let allowance = Allowance::SlidingWindow { limit: Amount::of_millionths(150_000), per };
@@ -161,7 +161,7 @@ fn any_allowance() -> impl Strategy<Value = Allowance> {
     })
 }
 
-/// Any time that a timestamp can tell.
+/// Any time that a timestamp can represent.
 fn any_time() -> impl Strategy<Value = Micros> {
     const FURTHEST: Micros = 1 << 59;
     prop_oneof![0..100_i64, Just(-FURTHEST), Just(FURTHEST), -FURTHEST..FURTHEST]
@@ -170,9 +170,9 @@ fn any_time() -> impl Strategy<Value = Micros> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
-    /// Nothing overflows, whatever the numbers, the times and the reloads; and what waits has something to wait for.
+    /// Nothing overflows, whatever the numbers, times and reloads; and every reported wait is positive.
     #[test]
-    fn no_number_is_too_large(
+    fn arithmetic_never_overflows(
         steps in prop::collection::vec((any_allowance(), any_time(), any_number(), 1..4_usize), 1..12),
     ) {
         let mut spent = Spent::new(&fixed(1), 0);
@@ -189,10 +189,10 @@ proptest! {
         }
     }
 
-    /// What is written and read again is what it was, whatever was taken.
+    /// Encoding and decoding return the same state.
     #[cfg(feature = "file-store")]
     #[test]
-    fn what_is_written_is_read_again(
+    fn encoding_round_trips(
         steps in prop::collection::vec((any_allowance(), any_time(), any_number()), 1..12),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -204,15 +204,15 @@ proptest! {
             prop_assert_eq!(by, allowance);
             prop_assert_eq!(format!("{read:?}"), format!("{spent:?}"));
             let cut = &written[..cut.index(written.len())];
-            // Times of a sliding window may be missing at the end, nothing else.
+            // Only the last times of a sliding window may be missing.
             prop_assert!(bytes::read(cut).is_none() || matches!(read, Spent::Sliding(_)));
         }
     }
 
-    /// No bytes make what is read of them overflow.
+    /// Decoding arbitrary bytes never leads to an overflow.
     #[cfg(feature = "file-store")]
     #[test]
-    fn no_bytes_are_too_wild(
+    fn decoding_arbitrary_bytes_never_overflows(
         bytes in prop::collection::vec(any::<u8>(), 0..40),
         allowance in any_allowance(),
         now in any_time(),

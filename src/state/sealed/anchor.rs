@@ -1,4 +1,5 @@
-//! What shows that a record is the latest one: its serial number, in a second store that whoever writes the first can't write.
+//! The anchor of a sealed store: the latest serial number of each record, in a second store that a writer of the first one
+//! can't change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,29 +16,29 @@ use crate::json::{Value, canonical, json};
 
 /// The space of serial numbers.
 const RECORDS: &str = "records";
-/// Which store the anchor belongs to.
+/// The record that names the anchored store.
 const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
-/// How many versions of a record are known by their names. Of the processes that write one record at the same time, one that more
-/// than so many writes overtake is refused: nobody can tell any more whether its version counted.
+/// How many versions of a record are stored by name. If more than this many concurrent writes overtake a write of the same
+/// record, it is refused, because nobody can tell whether it took effect.
 const VERSIONS: usize = 16;
-/// How often a change is tried again when others were quicker.
+/// How often a change is retried after concurrent writes.
 const TRIES: usize = 256;
 
 /// The anchor of a store.
 pub struct Anchor {
-    /// What is taken of limits is counted here as well.
+    /// The second store. Acquired limits are counted here as well.
     pub store: Arc<dyn StateStore>,
     clock: Box<dyn Clock>,
-    /// The time at which limits were counted last, in microseconds since the epoch.
+    /// When limits were last counted, in microseconds since the epoch.
     counted_at: AtomicI64,
 }
 
-/// What is known of a record.
+/// What the anchor stores about a record.
 pub struct Known {
-    /// Serial numbers with names, the latest last.
+    /// Serial numbers with version names, latest last.
     versions: Vec<(u64, String)>,
     forget_at: Option<Timestamp>,
-    /// Of the anchor's own record.
+    /// The version of the anchor's own record.
     version: u64,
 }
 
@@ -58,39 +59,39 @@ impl Known {
     }
 }
 
-/// Whether a version that was found or written counts.
+/// The verdict on a version that was read or written.
 pub enum Judgement {
-    /// It is the latest one, or was.
+    /// It is or was the latest version.
     Counts,
-    /// So many others followed that nobody knows.
+    /// So many versions followed that nobody can tell.
     Overtaken,
 }
 
-/// Which store the anchor belongs to.
+/// The link between an anchor and its store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The anchor's own name, which the store knows.
+    /// The anchor's name, which is also in the store.
     pub anchor: String,
-    /// The name of the store.
+    /// The store's name.
     pub store: String,
-    /// The store knows the anchor. Until then a store without a name is new, and not one that was lost.
+    /// Whether the store has recorded the anchor. Until then, a store without a name is new, and not lost.
     pub is_done: bool,
 }
 
 impl Anchor {
     pub fn new(store: Arc<dyn StateStore>, clock: impl Clock + 'static) -> Self {
-        // Whether the clock stepped back before is not known: the first time counts as a step.
+        // It is unknown whether the clock stepped back before: the first time counts as a step.
         Self { store, clock: Box::new(clock), counted_at: AtomicI64::new(i64::MAX) }
     }
 
-    /// Takes of limits what the store granted.
+    /// Acquires the limits that the store has granted.
     pub async fn take(&self, now: Timestamp, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
         self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
         self.store.take(now, takes).await
     }
 
-    /// Lets limits see a clock that stepped back, where the store refuses and nothing is taken: what was taken counts from
-    /// then on as if it had been taken at that time.
+    /// Passes a clock that stepped back to the limits, if the store refuses and nothing is acquired: everything then counts
+    /// as acquired at that time.
     pub async fn see_clock(&self, now: Timestamp) -> Result<(), StoreError> {
         let time = now.as_microsecond();
         if time >= self.counted_at.swap(time, Ordering::Relaxed) {
@@ -103,7 +104,7 @@ impl Anchor {
         self.store.take(now, &[take]).await.map(|_| ())
     }
 
-    /// The store that the anchor belongs to, with the version of that record.
+    /// The store that the anchor belongs to, and the version of that record.
     pub async fn bound(&self) -> Result<Option<(Bound, u64)>, StoreError> {
         let Some(record) = self.store.record(BOUND).await? else { return Ok(None) };
         let text = |name: &str| Some(record.value.get(name)?.as_str()?.to_owned());
@@ -114,14 +115,14 @@ impl Anchor {
         Ok(Some((read().ok_or_else(damaged)?, record.version)))
     }
 
-    /// Writes which store the anchor belongs to, unless somebody else did.
+    /// Records the store that the anchor belongs to. Returns `false` after a concurrent write.
     pub async fn bind(&self, bound: &Bound, over: Option<u64>) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
         let write = Write { over, ..Write::new(BOUND, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
-    /// What is known of a record.
+    /// What the anchor stores about a record.
     pub async fn known(&self, key: RecordKey<'_>) -> Result<Option<Known>, StoreError> {
         let at = place(key);
         let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &at }).await? else {
@@ -130,8 +131,7 @@ impl Anchor {
         Known::read(&record.value, record.version).map(Some).ok_or_else(damaged)
     }
 
-    /// Whether what the store holds is the latest version, or one that is newer than what was known. `known` was read before
-    /// it.
+    /// Checks that the stored record is the latest version, or one that is newer than `known`, which was read before it.
     pub async fn check(
         &self,
         key: RecordKey<'_>,
@@ -141,20 +141,20 @@ impl Anchor {
         match (known, found) {
             (None, None) => Ok(Judgement::Counts),
             (Some(known), None) => {
-                // The store forgets a record at its time, and the anchor only when it writes next.
+                // The store deletes a record at its expiry, the anchor only at its next write.
                 let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
                 if forgotten { Ok(Judgement::Counts) } else { Err(altered(key, "was removed")) }
             }
             (Some(known), Some(found)) if found.serial < known.latest() => {
-                Err(altered(key, "was replaced by an older version of it"))
+                Err(altered(key, "was replaced by an older version"))
             }
             (Some(known), Some(found)) if found.serial == known.latest() => judge(key, &known, found),
-            // Whoever wrote it has not come to say so yet, or never will.
+            // Its writer has not updated the anchor yet, or never will.
             (_, Some(found)) => self.advance(self.clock.now(), key, found, Account::NOBODY).await,
         }
     }
 
-    /// Makes a version that was written the latest one. Of two with the same serial number the first counts.
+    /// Makes a written version the latest one. Of two with the same serial number, the first one wins.
     pub async fn advance(
         &self,
         now: Timestamp,
@@ -180,11 +180,13 @@ impl Anchor {
                 return Ok(Judgement::Counts);
             }
         }
-        Err(StoreError::Unavailable("the anchor of the store kept being changed by others".to_owned()))
+        Err(StoreError::Unavailable(
+            "the anchor of the store is being changed by too many writers; try again".to_owned(),
+        ))
     }
 }
 
-/// Whether a version with a serial number that is known is the one that is known by it.
+/// Checks a version whose serial number is not newer than the latest one against the stored name.
 fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<Judgement, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
@@ -193,10 +195,10 @@ fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<Judgemen
     if known.versions.first().is_some_and(|(oldest, _)| found.serial < *oldest) {
         return Ok(Judgement::Overtaken);
     }
-    Err(altered(key, "was written by two at once, of whom the other one counts"))
+    Err(altered(key, "was written twice at the same time, and the other write won"))
 }
 
-/// Where the anchor has what it knows of a record.
+/// The key of the anchor's data about a record.
 fn place(key: RecordKey<'_>) -> String {
     canonical(&json!([key.space, key.key]))
 }

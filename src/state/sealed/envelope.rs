@@ -1,4 +1,4 @@
-//! What is written to the store below: a value that is encrypted together with its serial number and where it lies.
+//! Encrypted envelopes: a value with its serial number and location ↔ the JSON in the inner store.
 
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
@@ -7,24 +7,24 @@ use crate::host::{CacheEntry, RecordKey};
 use crate::json::{self, Value, json};
 use crate::seal::{EncryptError, Keys, Purpose};
 
-/// The name of the version: the random nonce of its ciphertext, in base64.
+/// The length of a version's name: the random nonce of its ciphertext, in base64.
 const NAME_CHARACTERS: usize = 32;
 
 /// One version of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
-    /// One more than that of the version before it.
+    /// One more than that of the previous version.
     pub serial: u64,
-    /// Tells two versions of the same serial number apart: no two ciphertexts have the same.
+    /// Distinguishes versions with the same serial number: no two ciphertexts have the same name.
     pub name: String,
-    /// From when on the store may forget it.
+    /// When the store may delete the record.
     pub forget_at: Option<Timestamp>,
-    /// What the record says.
+    /// The decrypted value.
     pub value: Value,
 }
 
 impl Envelope {
-    /// Encrypts a value. Returns the envelope, and what the store below holds.
+    /// Encrypts a value. Returns the envelope, and the JSON for the inner store.
     pub fn seal(
         keys: &Keys,
         place: Place<'_>,
@@ -45,7 +45,8 @@ impl Envelope {
         Ok((envelope, stored))
     }
 
-    /// Opens what [`seal`](Self::seal) returned. Returns `None` if anything of it is not what a holder of the keys wrote there.
+    /// Decrypts what [`seal`](Self::seal) returned. Returns `None` unless all of it was written there by a holder of the
+    /// keys.
     pub fn open(keys: &Keys, place: Place<'_>, stored: &Value) -> Option<Self> {
         let serial = stored.get("serial")?.as_u64()?;
         let forget_at = match stored.get("forget_at")? {
@@ -59,19 +60,20 @@ impl Envelope {
         Some(Self { serial, name: name_of(sealed)?.to_owned(), forget_at, value })
     }
 
-    /// The version as stores count it: another one for each time that the record was written.
+    /// The version as stores count it: different for each write of the record.
     pub fn version(&self) -> u64 {
         let bytes = BASE64URL_NOPAD.decode(self.name.as_bytes()).unwrap_or_default();
         bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }
 }
 
-/// Whether a record is encrypted with the current key. What is not encrypted at all can't be made so.
+/// Whether a record is encrypted with the current key. Records without encryption count as current, because they can't be
+/// re-encrypted.
 pub fn is_current(keys: &Keys, stored: &Value) -> bool {
     stored.get("sealed").and_then(Value::as_str).is_none_or(|sealed| keys.is_current(sealed))
 }
 
-/// Where something lies: in which store, and where in it.
+/// A location: the store, and the key in it.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub store: &'a str,
@@ -97,14 +99,14 @@ pub fn seal_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Result<C
     Ok(CacheEntry { output: sealed.into(), ..entry })
 }
 
-/// Opens what [`seal_cached`] returned. Returns `None` if anything of it is not what a holder of the keys wrote there.
+/// Decrypts what [`seal_cached`] returned. Returns `None` unless all of it was written there by a holder of the keys.
 pub fn open_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Option<CacheEntry> {
     let text = keys.decrypt(Purpose::Record, &place.of_cached(&entry), entry.output.as_str()?).ok()?;
     let output = json::parse(str::from_utf8(&text).ok()?).ok()?;
     Some(CacheEntry { output, ..entry })
 }
 
-/// The beginning of the ciphertext is its nonce.
+/// The name of a version: the nonce at the start of its ciphertext.
 fn name_of(sealed: &str) -> Option<&str> {
     sealed.rsplit('.').next()?.get(..NAME_CHARACTERS)
 }

@@ -1,5 +1,5 @@
-//! Which store this is, to whom it belongs, and which anchor it has: so that another one in its place, an emptied one, or one
-//! of other keys is not believed.
+//! The identity of a sealed store: its name, the keys that own it, and its anchor. A replaced or emptied store, or one with
+//! other keys, is rejected.
 
 use super::anchor::{Anchor, Bound};
 use super::envelope::{Envelope, is_current};
@@ -8,30 +8,30 @@ use crate::host::{Account, RecordKey, StateStore, StoreError, Write, space};
 use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
 
-/// Where the store says what it is.
+/// The record with the store's identity.
 const OWNER: RecordKey<'static> = RecordKey { space: space::OWNER, key: "keys" };
-/// How often a change is tried again when others were quicker.
+/// How often a change is retried after concurrent writes.
 const TRIES: usize = 64;
-/// Records on a page.
+/// The number of records on a page.
 const PAGE: usize = 256;
 
-/// Why a store is not believed.
+/// Why a store is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntegrityError {
-    /// The store or its anchor does not answer.
+    /// The store or its anchor is unavailable.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The store was sealed with other keys.
-    #[error("the store was made with other keys than those given")]
+    #[error("the store was created with other keys")]
     OtherKeys,
-    /// The store is empty, and the anchor knows that it was not.
-    #[error("the store is empty, although its anchor knows that it was in use")]
+    /// The store is empty, but the anchor shows that it was in use.
+    #[error("the store is empty, but its anchor shows that it was in use")]
     Lost,
-    /// The store was in use with an anchor, and this anchor does not know it.
-    #[error("the store is not the one that its anchor knows, or its anchor was lost")]
+    /// The store was in use with another anchor.
+    #[error("the store is not the one that its anchor belongs to, or its anchor was lost")]
     OtherAnchor,
-    /// The store has records without seals.
-    #[error("the store was used without keys, so its records can't be believed")]
+    /// The store has unsealed records.
+    #[error("the store was used without keys, so its records can't be trusted")]
     Unsealed,
 }
 
@@ -44,13 +44,13 @@ impl From<IntegrityError> for StoreError {
     }
 }
 
-/// What a store says of itself.
+/// The identity that a store has recorded.
 #[derive(Clone)]
 struct Owner {
     store: String,
     /// The name of its anchor, if it has one.
     anchor: Option<String>,
-    /// Sealed with the key that makes seals.
+    /// Whether it is sealed with the current key.
     is_current: bool,
     version: u64,
 }
@@ -73,8 +73,8 @@ impl Owner {
 }
 
 impl SealedStore {
-    /// The name of the store. A new store gets one; a store that was not anchored gets its anchor. `accepts`: the anchor is new,
-    /// and takes the store as it is.
+    /// Returns the name of the store. A new store gets a name; a store without an anchor gets its anchor. `accepts`: the
+    /// anchor is new and accepts the store as it is.
     pub(super) async fn identify(&self, accepts: bool) -> Result<String, IntegrityError> {
         for _ in 0..TRIES {
             let owner = self.owner().await?;
@@ -94,7 +94,8 @@ impl SealedStore {
             }
             return Ok(owner.store);
         }
-        Err(StoreError::Unavailable("the store kept being changed by others".to_owned()).into())
+        Err(StoreError::Unavailable("the store is being changed by too many writers; try again".to_owned())
+            .into())
     }
 
     async fn owner(&self) -> Result<Option<Owner>, IntegrityError> {
@@ -102,7 +103,7 @@ impl SealedStore {
         found.map(|record| Owner::read(&record.value, &self.keys, record.version)).transpose()
     }
 
-    /// One step towards a store and an anchor that know each other; the owner, once they do.
+    /// One step of linking a store and an anchor with each other. Returns the owner once they are linked.
     async fn bind(
         &self,
         anchor: &Anchor,
@@ -134,7 +135,7 @@ impl SealedStore {
                     false => return Err(IntegrityError::OtherAnchor),
                 }
             }
-            // Somebody who has no anchor made the store in the meantime.
+            // A process without an anchor has created the store in the meantime.
             (Some(owner), Some((bound, version))) if !bound.is_done && owner.anchor.is_none() => {
                 anchor.bind(&Bound { store: owner.store, ..bound }, Some(version)).await?;
             }
@@ -143,7 +144,7 @@ impl SealedStore {
         Ok(None)
     }
 
-    /// Gives a store its name, unless somebody else did. One that has records, but no name, was used without keys.
+    /// Gives a store its name, unless a concurrent process did. A store with records but no name was used without keys.
     async fn make(&self, store: String, anchor: Option<String>) -> Result<(), IntegrityError> {
         for space in space::ALL {
             if !self.inner.records(space, None, 1).await?.records.is_empty() && self.owner().await?.is_none()
@@ -158,12 +159,12 @@ impl SealedStore {
     async fn put(&self, owner: &Owner, over: Option<u64>) -> Result<bool, StoreError> {
         let value = owner.sealed(&self.keys);
         let write = Write { over, ..Write::new(OWNER, &value, Account::NOBODY) };
-        // Nothing is forgotten at this time.
+        // No record expires at this time.
         self.inner.write_record(jiff::Timestamp::MIN, write).await
     }
 
-    /// Seals what was sealed with an older key with the one that makes seals, the name of the store last, so that the older key
-    /// can be retired.
+    /// Re-seals everything that was sealed with an older key, the identity of the store last, so that the older key can be
+    /// retired.
     async fn seal_anew(&self, owner: &Owner) -> Result<(), StoreError> {
         for space in space::ALL {
             let mut after: Option<String> = None;
@@ -175,14 +176,14 @@ impl SealedStore {
                         continue;
                     }
                     let key = RecordKey { space, key: &key };
-                    // What is not believed stays as it is, and is refused when it is read.
+                    // An invalid record stays as it is, and is refused when it is read.
                     let Ok((Some(standing), _)) = self.standing(&owner.store, key).await else { continue };
                     let Envelope { value, forget_at, .. } = &standing.envelope;
                     let over = Some(standing.envelope.version());
-                    // It stays charged to whom it is charged.
+                    // An existing record stays charged to its account.
                     let write =
                         Write { over, forget_at: *forget_at, ..Write::new(key, value, Account::NOBODY) };
-                    // Whoever was quicker sealed it with the key that makes seals.
+                    // A concurrent process has already re-sealed it with the current key.
                     self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
                 }
                 if !page.more || after.is_none() {
@@ -194,10 +195,10 @@ impl SealedStore {
     }
 }
 
-/// Whether the records of a store are sealed: without the keys they can't be believed.
+/// Whether the records of a store are sealed: without the keys they can't be trusted.
 ///
 /// # Errors
-/// When the store does not answer.
+/// If the store is unavailable.
 pub async fn was_sealed(store: &dyn StateStore) -> Result<bool, StoreError> {
     Ok(store.record(OWNER).await?.is_some())
 }

@@ -1,20 +1,19 @@
-//! Under which names the store below finds limits and cached results: digests with the server's keys, for the keys of both are made of
-//! what calls hold.
+//! Keyed digests as names of limits and cached results in the inner store, because their keys contain data of calls.
 
 use crate::host::{Refusal, Take};
 use crate::json::json;
 use crate::seal::{Keys, Purpose};
 
-/// Takes as the store below counts them. While keys rotate, each limit is counted under all of them: what was taken stays counted,
-/// whichever key is removed.
+/// Acquisitions under keyed names. During key rotation, each limit is counted under every key, so that its usage stays
+/// counted whichever key is removed.
 pub struct KeyedTakes {
     takes: Vec<Take>,
-    /// How many keys there are: so many takes stand for one.
+    /// The number of keys: one acquisition becomes this many.
     keys: usize,
 }
 
 impl KeyedTakes {
-    /// Takes under their keyed names.
+    /// Converts acquisitions to keyed names.
     pub fn new(keys: &Keys, takes: &[Take]) -> Self {
         let keyed = takes.iter().flat_map(|take| {
             limit_names(keys, &take.key).into_iter().map(|key| Take { key, ..take.clone() })
@@ -23,12 +22,12 @@ impl KeyedTakes {
         Self { keys: keyed.len().checked_div(takes.len()).unwrap_or(1), takes: keyed }
     }
 
-    /// The takes, as the store below gets them.
+    /// The acquisitions for the inner store.
     pub fn as_slice(&self) -> &[Take] {
         &self.takes
     }
 
-    /// What the refusals of the store below mean: of each take no more than one, the one that lasts longest.
+    /// Converts the refusals of the inner store: at most one for each acquisition, with the longest wait.
     pub fn refusals(&self, refused: Vec<Refusal>) -> Vec<Refusal> {
         let mut refusals: Vec<Refusal> = Vec::new();
         for refusal in refused {
@@ -45,12 +44,12 @@ impl KeyedTakes {
     }
 }
 
-/// The names of a limit, by each of the keys.
+/// The names of a limit, one for each key.
 pub fn limit_names(keys: &Keys, key: &str) -> Vec<String> {
     keys.digests(Purpose::Limit, &json!(key)).map(|digest| digest.to_string()).collect()
 }
 
-/// The name of a cached result. Those under an older key are not found any more, and made again.
+/// The name of a cached result. Results under an older key are not found any more, and computed again.
 pub fn cache_name(keys: &Keys, space: &str, key: &str) -> String {
     keys.digest(Purpose::Cache, &json!([space, key])).to_string()
 }

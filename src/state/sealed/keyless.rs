@@ -1,4 +1,4 @@
-//! A store that processes share, where there are no keys: it is not used.
+//! The placeholder for a shared store without keys: every operation fails.
 
 use jiff::Timestamp;
 
@@ -8,11 +8,11 @@ use crate::host::{
     StoreError, StoreFuture, Take, Write,
 };
 
-/// Every operation fails: what it would write could be read by whoever reads the store.
+/// A store that fails every operation, because its data would be readable by everyone who can read the store.
 pub struct KeylessStore;
 
 fn fail<'a, T: 'a>() -> StoreFuture<'a, T> {
-    let message = "a store that processes share needs the server's keys: set CALLGATE_KEYS, or call `EngineBuilder::keys`";
+    let message = "a shared store needs the server's keys: set CALLGATE_KEYS, or call `EngineBuilder::keys`";
     Box::pin(async move { Err(StoreError::Unavailable(message.to_owned())) })
 }
 

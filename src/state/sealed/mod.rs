@@ -1,8 +1,7 @@
-//! A store whose records are encrypted and authenticated: any [`StateStore`], with each record and cached result sealed by the server's
-//! keys.
+//! Sealed stores: any [`StateStore`], with each record and cached result encrypted and authenticated by the server's keys.
 //!
-//! Whoever can write the store below, but has neither the keys nor the anchor, can make calls fail. They can't approve a call,
-//! run one again, or reset what was counted.
+//! An attacker who can write the inner store, but has neither the keys nor the anchor, can make calls fail, but can't
+//! approve a call, run one again, or reset a limit.
 
 mod anchor;
 mod envelope;
@@ -34,41 +33,40 @@ use crate::seal::Keys;
 
 /// A store whose records and cached results are encrypted and authenticated with the server's keys.
 ///
-/// | what | in the store below |
+/// | data | in the inner store |
 /// | --- | --- |
-/// | values of records, cached results | encrypted and authenticated, bound to the store, to their place and to their serial number |
+/// | values of records, cached results | encrypted and authenticated, bound to the store, their location and their serial number |
 /// | keys of limits and of cached results | keyed digests |
-/// | names of spaces, keys and serial numbers of records, times, counts of limits | as they are |
+/// | names of spaces, keys and serial numbers of records, times, counts of limits | in plain text |
 ///
-/// A seal binds the value to its store, its place in it and its serial number, so that records can't be exchanged with each
-/// other. A seal alone does not show that a record is the latest one. That needs an *anchor*: a second store that whoever can
-/// write the first one can't write, such as a file beside the keys. The anchor holds the latest serial number of each
-/// record, and what was taken of limits. With it, a record that was removed or replaced by an older one is
-/// [`StoreError::Altered`], of two who write over the same record one succeeds whatever the store says, and a limit that was
-/// reset still refuses.
+/// A seal binds the value to its store, its location and its serial number, so that records can't be swapped. A seal alone
+/// does not show that a record is the latest version. That needs an *anchor*: a second store that a writer of the first one
+/// can't change, such as a file beside the keys. The anchor stores the latest serial number of each record and the usage of
+/// limits. With it, a record that was removed or replaced by an older version results in [`StoreError::Altered`], one of
+/// two concurrent writes of a record succeeds whatever the store reports, and a limit that was reset still refuses.
 ///
-/// Not detected: a store and an anchor that are both replaced by older copies; what the last writes before a power failure
-/// changed, if the anchor did not reach the disk and somebody then restores older records; and a cached result that is put
-/// back after it was removed, until its time to live ends.
+/// Not detected: a store and an anchor that are both replaced by older copies; changes of the last writes before a power
+/// failure, if the anchor did not reach the disk and an attacker then restores older records; and a cached result that is
+/// restored after its removal, until its time to live ends.
 pub struct SealedStore {
     inner: Arc<dyn StateStore>,
     keys: Keys,
     anchor: Option<Anchor>,
-    /// Which store this is, once that is known.
+    /// The name of the store, once it is known.
     identity: OnceCell<String>,
-    /// Those who write one record in this process take turns, so that none is overtaken before the anchor knows its version. A
-    /// record has its turn by the hash of its key.
+    /// Writers of the same record in this process are serialised, so that none is overtaken before the anchor has its
+    /// version. The hash of a record's key selects the lock.
     turns: [Mutex<()>; TURNS],
     hasher: RandomState,
 }
 
-/// How many records can be written at the same time.
+/// How many records can be written concurrently.
 const TURNS: usize = 64;
-/// How often a record is read again that others keep writing.
+/// How often a record is read again after concurrent writes.
 const TRIES: usize = 64;
 
-/// A store as holders of the server's keys use it: sealed, where others than this process could read or write it. Without keys such a
-/// store is not used: every operation fails.
+/// Wraps a store for use with the server's keys: sealed, if other processes can read or write it. Without keys, every
+/// operation of such a store fails.
 pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
     match keys {
         _ if !store.is_shared() || store.is_sealed() => store,
@@ -77,25 +75,25 @@ pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateS
     }
 }
 
-/// A record whose seal is unbroken, and that is the latest one.
+/// A record with a valid seal that is the latest version.
 struct Standing {
     envelope: Envelope,
-    /// As the store below counts it.
+    /// The version in the inner store.
     version: u64,
 }
 
 impl SealedStore {
-    /// How much the value of a record may measure here, in bytes of JSON.
+    /// The largest value of a record, in bytes of JSON.
     pub const LARGEST: usize = 3 << 20;
 
-    /// Seals the records of a store, without an anchor: an older record that is put back is not detected.
+    /// Seals the records of a store, without an anchor: a record that is replaced by an older version is not detected.
     pub fn new(inner: Arc<dyn StateStore>, keys: Keys) -> Self {
         let turns = array::from_fn(|_| Mutex::default());
         Self { inner, keys, anchor: None, identity: OnceCell::new(), turns, hasher: RandomState::new() }
     }
 
-    /// Seals the records of a store, and keeps in `anchor` what shows that they are the latest ones. `clock` tells when a
-    /// record may have been forgotten.
+    /// Seals the records of a store, and stores their latest versions in `anchor`. `clock` decides whether a record may
+    /// have expired.
     pub fn anchored(
         inner: Arc<dyn StateStore>,
         keys: Keys,
@@ -105,26 +103,25 @@ impl SealedStore {
         Self { anchor: Some(Anchor::new(anchor, clock)), ..Self::new(inner, keys) }
     }
 
-    /// Makes sure that the store belongs to the holders of the keys, and is the one that the anchor knows. A store in which
-    /// nothing was recorded yet becomes theirs. Records that are sealed with a key which no longer makes seals are sealed with
-    /// the one that does.
+    /// Verifies that the store belongs to the holders of the keys and to the anchor. A store without records becomes
+    /// theirs. Records that are sealed with an older key are sealed again with the current one.
     ///
-    /// Without this call, the first use of the store does the same.
+    /// The first use of the store does the same.
     ///
     /// # Errors
-    /// When the store is not believed, or does not answer.
+    /// If the store is rejected or unavailable.
     pub async fn open(&self) -> Result<(), IntegrityError> {
         let identity = self.identify(false).await?;
-        // Whoever was quicker found the same.
+        // A concurrent call has found the same.
         let _ = self.identity.set(identity);
         Ok(())
     }
 
-    /// Accepts the store as it is now, for an anchor that knows none: after a backup was restored, or to begin again with an
-    /// empty store. Records still need an unbroken seal.
+    /// Accepts the store as it is now for a new anchor: after a backup was restored, or to start again with an empty store.
+    /// Records still need a valid seal.
     ///
     /// # Errors
-    /// When the store was sealed with other keys, or does not answer.
+    /// If the store was sealed with other keys, or is unavailable.
     pub async fn accept(&self) -> Result<(), IntegrityError> {
         let identity = self.identify(true).await?;
         let _ = self.identity.set(identity);
@@ -136,7 +133,7 @@ impl SealedStore {
         identity.map(String::as_str).map_err(StoreError::from)
     }
 
-    /// The record of this key, and the serial number of the one that is written over it.
+    /// The record with this key, and the serial number for the next write.
     async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<Standing>, u64), StoreError> {
         for _ in 0..TRIES {
             if let Some(found) = self.read_standing(store, key).await? {
@@ -144,18 +141,18 @@ impl SealedStore {
             }
         }
         Err(StoreError::Unavailable(format!(
-            "the record `{}` of `{}` kept being written by others",
+            "the record `{}` of `{}` is being written by too many writers; try again",
             key.key, key.space
         )))
     }
 
-    /// The same, or `None` if others wrote so often since the record was read that nobody knows whether it counts.
+    /// The same. Returns `None` if so many writes followed that it is unknown whether the record is valid.
     async fn read_standing(
         &self,
         store: &str,
         key: RecordKey<'_>,
     ) -> Result<Option<(Option<Standing>, u64)>, StoreError> {
-        // Before the record: one that is written in between is newer than the anchor says, and never older.
+        // Read before the record: a version that is written in between is newer than the anchor's, never older.
         let known = match &self.anchor {
             Some(anchor) => anchor.known(key).await?,
             None => None,
@@ -190,7 +187,7 @@ impl SealedStore {
             None => None,
         };
         let (standing, serial) = self.standing(store, key).await?;
-        // The store below forgets what is due before it looks what is there.
+        // The inner store deletes expired records before it checks the version.
         let is_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
         let over = match (&standing, over) {
             (None, None) => None,
@@ -201,7 +198,8 @@ impl SealedStore {
         check_size(value)?;
         let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
         let (envelope, value) = sealed.map_err(not_sealed)?;
-        // What is evicted is indistinguishable from what somebody removed, so where an anchor would notice that nothing is.
+        // An eviction is indistinguishable from a removal by an attacker, so nothing is evicted if an anchor would report
+        // it.
         let when_full = if self.anchor.is_some() { WhenFull::Refuse } else { when_full };
         let sealed = Write { value: &value, over, when_full, ..write };
         if !self.inner.write_record(now, sealed).await? {
@@ -211,7 +209,7 @@ impl SealedStore {
             Some(anchor) => match anchor.advance(now, key, &envelope, account).await? {
                 Judgement::Counts => Ok(true),
                 Judgement::Overtaken => Err(StoreError::Unavailable(format!(
-                    "so many others wrote the record `{}` of `{}` that it is not known whether this write counted",
+                    "so many writes of the record `{}` of `{}` followed that the outcome of this write is unknown",
                     key.key, key.space
                 ))),
             },
@@ -226,7 +224,7 @@ impl From<Envelope> for Record {
     }
 }
 
-/// What does not come from a holder of the keys, or not last.
+/// The error for a record that no holder of the keys wrote, or that is not the latest version.
 fn altered(key: RecordKey<'_>, how: &str) -> StoreError {
     let RecordKey { space, key } = key;
     StoreError::Altered(format!("the record `{key}` of `{space}` {how}"))
@@ -236,12 +234,12 @@ fn not_sealed(error: impl fmt::Display) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
-/// Whether the ciphertext of a value, which is a third larger, fits into the store below.
+/// Checks that the ciphertext of a value, which is a third larger, fits into the inner store.
 fn check_size(value: &Value) -> Result<(), StoreError> {
     match room_beside(value, SealedStore::LARGEST, MAX_DEPTH - 1) {
         Some(_) => Ok(()),
         None => Err(StoreError::Unavailable(format!(
-            "a record of more than {} MiB, or nested {MAX_DEPTH} deep, is not kept in a sealed store",
+            "a record of a sealed store must be at most {} MiB and nested less than {MAX_DEPTH} levels deep",
             SealedStore::LARGEST >> 20
         ))),
     }
@@ -251,7 +249,7 @@ fn is_slot(take: &Take) -> bool {
     matches!(take.allowance, Allowance::Slots { .. })
 }
 
-/// Slots that were taken in the store, and are given back unless the anchor grants them too.
+/// Slots that were acquired in the store; released on drop unless the anchor grants them too.
 struct Taken<'t> {
     store: &'t dyn StateStore,
     takes: &'t [Take],
@@ -269,7 +267,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// Without what it holds, which may be secret.
+/// Omits the content, which may be secret.
 impl fmt::Debug for SealedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SealedStore").field("is_anchored", &self.anchor.is_some()).finish_non_exhaustive()
@@ -287,7 +285,7 @@ impl StateStore for SealedStore {
                 anchor.see_clock(now).await?;
                 return Ok(keyed.refusals(refusals));
             }
-            // What the store grants, the anchor grants too, unless somebody reset what the store counts.
+            // The anchor grants whatever the store grants, unless the store's counts were reset.
             let taken = Taken { store: &*self.inner, takes };
             let refusals = anchor.take(now, takes).await?;
             if refusals.is_empty() {
@@ -315,7 +313,7 @@ impl StateStore for SealedStore {
 
     fn give_back(&self, key: &str) {
         let names = limit_names(&self.keys, key);
-        // First where nobody waits, so that whoever is notified finds the slot free in both.
+        // The anchor first, where nobody waits: a notified waiter finds the slot free in both.
         if let Some(anchor) = &self.anchor {
             names.iter().for_each(|name| anchor.store.give_back(name));
         }
@@ -338,7 +336,7 @@ impl StateStore for SealedStore {
             let Lookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
             let place = Place { store, key: RecordKey { space: space.name, key } };
             let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
-            // The store below may not have looked at times that it can't believe.
+            // The inner store can't check the times of entries that it does not trust.
             let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
             Ok(Lookup { entry, generation })
         })
@@ -385,7 +383,7 @@ impl StateStore for SealedStore {
             let page = self.inner.records(space, after, limit).await?;
             let mut records = Vec::with_capacity(page.records.len());
             for (key, _) in page.records {
-                // Read again by its key, for by now it may be newer than the page and the anchor with it.
+                // Read again by key, because a later write may have updated the record and the anchor since.
                 let (standing, _) = self.standing(store, RecordKey { space, key: &key }).await?;
                 let Some(standing) = standing else { continue };
                 records.push((key, standing.envelope.into()));

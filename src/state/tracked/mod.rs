@@ -1,4 +1,4 @@
-//! The limits of a store by their keys: batches that take all or nothing, and keys that leave when they are as good as new.
+//! Limits by key: all-or-nothing batches, and removal of keys that are back at their initial state.
 
 #[cfg(feature = "file-store")]
 pub mod part;
@@ -12,39 +12,39 @@ use crate::host::{Account, Allowance, Amount, Refusal, StoreError, Take};
 use crate::state::limits::{Answer, Micros, Spent, cost};
 use crate::state::shares::{Charges, Shares};
 
-/// Callers read the clock before they stand in line, so a time that lies back no further than this is taken for a late
-/// caller's, who gets the latest time there was. Were it taken for a step of the clock, the time in between would flow
-/// back twice. Also a step of the clock is waited out this long.
+/// Callers read the clock before they wait for the lock. So a time that is earlier by at most this much is attributed to a
+/// late caller, and the latest known time is used instead. Treating it as a step of the clock would refill the time in
+/// between twice. Real steps of the clock are also waited out this long.
 const LATE: Micros = 1_000_000;
 
-/// How many keys a take looks at to see whether they can leave, so that they leave as steadily as they come.
+/// How many due keys each batch inspects for removal, so that keys are removed as steadily as they are added.
 const LOOKED_AT: usize = 4;
 
-/// Every limit of which something is taken.
+/// All limits in use.
 #[derive(Debug)]
 pub struct Limits {
     keys: HashMap<Arc<str>, Tracked>,
-    /// When to look whether a key can leave: its [`Tracked::due`].
+    /// When to check whether a key can be removed: its [`Tracked::due`].
     due: BTreeSet<(Micros, Arc<str>)>,
-    /// Who holds how much of the room: the sums of [`Spent::size`].
+    /// The usage by account: the sums of [`Spent::size`].
     shares: Shares,
-    /// The time that counts.
+    /// The latest known time.
     now: Micros,
 }
 
 #[derive(Debug)]
 struct Tracked {
     spent: Spent,
-    /// To whom its size is charged.
+    /// The accounts that are charged for its size.
     charges: Charges,
-    /// By which it was last asked for.
+    /// The allowance of the latest acquisition.
     allowance: Allowance,
-    /// Its place in what is due. Nothing if time does not make it as good as new. It stays when that moves to later, so
-    /// that a take seldom changes the order of all.
+    /// Its time in [`Limits::due`]; `None` if time alone does not reset the limit. It is not postponed when the reset moves
+    /// to later, so that acquisitions seldom reorder the set.
     due: Option<Micros>,
 }
 
-/// What a batch wants of a key so far.
+/// What a batch has requested of a key so far.
 struct Asked<'a> {
     allowance: &'a Allowance,
     account: Account,
@@ -52,14 +52,14 @@ struct Asked<'a> {
 }
 
 impl Limits {
-    /// Room for so many keys, of which each account has a share; a sliding window takes one more for each further time that it
-    /// remembers.
+    /// Limits with this capacity in keys, of which each account has a share. A sliding window takes one more unit for each
+    /// further time in its log.
     pub fn new(capacity: usize) -> Self {
         let (keys, due) = (HashMap::new(), BTreeSet::new());
         Self { keys, due, shares: Shares::new(capacity), now: Micros::MIN }
     }
 
-    /// Takes all or nothing, and names what has not enough.
+    /// Acquires all or nothing. Returns the limits without enough left.
     pub fn take(&mut self, time: Micros, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
         self.reach(time);
         self.let_some_go();
@@ -73,13 +73,13 @@ impl Limits {
             let wanted = asked.entry(key).or_insert(Asked { allowance, account, cost: 0 });
             if *wanted.allowance != take.allowance {
                 return Err(StoreError::Unavailable(format!(
-                    "take {index} of a batch is of an earlier one's limit by other numbers"
+                    "acquisition {index} of the batch has the key of an earlier one, but a different allowance"
                 )));
             }
             wanted.cost += u128::from(cost(&take.allowance, take.cost));
             let retry_after = match self.peek(key, &take.allowance, wanted.cost) {
                 Answer::Admitted => continue,
-                // The caller counts from the time it knows.
+                // The wait is relative to the time that the caller passed in.
                 Answer::After(wait) => Some(span(wait.saturating_add(self.now - time))),
                 Answer::Never => None,
             };
@@ -96,10 +96,10 @@ impl Limits {
         Ok(Vec::new())
     }
 
-    /// How much could be taken of a limit now.
+    /// The amount that could be acquired now.
     pub fn left(&mut self, time: Micros, take: &Take) -> Amount {
         self.reach(time);
-        // The largest cost that is admitted: whoever admits one admits every smaller one.
+        // Binary search for the largest admitted cost: if a cost is admitted, so is every smaller one.
         let (mut admitted, mut refused) = (0, u64::MAX);
         while refused - admitted > 1 {
             let cost = admitted + (refused - admitted) / 2;
@@ -114,7 +114,7 @@ impl Limits {
         }
     }
 
-    /// Gives a slot back.
+    /// Releases a slot.
     pub fn give_back(&mut self, key: &str) {
         let Some(Tracked { spent: Spent::Slots(held), .. }) = self.keys.get_mut(key) else { return };
         *held = held.saturating_sub(1);
@@ -123,7 +123,7 @@ impl Limits {
         }
     }
 
-    /// Moves the time that counts. When the clock steps back, so do all times there are.
+    /// Advances the latest known time. If the clock stepped back, all stored times step back too.
     fn reach(&mut self, time: Micros) {
         if time >= self.now.saturating_sub(LATE) {
             self.now = self.now.max(time);
@@ -132,7 +132,7 @@ impl Limits {
         let before = mem::replace(&mut self.now, time);
         self.due.clear();
         for (key, tracked) in &mut self.keys {
-            // What was free again before the step is not taken again by it.
+            // What was refilled before the step stays refilled.
             tracked.spent.peek(&tracked.allowance, before, 0);
             tracked.spent.not_after(time);
             tracked.charges.follow(&mut self.shares, tracked.spent.size(), &Account::NOBODY);
@@ -163,7 +163,7 @@ impl Limits {
         self.change(key, account, |tracked| tracked.spent.take(now, cost(allowance, take.cost)));
     }
 
-    /// Changes what is tracked, and keeps the shares and what is due in step with it. What grows is charged to the account.
+    /// Changes a tracked limit, and updates the shares and the due time. Growth is charged to the account.
     fn change<T>(
         &mut self,
         key: &str,
@@ -197,12 +197,15 @@ impl Limits {
         }
     }
 
-    /// Makes room for what these keys will need more, or says for whom there is none. What is tracked is never forgotten for it.
+    /// Makes room for these keys.
+    ///
+    /// # Errors
+    /// If there is none for one of the accounts. A limit in use is never dropped.
     fn make_room(&mut self, asked: &HashMap<&str, Asked>) -> Result<(), StoreError> {
         while !self.has_room(asked) {
             let Some(key) = self.next_due() else {
                 return Err(StoreError::QuotaExceeded(format!(
-                    "this caller's share of the {} limits that the store tracks is used up, and none of them can be forgotten yet",
+                    "this caller's share of the {} limits that the store tracks is full, and none of them can be removed yet",
                     self.shares.capacity()
                 )));
             };
@@ -214,7 +217,8 @@ impl Limits {
     fn has_room(&self, asked: &HashMap<&str, Asked>) -> bool {
         let mut needed: HashMap<Account, usize> = HashMap::new();
         for (key, asked) in asked {
-            // What others began to count is charged to them, and only its growth to whoever makes it grow.
+            // A limit is charged to the account that created it; only its growth is charged to the account that makes it
+            // grow.
             let grows = self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)));
             *needed.entry(asked.account).or_default() += usize::from(grows);
         }
@@ -228,7 +232,7 @@ impl Limits {
         self.due.first().filter(|(due, _)| *due <= self.now).map(|(_, key)| Arc::clone(key))
     }
 
-    /// Removes a key that is as good as new, and looks at any other when it will be.
+    /// Removes a key that is back at its initial state; otherwise reschedules it. Returns whether it was removed.
     fn let_go(&mut self, key: &str) -> bool {
         let fresh_at = self.keys.get(key).and_then(|tracked| tracked.spent.fresh_at(&tracked.allowance));
         let fresh = fresh_at.is_some_and(|fresh_at| fresh_at <= self.now);
@@ -250,7 +254,7 @@ impl Limits {
     }
 }
 
-/// A span that is not negative.
+/// A duration; negative values become zero.
 fn span(micros: Micros) -> Duration {
     Duration::from_micros(micros.max(0).unsigned_abs())
 }

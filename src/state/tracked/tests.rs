@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::host::Amount;
 
-/// Room for so many keys of one account, which gets a third.
+/// Capacity for this many keys of one account, whose share is a third.
 fn room_for(keys: usize) -> Limits {
     Limits::new(3 * keys)
 }
@@ -23,7 +23,7 @@ fn one(key: impl ToString, allowance: Allowance) -> Take {
     Take { key: key.to_string(), account: Account::NOBODY, allowance, cost: Amount::of_millionths(1) }
 }
 
-/// What is kept beside the keys says the same as they do.
+/// The shares and the due times match the keys.
 fn assert_in_step(limits: &Limits) {
     let size: usize = limits.keys.values().map(|tracked| tracked.spent.size()).sum();
     assert_eq!(limits.shares.used(), size);
@@ -41,7 +41,7 @@ fn assert_in_step(limits: &Limits) {
 }
 
 #[test]
-fn a_new_limit_waits_for_one_that_is_as_good_as_new() {
+fn a_full_store_admits_a_new_limit_after_another_one_is_reset() {
     let mut limits = room_for(2);
     assert_eq!(limits.take(0, &[one("a", gcra(1)), one("b", gcra(2))]), Ok(Vec::new()));
     assert!(limits.take(49, &[one("c", gcra(1))]).is_err(), "all are in use");
@@ -52,7 +52,7 @@ fn a_new_limit_waits_for_one_that_is_as_good_as_new() {
 }
 
 #[test]
-fn a_batch_that_finds_no_room_takes_nothing() {
+fn a_batch_without_room_acquires_nothing() {
     let mut limits = room_for(2);
     let batch = [one("a", gcra(1)), one("b", gcra(1)), one("c", gcra(1))];
     assert!(limits.take(0, &batch).is_err());
@@ -61,7 +61,7 @@ fn a_batch_that_finds_no_room_takes_nothing() {
 }
 
 #[test]
-fn a_key_let_go_for_its_own_batch_needs_room_again() {
+fn a_key_removed_by_its_own_batch_needs_room_again() {
     let keys = |keys: std::ops::Range<usize>| keys.map(|key| one(key, gcra(1))).collect::<Vec<_>>();
     let mut limits = room_for(LOOKED_AT + 2);
     assert_eq!(limits.take(0, &keys(0..LOOKED_AT + 2)), Ok(Vec::new()));
@@ -72,7 +72,7 @@ fn a_key_let_go_for_its_own_batch_needs_room_again() {
 }
 
 #[test]
-fn each_time_that_a_sliding_window_remembers_takes_room() {
+fn each_logged_time_of_a_sliding_window_takes_room() {
     let mut limits = room_for(3);
     for now in [0, 1, 1, 2] {
         assert_eq!(limits.take(now, &[one("a", sliding(9))]), Ok(Vec::new()));
@@ -84,7 +84,7 @@ fn each_time_that_a_sliding_window_remembers_takes_room() {
 }
 
 #[test]
-fn many_limits_that_were_taken_once_do_not_stay() {
+fn limits_that_are_used_once_are_removed() {
     let mut limits = room_for(1_000);
     for key in 0..20_000 {
         assert_eq!(limits.take(key, &[one(key, gcra(1))]), Ok(Vec::new()));
@@ -94,7 +94,7 @@ fn many_limits_that_were_taken_once_do_not_stay() {
 }
 
 #[test]
-fn a_slot_given_back_leaves_nothing() {
+fn a_released_slot_leaves_nothing_behind() {
     let slots = Allowance::Slots { max: 1 };
     let mut limits = room_for(1);
     for key in 0..10 {
@@ -105,7 +105,7 @@ fn a_slot_given_back_leaves_nothing() {
 }
 
 #[test]
-fn after_a_step_back_keys_leave_in_time() {
+fn keys_are_removed_in_time_after_the_clock_steps_back() {
     let mut limits = room_for(1);
     assert_eq!(limits.take(1 << 40, &[one("a", gcra(1))]), Ok(Vec::new()));
     assert!(limits.take(0, &[one("b", gcra(1))]).is_err());
@@ -117,7 +117,7 @@ fn account(name: &str) -> Account {
 }
 
 #[test]
-fn a_caller_that_invents_keys_is_refused_and_others_are_not() {
+fn a_caller_that_invents_keys_exhausts_only_its_own_share() {
     let of = |name: &str, key: usize| Take { account: account(name), ..one(format!("{name}{key}"), gcra(9)) };
     let mut limits = Limits::new(90);
     let taken = (0..1_000).take_while(|key| limits.take(0, &[of("hostile", *key)]).is_ok()).count();
@@ -131,10 +131,10 @@ fn a_caller_that_invents_keys_is_refused_and_others_are_not() {
 }
 
 #[test]
-fn a_window_that_all_share_is_charged_to_whoever_makes_it_grow() {
+fn growth_of_a_shared_window_is_charged_to_its_cause() {
     let of = |name: &str, key: &str| Take { account: account(name), ..one(key, sliding(1_000)) };
     let mut limits = Limits::new(90);
-    // The hostile caller begins it, and fills its share by other keys.
+    // The hostile caller creates it, and fills its share with other keys.
     assert_eq!(limits.take(0, &[of("hostile", "shared")]), Ok(Vec::new()));
     let full = (0..).take_while(|key| limits.take(0, &[of("hostile", &key.to_string())]).is_ok()).count();
     assert_eq!(full, 29);
@@ -143,7 +143,7 @@ fn a_window_that_all_share_is_charged_to_whoever_makes_it_grow() {
         assert_eq!(limits.take(now, &[of("honest", "shared")]), Ok(Vec::new()), "{now}");
     }
     assert_in_step(&limits);
-    // What flowed back is released to whoever was charged for it.
+    // What was refilled is released for the account that was charged for it.
     assert_eq!(limits.take(100, &[of("honest", "shared")]), Ok(Vec::new()));
     assert_eq!(limits.take(101, &[of("hostile", "new")]), Ok(Vec::new()));
     assert_in_step(&limits);
@@ -166,9 +166,9 @@ fn any_allowance() -> impl Strategy<Value = Allowance> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
-    /// With little room there are errors, but no other answers than with much.
+    /// With little capacity there are errors, but no other results than with a large one.
     #[test]
-    fn nothing_is_forgotten_for_want_of_room(
+    fn limits_are_never_dropped_for_lack_of_room(
         steps in prop::collection::vec(
             (prop_oneof![9 => 0..60_i64, 1 => -5_000_000..0_i64], prop::collection::vec(0..12_usize, 1..4)),
             1..80,
@@ -190,9 +190,9 @@ proptest! {
         }
     }
 
-    /// Reloads that change everything keep the books in step.
+    /// Reloads that change everything keep the due times consistent.
     #[test]
-    fn reloads_keep_what_is_due_in_step(
+    fn reloads_keep_due_times_consistent(
         steps in prop::collection::vec((0..60_i64, 0..4_usize, any_allowance(), any::<bool>()), 1..80),
     ) {
         let mut limits = room_for(8);
