@@ -1,4 +1,4 @@
-//! One text per JSON value, and its digest: what approvals bind and caches are keyed by.
+//! Canonical form and digest of JSON values, to which approvals are bound and by which caches are keyed.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -10,22 +10,22 @@ use super::{Value, writer};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of bytes.
+    /// Computes the digest of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Its bytes.
+    /// The bytes of the digest.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// A digest that was made elsewhere, as with a key.
+    /// Wraps a digest that was computed elsewhere, such as a keyed one.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The first 16 hex digits, for people.
+    /// The first 16 hex digits, for display.
     pub fn short(&self) -> String {
         self.to_string().chars().take(16).collect()
     }
@@ -46,7 +46,7 @@ impl std::str::FromStr for Digest {
     }
 }
 
-/// A text is not the 64 hex digits of a digest.
+/// The text is not a digest of 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is 64 hex digits in lower case")]
 pub struct NoDigest;
@@ -69,8 +69,8 @@ impl std::fmt::Debug for Digest {
     }
 }
 
-/// The canonical text of a value: keys sorted, no white space, one text per number. Two values have the same text
-/// exactly if they are equal.
+/// The canonical text of a value: sorted keys, no white space, one notation per number. Two values have the same text
+/// if and only if they are equal.
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
@@ -119,7 +119,7 @@ mod tests {
     use crate::json::json;
 
     #[test]
-    fn key_order_and_number_spelling_do_not_matter() {
+    fn key_order_and_number_notation_do_not_matter() {
         let a = json!({"b": [1.0, "x\n"], "a": null});
         let b = json!({"a": null, "b": [1, "x\n"]});
         assert_eq!(canonical(&a), r#"{"a":null,"b":[1,"x\n"]}"#);

@@ -1,4 +1,4 @@
-//! Values of Rust as JSON values, and comparisons with them.
+//! Conversions of Rust values into JSON values, and comparisons between them.
 
 use std::borrow::Cow;
 

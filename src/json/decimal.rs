@@ -1,4 +1,4 @@
-//! `Decimal`: the exact value of a number as sign, digits and exponent. Compared and hashed without allocating.
+//! `Decimal`: the exact value of a number as sign, digits and exponent. Comparing and hashing do not allocate.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -73,7 +73,7 @@ impl<'a> Decimal<'a> {
         }
     }
 
-    /// The power of ten that the digits, read as an integer, are multiplied by. Returns `None` for one beyond 2^62.
+    /// The power of ten by which the digits, read as an integer, are multiplied. Returns `None` beyond 2^62.
     pub fn exponent(&self) -> Option<i64> {
         match self.magnitude {
             Magnitude::Small(magnitude) => magnitude.checked_sub(self.digits().len() as i64),
@@ -98,7 +98,7 @@ impl<'a> Decimal<'a> {
         Some((if self.negative { -coefficient } else { coefficient }, self.exponent()?))
     }
 
-    /// The value times ten to the power of `places`, rounded up to a whole number; `u64::MAX` where it is larger. Returns `None` for
+    /// The value times ten to the power of `places`, rounded up to a whole number and saturated at `u64::MAX`. Returns `None` for
     /// a negative value.
     pub fn scaled_up(&self, places: u32) -> Option<u64> {
         if self.negative {
@@ -129,7 +129,7 @@ impl<'a> Decimal<'a> {
         Some(scaled)
     }
 
-    /// The one canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
+    /// The canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
     pub fn canonical(&self) -> String {
         let digits = self.digits();
         let sign = if self.negative { "-" } else { "" };
@@ -219,9 +219,9 @@ impl Hash for Decimal<'_> {
 /// A power of ten of any size.
 #[derive(Clone)]
 pub(super) enum Exponent {
-    /// One of at most 2^62.
+    /// An exponent of at most 2^62.
     Small(i64),
-    /// A larger one, as sign and decimal digits without leading zeros.
+    /// A larger exponent, as sign and decimal digits without leading zeros.
     Huge { negative: bool, digits: Box<str> },
 }
 
@@ -233,7 +233,7 @@ impl Exponent {
         Self::Small(i64::try_from(length).unwrap_or(i64::MAX))
     }
 
-    /// The exponent that a number's text has after `e`, plus a shift that is smaller than the text is long.
+    /// Parses the exponent after `e` and adds a shift that is smaller than the length of the number's text.
     pub(super) fn read(text: &str, shift: i64) -> Self {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -243,7 +243,7 @@ impl Exponent {
         let shift = if negative { -shift } else { shift };
         let value = if digits.is_empty() { Some(0) } else { digits.parse::<i64>().ok() };
         let Some(value) = value else {
-            // Far more than the shift: the sign stays.
+            // Far larger than the shift, so the sign stays.
             return Self::Huge { negative, digits: shifted(digits, shift).into() };
         };
         let sum = i128::from(value) + i128::from(shift);
@@ -255,7 +255,7 @@ impl Exponent {
     }
 }
 
-/// Decimal digits plus a shift that is smaller than they are.
+/// Adds a shift to decimal digits whose value is larger than the shift.
 fn shifted(digits: &str, shift: i64) -> String {
     let mut carry = shift;
     let mut reversed: Vec<u8> = Vec::with_capacity(digits.len() + 1);

@@ -1,4 +1,4 @@
-//! `from_value` and `from_str`: JSON as any `Deserialize` type.
+//! `from_value` and `from_str`: JSON → any `Deserialize` type.
 
 use std::fmt;
 
@@ -12,31 +12,31 @@ use serde::forward_to_deserialize_any;
 use super::error::Step;
 use super::{Error, Map, Number, Value, exchange};
 
-/// A value as any `Deserialize` type. Values inside it keep the text of their numbers, but for those in enums without a name of
-/// their own (`untagged`, `tag`) and in flattened members: serde holds these in a form of its own, and numbers that would change
-/// in it are errors.
+/// Converts a value into any `Deserialize` type. JSON values inside that type keep the text of their numbers, except in `untagged` and
+/// internally tagged enums and in flattened members: serde buffers these in its own form, and numbers that would change in it are
+/// errors.
 ///
 /// # Errors
 ///
-/// A value that the type does not take, with its path.
+/// The type does not accept a value; the error has its path.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     T::deserialize(FromValue(value))
 }
 
-/// JSON text as any `Deserialize` type, read as [`parse`](super::parse) does.
+/// Parses JSON text into any `Deserialize` type, by the rules of [`parse`](super::parse).
 ///
 /// # Errors
 ///
-/// As [`parse`](super::parse), and a value that the type does not take; with line and column.
+/// As [`parse`](super::parse), or the type does not accept a value; the error has line and column.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     from_value(super::parse(text)?).map_err(|error| error.located(text))
 }
 
-/// JSON text in bytes as any `Deserialize` type.
+/// Parses JSON text in bytes into any `Deserialize` type.
 ///
 /// # Errors
 ///
-/// As [`from_str`], and bytes that are not UTF-8.
+/// As [`from_str`], or the bytes are not UTF-8.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     from_value(super::parse_bytes(bytes)?).map_err(|error| error.located(&String::from_utf8_lossy(bytes)))
 }
@@ -118,7 +118,7 @@ impl<'de> Deserializer<'de> for FromValue {
     }
 }
 
-/// A number as the primitive that has its exact value.
+/// Visits the primitive that has the exact value of a number.
 fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
     if let Some(value) = number.as_u64().filter(|value| *value != 0 || !number.text().starts_with('-')) {
         return visitor.visit_u64(value);
@@ -193,7 +193,7 @@ impl<'de> SeqAccess<'de> for &mut Items {
 
 struct Members {
     members: <Map as IntoIterator>::IntoIter,
-    /// The member whose key was read.
+    /// The member whose key was already read.
     next: Option<(String, Value)>,
 }
 
@@ -217,7 +217,7 @@ impl<'de> MapAccess<'de> for &mut Members {
     }
 }
 
-/// A key of an object, which types may also read as a number or a boolean.
+/// An object key, which types can also read as a number or a boolean.
 struct Key(String);
 
 macro_rules! keys_as {
@@ -293,7 +293,7 @@ impl<'de> EnumAccess<'de> for Variant {
     }
 }
 
-/// What a variant has beside its name.
+/// The data of a variant.
 struct Content(Option<Value>);
 
 impl<'de> VariantAccess<'de> for Content {
@@ -334,7 +334,7 @@ impl<'de> VariantAccess<'de> for Content {
     }
 }
 
-/// From deserializers of others, which hand numbers over as integers and floats: a float is the shortest decimal that it is read from.
+/// Other deserializers pass numbers as integers and floats: a float becomes the shortest decimal that reads back as it.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_newtype_struct(exchange::NAME, Announced)
@@ -361,7 +361,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// What announces a value: it takes what our deserializer offers, or reads what another one has.
+/// Takes the value that our deserializer offers, or reads one from another deserializer.
 struct Announced;
 
 impl<'de> Visitor<'de> for Announced {
@@ -379,10 +379,11 @@ impl<'de> Visitor<'de> for Announced {
     }
 }
 
-/// Reads a value from a deserializer that is not ours.
+/// Reads a value from a deserializer of another crate.
 struct Foreign;
 
-/// The key by which `serde_json` marks a number, when it is built with `arbitrary_precision`. Such an object can't be told from a number.
+/// The key by which `serde_json` with `arbitrary_precision` marks a number. An object with this key can't be distinguished from a
+/// number.
 const SERDE_JSON_NUMBER: &str = "$serde_json::private::Number";
 
 macro_rules! visits {
@@ -445,7 +446,7 @@ impl<'de> Visitor<'de> for Foreign {
         while let Some(key) = members.next_key::<String>()? {
             if key == SERDE_JSON_NUMBER {
                 return Err(A::Error::custom(
-                    "a number of `serde_json` with `arbitrary_precision` can't be told from an object with its private key; \
+                    "a number of `serde_json` with `arbitrary_precision` can't be distinguished from an object with its private key; \
                      use `callgate::json::from_str`, or convert the `serde_json::Value`",
                 ));
             }

@@ -1,19 +1,19 @@
-//! Where two JSON values differ.
+//! Differences between two JSON values, with their paths.
 
 use super::{MAX_DEPTH, Value};
 
-/// A place in which two values differ.
+/// One difference between two values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference<'a> {
-    /// The place, as a path.
+    /// The path of the difference.
     pub path: String,
-    /// What the first value has there, if anything.
+    /// The first value at this path, if any.
     pub before: Option<&'a Value>,
-    /// What the second one has there, if anything.
+    /// The second value at this path, if any.
     pub after: Option<&'a Value>,
 }
 
-/// Where two values differ, each place once, as paths from `root`; at most so many. Nothing where they are equal.
+/// The differences between two values, with paths from `root`; at most `at_most`. Empty if the values are equal.
 pub fn differences<'a>(
     root: &str,
     before: &'a Value,

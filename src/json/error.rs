@@ -1,28 +1,28 @@
-//! `Error`: why a text or value is not the type that was asked for, or a type can't be written as JSON.
+//! `Error`: a failed conversion between JSON and a Rust type.
 
 use std::fmt;
 
 use super::ParseError;
 
-/// Why JSON and a type of Rust do not go together.
+/// A failed conversion between JSON and a Rust type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
     /// The text is not JSON.
     Parse(ParseError),
-    /// A value is not what the type takes, or can't be written as JSON.
+    /// The type does not accept a value, or can't be written as JSON.
     Data(DataError),
 }
 
-/// A value that a type does not take, with its path.
+/// A value that a type does not accept, with its path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataError {
     message: String,
-    /// The way to the value, innermost step first.
+    /// The path of the value, innermost step first.
     steps: Vec<Step>,
     position: Option<(usize, usize)>,
 }
 
-/// One step on the way to a value.
+/// One step of the path to a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Key(String),
@@ -37,7 +37,7 @@ impl Error {
         self
     }
 
-    /// The same error with the position in the text from which the value was read.
+    /// Adds the position in the text from which the value was read.
     pub(super) fn located(mut self, text: &str) -> Self {
         if let Self::Data(error) = &mut self {
             error.position = super::reader::position_of(text, error.steps.iter().rev());
@@ -45,7 +45,7 @@ impl Error {
         self
     }
 
-    /// What is wrong, without the place.
+    /// The message without the position.
     pub fn message(&self) -> String {
         match self {
             Self::Parse(error) => error.kind.to_string(),
@@ -53,7 +53,7 @@ impl Error {
         }
     }
 
-    /// Line and column in the text, both from one, where there is a text.
+    /// Line and column in the text, both from one. Returns `None` if there is no text.
     pub fn position(&self) -> Option<(usize, usize)> {
         match self {
             Self::Parse(error) => Some((error.line, error.column)),

@@ -1,20 +1,19 @@
-//! How a [`Value`] passes through serde without loss where both ends are ours.
+//! Lossless transfer of a [`Value`] through serde between our own serializer and deserializer.
 //!
-//! serde's data model has no exact numbers. So a `Value` announces itself by the name of a newtype struct, a string that is written
-//! in this file, and our own serializer and deserializer hand the whole value over beside serde, through a slot of the thread. Any other
-//! serializer or deserializer ignores such names. Names of newtype structs come from types of Rust, never from data, so no key
-//! and no string of an input can start an exchange.
+//! serde's data model has no exact numbers. So a `Value` identifies itself by the name of a newtype struct, and our serializer and
+//! deserializer pass the whole value through a thread-local slot. Any other serializer or deserializer ignores such names. Names of
+//! newtype structs come from Rust types, never from data, so no key and no string of an input can start a transfer.
 
 use std::cell::RefCell;
 
 use super::Value;
 
-/// The name by which a value announces itself.
+/// The newtype struct name by which a value identifies itself.
 pub(super) const NAME: &str = "$callgate::json::Value";
 
 enum Slot {
     Empty,
-    /// Our serializer takes the next value whole.
+    /// Our serializer accepts a whole value.
     Wanted,
     Filled(Value),
 }
@@ -24,11 +23,11 @@ thread_local! {
 }
 
 fn replace(slot: Slot) -> Slot {
-    // None while the thread ends: then nothing is exchanged.
+    // An error while the thread ends: then no value is transferred.
     SLOT.try_with(|held| held.replace(slot)).unwrap_or(Slot::Empty)
 }
 
-/// Leaves the slot empty, however an exchange ends.
+/// Empties the slot on drop, however a transfer ends.
 struct Emptied;
 
 impl Drop for Emptied {
@@ -37,7 +36,7 @@ impl Drop for Emptied {
     }
 }
 
-/// Runs the `Serialize` of what announced itself, and returns the value that it handed over, if it did.
+/// Runs the `Serialize` of a value that identified itself, and returns the value that it passed, if any.
 pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
     let _emptied = Emptied;
     replace(Slot::Wanted);
@@ -48,7 +47,7 @@ pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
     }
 }
 
-/// Hands a value over to our serializer, if it is that which asks. Returns whether it is.
+/// Passes a value to our serializer. Returns `false` if another serializer is running.
 pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
     let wanted = matches!(replace(Slot::Empty), Slot::Wanted);
     if wanted {
@@ -57,14 +56,14 @@ pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
     wanted
 }
 
-/// Runs the visitor of what announced itself with a value in the slot.
+/// Runs the visitor of a type that identified itself, with a value in the slot.
 pub(super) fn offer<T>(value: Value, visit: impl FnOnce() -> T) -> T {
     let _emptied = Emptied;
     replace(Slot::Filled(value));
     visit()
 }
 
-/// Takes the value that our deserializer offers, if it is that which calls.
+/// Takes the value that our deserializer offers. Returns `None` if another deserializer is running.
 pub(super) fn take() -> Option<Value> {
     match replace(Slot::Empty) {
         Slot::Filled(value) => Some(value),

@@ -1,19 +1,19 @@
-//! Conversions from and to the values of `serde_json`, whatever features it is built with.
+//! Conversions from and to `serde_json` values, whatever features it is built with.
 
 use super::{InvalidNumber, Number, Value};
 
-/// A number that the `serde_json` of this build has no exact value for.
+/// The `serde_json` of this build cannot represent this number exactly.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number {0} has no exact value in `serde_json`")]
 pub struct InexactNumber(pub String);
 
-/// Exact: a float is the shortest decimal that it is read from.
+/// Exact: a float becomes the shortest decimal that reads back as it.
 impl From<serde_json::Value> for Value {
     fn from(value: serde_json::Value) -> Self {
         match value {
             serde_json::Value::Null => Self::Null,
             serde_json::Value::Bool(value) => Self::Bool(value),
-            // With `arbitrary_precision` a number can be made of any text, unchecked.
+            // With `arbitrary_precision`, a number can hold any text, unchecked.
             serde_json::Value::Number(number) => {
                 Number::try_from(&number).map_or_else(|_| Self::String(number.to_string()), Self::Number)
             }
@@ -26,7 +26,7 @@ impl From<serde_json::Value> for Value {
     }
 }
 
-/// Exact, as for [`Value`]. Fails for a number that was made of text that is not a number.
+/// Exact, as for [`Value`]. Fails for a number whose text is not a number.
 impl TryFrom<&serde_json::Number> for Number {
     type Error = InvalidNumber;
 

@@ -1,4 +1,4 @@
-//! `json!`: JSON in Rust code.
+//! `json!`: JSON literals in Rust code.
 
 /// A [`Value`](crate::json::Value) written as JSON. Values in it are expressions of any type that implements `Serialize`, keys are
 /// literals, names, or expressions in parentheses.

@@ -1,4 +1,4 @@
-//! `Map`: the members of a JSON object in their order.
+//! `Map`: the members of a JSON object in insertion order.
 
 use std::fmt;
 use std::hash::Hash;
@@ -8,13 +8,13 @@ use indexmap::{Equivalent, IndexMap};
 
 use super::Value;
 
-/// The members of a JSON object, in the order in which they were inserted. Two maps are equal whatever their order.
+/// The members of a JSON object, in insertion order. Equality ignores the order.
 ///
-/// Hashes are seeded at random for each map, so that chosen keys do not collide.
+/// Each map has its own random hash seed, so that an attacker cannot choose colliding keys.
 #[derive(Clone, Default)]
 pub struct Map(IndexMap<String, Value, RandomState>);
 
-/// One place of a [`Map`], taken or free.
+/// An entry of a [`Map`], occupied or vacant.
 pub type Entry<'a> = indexmap::map::Entry<'a, String, Value>;
 
 impl Map {
@@ -23,12 +23,12 @@ impl Map {
         Self::default()
     }
 
-    /// An object without members that has room for some.
+    /// An object without members, with capacity for some.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(IndexMap::with_capacity_and_hasher(capacity, RandomState::default()))
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -38,37 +38,37 @@ impl Map {
         self.0.is_empty()
     }
 
-    /// The member of a key.
+    /// The value of a key.
     pub fn get<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<&Value> {
         self.0.get(key)
     }
 
-    /// The member of a key, to be changed.
+    /// The mutable value of a key.
     pub fn get_mut<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<&mut Value> {
         self.0.get_mut(key)
     }
 
-    /// A key and its member.
+    /// A key and its value.
     pub fn get_key_value<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<(&String, &Value)> {
         self.0.get_key_value(key)
     }
 
-    /// A member by its position.
+    /// The member at a position.
     pub fn get_index(&self, index: usize) -> Option<(&String, &Value)> {
         self.0.get_index(index)
     }
 
-    /// Whether there is a member of this key.
+    /// Whether the object has this key.
     pub fn contains_key<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
 
-    /// Sets the member of a key. A new one comes last, an existing one keeps its position. Returns the value that it replaces.
+    /// Sets the value of a key. A new key comes last, an existing one keeps its position. Returns the replaced value.
     pub fn insert(&mut self, key: String, value: Value) -> Option<Value> {
         self.0.insert(key, value)
     }
 
-    /// Sets the member of a key and moves it to a position. Returns the value that it replaces.
+    /// Sets the value of a key and moves it to a position. Returns the replaced value.
     pub fn shift_insert(&mut self, index: usize, key: String, value: Value) -> Option<Value> {
         let index = index.min(self.len());
         let before = self.remove(&key);
@@ -89,42 +89,42 @@ impl Map {
         self.0.shift_remove_entry(key)
     }
 
-    /// The place of a key.
+    /// The entry of a key.
     pub fn entry(&mut self, key: impl Into<String>) -> Entry<'_> {
         self.0.entry(key.into())
     }
 
-    /// Keys and members in their order.
+    /// Keys and values in order.
     pub fn iter(&self) -> indexmap::map::Iter<'_, String, Value> {
         self.0.iter()
     }
 
-    /// Keys and members in their order, the members to be changed.
+    /// Keys and mutable values in order.
     pub fn iter_mut(&mut self) -> indexmap::map::IterMut<'_, String, Value> {
         self.0.iter_mut()
     }
 
-    /// The keys in their order.
+    /// The keys in order.
     pub fn keys(&self) -> indexmap::map::Keys<'_, String, Value> {
         self.0.keys()
     }
 
-    /// The members in their order.
+    /// The values in order.
     pub fn values(&self) -> indexmap::map::Values<'_, String, Value> {
         self.0.values()
     }
 
-    /// The members in their order, to be changed.
+    /// The mutable values in order.
     pub fn values_mut(&mut self) -> indexmap::map::ValuesMut<'_, String, Value> {
         self.0.values_mut()
     }
 
-    /// The members in their order, without keys.
+    /// The owned values in order.
     pub fn into_values(self) -> indexmap::map::IntoValues<String, Value> {
         self.0.into_values()
     }
 
-    /// Keeps the members that a condition holds for.
+    /// Keeps the members for which a condition is true.
     pub fn retain(&mut self, keep: impl FnMut(&String, &mut Value) -> bool) {
         self.0.retain(keep);
     }
@@ -201,7 +201,7 @@ impl Extend<(String, Value)> for Map {
 impl<K: ?Sized + Hash + Equivalent<String>> std::ops::Index<&K> for Map {
     type Output = Value;
 
-    /// The member of a key, `null` where there is none.
+    /// The value of a key, or `null` if there is none.
     fn index(&self, key: &K) -> &Value {
         self.get(key).unwrap_or(&Value::Null)
     }

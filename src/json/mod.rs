@@ -1,11 +1,11 @@
-//! JSON as policies see it: a lossless value type with its reader and its writer, exact numbers, one equality, one canonical form.
+//! JSON for policies: a lossless value type with parser and writer, exact numbers, one equality, one canonical form.
 //!
-//! Numbers keep their text and are compared by their exact decimal value, members keep their order, duplicate keys are refused, and no
-//! key of an input has a meaning to the reader. [`to_value`] and [`from_value`] convert any type of serde, `From` and `TryFrom` values of
-//! `serde_json`, whatever features that is built with.
+//! Numbers keep their text and are compared by their exact decimal value, members keep their order, duplicate keys are rejected, and no
+//! input key has a special meaning to the parser. [`to_value`] and [`from_value`] convert any serde type; `From` and `TryFrom` convert
+//! `serde_json` values, whatever features that crate is built with.
 //!
-//! Depending on Callgate adds one feature to the `serde_json` of the same program, through the `jsonschema` crate: `float_roundtrip`, with
-//! which floats are read to the nearest one. It changes no type.
+//! Depending on Callgate adds one feature to the `serde_json` of the same program, through the `jsonschema` crate: `float_roundtrip`,
+//! which reads each float as the nearest one. It changes no type.
 
 mod canonical;
 mod convert;
@@ -44,10 +44,10 @@ pub use value::{Index, Value};
 
 use serde::Serialize;
 
-/// The deepest nesting of arrays and objects that is read and walked.
+/// The maximum nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 128;
 
-/// A result of conversions between JSON and types of Rust.
+/// The result of a conversion between JSON and a Rust type.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The six types of JSON.
@@ -81,7 +81,7 @@ impl JsonType {
         }
     }
 
-    /// The type in a sentence: `a string`, `an array`.
+    /// The type name with an article: `a string`, `an array`.
     pub fn with_article(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -93,7 +93,7 @@ impl JsonType {
         }
     }
 
-    /// The type's name in policies and messages.
+    /// The type name in policies and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -112,7 +112,7 @@ impl std::fmt::Display for JsonType {
     }
 }
 
-/// Whether a value nests deeper than `limit` levels. Walks no deeper than that itself.
+/// Whether a value nests deeper than `limit` levels. Recurses no deeper than that.
 pub fn deeper_than(value: &Value, limit: usize) -> bool {
     match value {
         Value::Array(items) => limit == 0 || items.iter().any(|item| deeper_than(item, limit - 1)),

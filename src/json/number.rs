@@ -1,4 +1,4 @@
-//! `Number`: a JSON number with its text and its exact decimal value, both known from the moment it is read.
+//! `Number`: a JSON number with its text and its exact decimal value, both computed when it is parsed.
 //!
 //! Equality, order and hash are those of the decimal value: `1`, `1.0` and `10e-1` are equal, 2^53 and 2^53+1 are not. Comparing
 //! neither reads text nor allocates.
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use super::decimal::{Decimal, Exponent};
 use super::number_text::{Scanned, Text};
 
-/// A JSON number. It keeps the text that it was read from.
+/// A JSON number that keeps its source text.
 #[derive(Clone)]
 pub struct Number(Repr);
 
@@ -33,13 +33,13 @@ struct Exact {
     magnitude: Exponent,
 }
 
-/// A text is not a JSON number.
+/// The text is not a JSON number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a JSON number")]
 pub struct InvalidNumber;
 
 impl Number {
-    /// The number that was scanned from exactly this text.
+    /// Creates the number that was scanned from exactly this text.
     pub(super) fn from_scanned(text: &str, scanned: &Scanned<'_>) -> Self {
         match scanned.plain() {
             Some((coefficient, scale)) => Self(Repr::Plain { coefficient, scale }),
@@ -54,12 +54,12 @@ impl Number {
 
     /// The shortest number that is read as this float, as `serde_json` writes it. Returns `None` for infinity and NaN.
     pub fn from_f64(value: f64) -> Option<Self> {
-        // Of two that are equally short and equally near, each library has its own choice.
+        // Libraries differ in the choice between two decimals that are equally short and equally near.
         serde_json::Number::from_f64(value)?.to_string().parse().ok()
     }
 
-    /// The number `±digits × 10^exponent`. Returns `None` if `digits` holds anything but ASCII digits. It is written without an
-    /// exponent where that takes at most 40 digits.
+    /// Creates the number `±digits × 10^exponent`. Returns `None` if `digits` holds anything but ASCII digits. It is written without an
+    /// exponent if that takes at most 40 digits.
     pub fn from_parts(negative: bool, digits: &str, exponent: i64) -> Option<Self> {
         const LONGEST: usize = 40;
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -91,7 +91,7 @@ impl Number {
         }
     }
 
-    /// The text of the number, as it was read.
+    /// The source text of the number.
     pub fn text(&self) -> Text<'_> {
         match &self.0 {
             Repr::Plain { coefficient, scale } => Text::from_plain(*coefficient, *scale),
@@ -99,22 +99,22 @@ impl Number {
         }
     }
 
-    /// The value as an `i64`. Returns `None` for one that does not fit, and for one that is written with a point or an exponent.
+    /// The value as an `i64`. Returns `None` if it does not fit, or is written with a point or an exponent.
     pub fn as_i64(&self) -> Option<i64> {
         self.as_integer()
     }
 
-    /// The value as a `u64`. Returns `None` for one that does not fit, and for one that is written with a point or an exponent.
+    /// The value as a `u64`. Returns `None` if it does not fit, or is written with a point or an exponent.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_integer()
     }
 
-    /// The value as an `i128`. Returns `None` for one that does not fit, and for one that is written with a point or an exponent.
+    /// The value as an `i128`. Returns `None` if it does not fit, or is written with a point or an exponent.
     pub fn as_i128(&self) -> Option<i128> {
         self.as_integer()
     }
 
-    /// The value as a `u128`. Returns `None` for one that does not fit, and for one that is written with a point or an exponent.
+    /// The value as a `u128`. Returns `None` if it does not fit, or is written with a point or an exponent.
     pub fn as_u128(&self) -> Option<u128> {
         self.as_integer()
     }
@@ -123,12 +123,12 @@ impl Number {
         match &self.0 {
             Repr::Plain { coefficient, scale: 0 } => I::try_from(*coefficient).ok(),
             Repr::Plain { .. } => None,
-            // A point or an exponent makes it no text of an integer.
+            // Fails for a text with a point or an exponent.
             Repr::Exact(exact) => exact.text.parse().ok(),
         }
     }
 
-    /// The nearest float. Returns `None` where that is infinite.
+    /// The nearest float. Returns `None` if that is infinite.
     pub fn as_f64(&self) -> Option<f64> {
         let float = match &self.0 {
             Repr::Plain { coefficient, scale: 0 } => *coefficient as f64,
@@ -137,7 +137,7 @@ impl Number {
         Some(float).filter(|float| float.is_finite())
     }
 
-    /// The float that has this value, by its shortest decimal notation. Returns `None` where there is none.
+    /// The float whose shortest decimal notation has this value. Returns `None` if there is none.
     pub fn as_exact_f64(&self) -> Option<f64> {
         self.as_f64().filter(|float| Self::from_f64(*float).is_some_and(|number| number == *self))
     }
@@ -168,13 +168,13 @@ impl Number {
         }
     }
 
-    /// The value times ten to the power of `places`, rounded up to a whole number; `u64::MAX` where it is larger. Returns `None` for
+    /// The value times ten to the power of `places`, rounded up to a whole number and saturated at `u64::MAX`. Returns `None` for
     /// a negative value.
     pub fn scaled_up(&self, places: u32) -> Option<u64> {
         self.decimal().scaled_up(places)
     }
 
-    /// The one canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
+    /// The canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
     pub fn canonical(&self) -> String {
         self.decimal().canonical()
     }
@@ -258,7 +258,7 @@ macro_rules! from_integers {
 from_integers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
 
 impl Number {
-    /// The number of an integer's digits, which do not begin with a zero.
+    /// Creates a number from the text of an integer without leading zeros.
     fn from_integer_text(text: &str) -> Self {
         let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
         Self(Repr::Exact(Box::new(Exact {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_its_text() {
+    fn keeps_its_source_text() {
         for text in [
             "0",
             "-0",
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_json_number() {
+    fn rejects_text_that_is_not_a_json_number() {
         for text in [
             "", "-", "+1", "01", "-01", "1.", ".5", "1.e5", "1e", "1e+", "1e1.5", "0x1", "NaN", "Infinity",
             "1 ", " 1", "1_0", "--1", "1e5x", "٣",
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_every_width_become_the_number_that_is_read() {
+    fn converts_integers_of_every_width_like_their_text() {
         for value in [
             i128::MIN,
             i128::from(i64::MIN) - 1,
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn is_made_of_its_parts() {
+    fn from_parts_creates_the_number() {
         for (parts, text) in [
             ((false, "", 5), "0"),
             ((true, "000", 0), "0"),
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_integers_however_they_are_written() {
+    fn is_integer_ignores_the_notation() {
         for text in ["0", "-0.0", "1.0", "10e-1", "1e400", "12.50e1", "1e99999999999999999999"] {
             assert!(number(text).is_integer(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! The text of a number: scanned once when it is read, and written without allocating.
+//! Text of a number: scanned once during parsing, written without allocating.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ pub(super) struct Scanned<'t> {
     whole: &'t str,
     fraction: &'t str,
     exponent: Option<&'t str>,
-    /// Bytes that the number takes.
+    /// The length of the number, in bytes.
     pub(super) length: usize,
 }
 
-/// Digits that fit a coefficient together with a scale.
+/// The maximum number of digits of a plain coefficient with a scale.
 const MAX_PLAIN_DIGITS: usize = 18;
 
 impl<'t> Scanned<'t> {
@@ -46,7 +46,7 @@ impl<'t> Scanned<'t> {
         Some(Self { negative, whole, fraction, exponent, length: rest.at })
     }
 
-    /// Coefficient and scale of a number that has these, and that is written as those are.
+    /// Coefficient and scale of a number. Returns `None` if it does not fit these, or has another notation.
     pub(super) fn plain(&self) -> Option<(i64, u8)> {
         if self.exponent.is_some() {
             return None;
@@ -84,7 +84,7 @@ impl<'t> Scanned<'t> {
         digits
     }
 
-    /// The power of ten before whose point the significant digits stand: `0.digits × 10^magnitude`.
+    /// The power of ten of the significant digits in the form `0.digits × 10^magnitude`.
     pub(super) fn magnitude(&self) -> Exponent {
         let whole = self.whole.trim_start_matches('0');
         let significant = self.fraction.trim_start_matches('0');
@@ -136,7 +136,7 @@ impl<'a> Text<'a> {
         let mut digits = Digits::default();
         let mut rest = coefficient.unsigned_abs();
         let mut written = 0;
-        // At least one digit stands before the point.
+        // At least one digit comes before the point.
         while rest > 0 || written <= u32::from(scale) {
             if written > 0 && written == u32::from(scale) {
                 digits.push_front(b'.');
@@ -175,10 +175,10 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// ASCII text on the stack, written from its end.
+/// A stack buffer for ASCII text, filled from its end.
 #[derive(Clone)]
 pub(super) struct Digits {
-    /// A sign, nineteen digits and a point fit.
+    /// Large enough for a sign, nineteen digits and a point.
     bytes: [u8; 24],
     start: u8,
 }

@@ -1,10 +1,10 @@
-//! `ParseError`: why a text is not taken as JSON, and where.
+//! `ParseError`: a syntax error in JSON text, with its position.
 
-/// Why a text is not taken as JSON, with line and column. Both count from one, columns in characters.
+/// A syntax error in JSON text, with line and column. Both count from one, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at line {line} column {column}")]
 pub struct ParseError {
-    /// What is wrong.
+    /// The problem.
     pub kind: ParseErrorKind,
     /// The line.
     pub line: usize,
@@ -12,13 +12,13 @@ pub struct ParseError {
     pub column: usize,
 }
 
-/// What is wrong with a JSON text.
+/// The kinds of errors in JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
     /// The text ends within a value.
     #[error("unexpected end of the text")]
     UnexpectedEnd,
-    /// Something else stands there.
+    /// The parser expected something else.
     #[error("expected {0}")]
     Expected(&'static str),
     /// There is more text after the value.
@@ -30,10 +30,10 @@ pub enum ParseErrorKind {
     /// Arrays and objects are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     #[error("nested deeper than {} levels", super::MAX_DEPTH)]
     TooDeep,
-    /// A number has a leading zero, no digits where they are needed, or goes on with something else.
+    /// A number has a leading zero, lacks digits, or is followed by other characters.
     #[error("invalid number")]
     InvalidNumber,
-    /// A backslash in a string begins none of the escapes of JSON.
+    /// A backslash in a string does not start a JSON escape.
     #[error("invalid escape in a string")]
     InvalidEscape,
     /// An escaped UTF-16 surrogate is not part of a pair.

@@ -1,6 +1,6 @@
-//! Reads JSON text (RFC 8259) into a [`Value`] that loses nothing: numbers keep their text, members their order.
+//! Parser: JSON text (RFC 8259) → lossless [`Value`]: numbers keep their text, members their order.
 //!
-//! No key of the input has a meaning to the reader. It refuses what readers may understand differently: duplicate keys, lone
+//! No input key has a special meaning to the parser. It rejects what parsers interpret differently: duplicate keys, lone
 //! surrogates, anything after the value.
 
 use std::borrow::Cow;
@@ -12,31 +12,31 @@ use super::number_text::Scanned;
 use super::parse_error::{ParseError, ParseErrorKind as Kind, position};
 use super::{MAX_DEPTH, Map, Number, Value};
 
-/// What a reader does with an escaped UTF-16 surrogate that is not part of a pair, such as `\ud83d` alone.
+/// The handling of lone surrogates: escaped UTF-16 surrogates that are not part of a pair, such as `\ud83d` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoneSurrogates {
-    /// It is an error.
+    /// A lone surrogate is an error.
     #[default]
     Refuse,
-    /// It is read as U+FFFD, the replacement character.
+    /// A lone surrogate is read as U+FFFD, the replacement character.
     Replace,
 }
 
-/// Reads one JSON value.
+/// Parses one JSON value.
 ///
 /// # Errors
 ///
-/// Text that is not JSON, a duplicate key, a lone surrogate, nesting deeper than [`MAX_DEPTH`], anything after the value; with line
+/// Invalid JSON, a duplicate key, a lone surrogate, nesting deeper than [`MAX_DEPTH`], or text after the value; the error has line
 /// and column.
 pub fn parse(text: &str) -> Result<Value, ParseError> {
     parse_with(text, LoneSurrogates::Refuse)
 }
 
-/// Reads one JSON value from bytes.
+/// Parses one JSON value from bytes.
 ///
 /// # Errors
 ///
-/// As [`parse`], and bytes that are not UTF-8.
+/// As [`parse`], or the bytes are not UTF-8.
 pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(text),
@@ -48,7 +48,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
     }
 }
 
-/// Reads one JSON value, lone surrogates as the option says.
+/// Parses one JSON value with an option for lone surrogates.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn parse_with(text: &str, surrogates: LoneSurrogates) -> Result<Value, Parse
     })
 }
 
-/// Line and column of the value that a path leads to, in a text that is JSON.
+/// Line and column of the value at a path, in a valid JSON text. Returns `None` if there is no such value.
 pub(super) fn position_of<'s>(
     text: &str,
     mut path: impl Iterator<Item = &'s Step>,
@@ -74,12 +74,12 @@ pub(super) fn position_of<'s>(
 
 struct Reader<'t> {
     text: &'t str,
-    /// Always on the boundary of a character.
+    /// Always on a character boundary.
     at: usize,
     surrogates: LoneSurrogates,
 }
 
-/// Why the text is refused, and at which byte.
+/// A parse error and its byte offset.
 struct Refused {
     kind: Kind,
     at: usize,
@@ -136,7 +136,7 @@ impl<'t> Reader<'t> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let scanned = Scanned::read(rest).ok_or_else(|| self.refused(Kind::InvalidNumber))?;
         let text = rest.get(..scanned.length).unwrap_or_default();
-        // `01`, `1.5.2` and `1x` are not a number with something after it.
+        // `01`, `1.5.2` and `1x` are invalid numbers, not numbers with trailing text.
         let follows = rest.as_bytes().get(scanned.length);
         if follows.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte)) {
             return Err(self.refused(Kind::InvalidNumber));
@@ -211,7 +211,7 @@ impl<'t> Reader<'t> {
         if self.takes(byte) { Ok(()) } else { Err(self.refused(Kind::Expected(what))) }
     }
 
-    /// Goes on to a part of the value that begins here.
+    /// Moves to a member or item of the value that starts here.
     fn go_to(&mut self, step: &Step) -> Option<()> {
         let opens = if matches!(step, Step::Key(_)) { b'{' } else { b'[' };
         if !self.takes(opens) {
@@ -314,11 +314,11 @@ impl<'t> Reader<'t> {
 /// The length of an escape with four hexadecimal digits.
 const UNICODE_ESCAPE: usize = r"\uffff".len();
 
-/// How many bytes at the beginning can stand in a string as they are: up to a quote, a backslash or a control character.
+/// The number of leading bytes that need no escape in a string: up to a quote, a backslash or a control character.
 fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The high bit of each byte that is zero; of those after one it may be set, too.
+    // The high bit of each zero byte; the bytes after one may have it set, too.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
     let mut length = 0;
     for chunk in bytes.chunks_exact(8) {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_has_a_meaning() {
+    fn no_key_has_a_special_meaning() {
         for text in [
             r#"{"note":{"$serde_json::private::Number":"5"},"amount":99999,"z":1e0}"#,
             r#"{"$serde_json::private::Number":"5"}"#,
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_duplicate_keys_however_deep_and_spelled() {
+    fn rejects_nested_and_escaped_duplicate_keys() {
         for text in [r#"{"a":1,"a":2}"#, r#"[{"x":{"a":1,"\u0061":2}}]"#] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.kind, Kind::DuplicateKey("a".to_owned()));
@@ -420,13 +420,13 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_read() {
+    fn reads_escapes() {
         let text = r#""\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00\uD83D\uDE00""#;
         assert_eq!(parse(text).unwrap(), "\"\\/\u{8}\u{c}\n\r\tA\u{e9}\u{1f600}\u{1f600}");
     }
 
     #[test]
-    fn lone_surrogates_are_replaced_on_request_and_nothing_else_is() {
+    fn replaces_only_lone_surrogates_and_only_on_request() {
         for (text, expected) in [
             (r#""hello \ud83d""#, "hello \u{fffd}"),
             (r#""\uD83D\uDE00\uD800""#, "\u{1f600}\u{fffd}"),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_bytes_end_at_the_first_that_is_not() {
+    fn plain_bytes_stop_at_the_first_byte_that_needs_an_escape() {
         for length in 0..20 {
             for byte in 0..=255_u8 {
                 let mut bytes = vec![b'a'; length];

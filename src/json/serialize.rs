@@ -1,4 +1,4 @@
-//! `to_value`: any `Serialize` type as a [`Value`].
+//! `to_value`: any `Serialize` type → [`Value`].
 
 use std::fmt::Display;
 
@@ -6,16 +6,16 @@ use serde::ser::{self, Error as _, Serialize};
 
 use super::{Error, Map, Number, Value, exchange};
 
-/// Any `Serialize` type as a value. Values inside it keep the text of their numbers.
+/// Converts any `Serialize` type into a value. JSON values inside it keep the text of their numbers.
 ///
 /// # Errors
 ///
-/// The type's own errors, and keys that are not strings, numbers or booleans. Floats that are infinite or NaN become `null`.
+/// The type's own errors, and keys that are not strings, numbers or booleans. Infinity and NaN become `null`.
 pub fn to_value<T: Serialize>(value: T) -> Result<Value, Error> {
     value.serialize(ToValue)
 }
 
-/// Any `Serialize` type as compact JSON text.
+/// Converts any `Serialize` type into compact JSON text.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn to_string<T: ?Sized + Serialize>(value: &T) -> Result<String, Error> {
     Ok(to_value(value)?.to_string())
 }
 
-/// Any `Serialize` type as JSON text that is indented by two spaces.
+/// Converts any `Serialize` type into JSON text with an indentation of two spaces.
 ///
 /// # Errors
 ///
@@ -37,18 +37,18 @@ pub fn to_string_pretty<T: ?Sized + Serialize>(value: &T) -> Result<String, Erro
 ///
 /// # Errors
 ///
-/// As [`to_value`], and those of the writer.
+/// As [`to_value`], and errors of the writer.
 pub fn to_writer<T: ?Sized + Serialize>(mut writer: impl std::io::Write, value: &T) -> Result<(), Error> {
     write!(writer, "{}", to_value(value)?).map_err(Error::custom)
 }
 
-/// What [`json!`](super::json) begins an array with.
+/// The initial array of [`json!`](super::json).
 #[doc(hidden)]
 pub fn empty_array() -> Vec<Value> {
     Vec::new()
 }
 
-/// What [`json!`](super::json) makes of an expression.
+/// Converts an expression in [`json!`](super::json).
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "documented at the macro, whose expressions are written in Rust")]
 pub fn serialized<T: ?Sized + Serialize>(value: &T) -> Value {
@@ -147,7 +147,7 @@ impl ser::Serializer for ToValue {
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<Items, Error> {
-        // A length that is not so reserves little.
+        // Limited, so that a wrong length reserves little.
         Ok(Items(Vec::with_capacity(length.unwrap_or(0).min(1024))))
     }
 
@@ -208,7 +208,7 @@ impl Items {
 #[derive(Default)]
 struct Members {
     map: Map,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: Option<String>,
 }
 
@@ -315,8 +315,8 @@ impl ser::SerializeStructVariant for Variant<Members> {
     }
 }
 
-/// For serializers of others: integers as integers, other numbers as the float that prints as the same decimal value, else as
-/// a 128-bit integer. Fails where none of these has the exact value.
+/// For other serializers: integers as integers, other numbers as the float that prints as the same decimal value, else as
+/// a 128-bit integer. Fails if none of these has the exact value.
 impl Serialize for Value {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_newtype_struct(exchange::NAME, &Announced(self))
@@ -337,7 +337,7 @@ impl Serialize for Number {
     }
 }
 
-/// A value that has announced itself.
+/// A value that has identified itself by the newtype struct name.
 struct Announced<'a>(&'a Value);
 
 impl Serialize for Announced<'_> {

@@ -1,11 +1,11 @@
-//! `Value`: any JSON value, and how to look into one.
+//! `Value`: any JSON value, with accessors, JSON pointers and indexing.
 
 use std::fmt;
 use std::ops;
 
 use super::{Map, Number, ParseError, parse};
 
-/// A JSON value. Equality is that of JSON: the order of keys and the spelling of numbers do not matter, their exact values do.
+/// A JSON value. Equality ignores the order of keys and the notation of numbers, but compares the exact values of numbers.
 ///
 /// ```
 /// use callgate::json::{Value, json};
@@ -35,12 +35,12 @@ pub enum Value {
 }
 
 impl Value {
-    /// The member of an object by its key, or the item of an array by its position.
+    /// The member of an object by key, or the item of an array by position.
     pub fn get<I: Index>(&self, index: I) -> Option<&Self> {
         index.of(self)
     }
 
-    /// The member of an object by its key, or the item of an array by its position, to be changed.
+    /// The mutable member of an object by key, or item of an array by position.
     pub fn get_mut<I: Index>(&mut self, index: I) -> Option<&mut Self> {
         index.of_mut(self)
     }
@@ -54,7 +54,7 @@ impl Value {
         })
     }
 
-    /// The value at a JSON pointer (RFC 6901), to be changed.
+    /// The mutable value at a JSON pointer (RFC 6901).
     pub fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Self> {
         steps(pointer)?.try_fold(self, |value, step| match value {
             Self::Object(members) => members.get_mut(&step),
@@ -84,7 +84,7 @@ impl Value {
         matches!(self, Self::Bool(_))
     }
 
-    /// The boolean that it is.
+    /// The boolean. Returns `None` for any other type.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -97,7 +97,7 @@ impl Value {
         matches!(self, Self::Number(_))
     }
 
-    /// The number that it is.
+    /// The number. Returns `None` for any other type.
     pub fn as_number(&self) -> Option<&Number> {
         match self {
             Self::Number(number) => Some(number),
@@ -105,17 +105,17 @@ impl Value {
         }
     }
 
-    /// The number that it is, as [`Number::as_i64`].
+    /// The number as [`Number::as_i64`] returns it.
     pub fn as_i64(&self) -> Option<i64> {
         self.as_number()?.as_i64()
     }
 
-    /// The number that it is, as [`Number::as_u64`].
+    /// The number as [`Number::as_u64`] returns it.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_number()?.as_u64()
     }
 
-    /// The number that it is, as [`Number::as_f64`].
+    /// The number as [`Number::as_f64`] returns it.
     pub fn as_f64(&self) -> Option<f64> {
         self.as_number()?.as_f64()
     }
@@ -140,7 +140,7 @@ impl Value {
         matches!(self, Self::String(_))
     }
 
-    /// The string that it is.
+    /// The string. Returns `None` for any other type.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -153,7 +153,7 @@ impl Value {
         matches!(self, Self::Array(_))
     }
 
-    /// The array that it is.
+    /// The array. Returns `None` for any other type.
     pub fn as_array(&self) -> Option<&Vec<Self>> {
         match self {
             Self::Array(items) => Some(items),
@@ -161,7 +161,7 @@ impl Value {
         }
     }
 
-    /// The array that it is, to be changed.
+    /// The mutable array. Returns `None` for any other type.
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Self>> {
         match self {
             Self::Array(items) => Some(items),
@@ -174,7 +174,7 @@ impl Value {
         matches!(self, Self::Object(_))
     }
 
-    /// The object that it is.
+    /// The object. Returns `None` for any other type.
     pub fn as_object(&self) -> Option<&Map> {
         match self {
             Self::Object(members) => Some(members),
@@ -182,7 +182,7 @@ impl Value {
         }
     }
 
-    /// The object that it is, to be changed.
+    /// The mutable object. Returns `None` for any other type.
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         match self {
             Self::Object(members) => Some(members),
@@ -198,7 +198,7 @@ fn steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
     Some(pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")))
 }
 
-/// A position in an array, as a pointer writes it: without a sign and without leading zeros.
+/// Parses an array index of a pointer: without a sign and without leading zeros.
 fn position(step: &str) -> Option<usize> {
     let is_plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
     is_plain.then(|| step.parse().ok()).flatten()
@@ -312,18 +312,18 @@ impl<I: ?Sized + Index> Index for &I {
 impl<I: Index> ops::Index<I> for Value {
     type Output = Self;
 
-    /// The member or item, `null` where there is none.
+    /// The member or item, or `null` if there is none.
     fn index(&self, index: I) -> &Self {
         index.of(self).unwrap_or(&Self::Null)
     }
 }
 
 impl<I: Index> ops::IndexMut<I> for Value {
-    /// The member or item, to be changed. A member that is missing is inserted as `null`; `null` becomes an object for that.
+    /// The mutable member or item. Inserts a missing member as `null`; a `null` value becomes an object for that.
     ///
     /// # Panics
     ///
-    /// If there can't be such a member or item: a key of something that is not an object, a position beyond the end.
+    /// If there can't be such a member or item: a key of a value that is not an object, or a position beyond the end.
     #[expect(clippy::panic, reason = "as for slices: there is nothing to return")]
     fn index_mut(&mut self, index: I) -> &mut Self {
         match index.of_or_insert(self) {
@@ -339,7 +339,7 @@ mod tests {
     use crate::json::json;
 
     #[test]
-    fn equality_is_that_of_json() {
+    fn equality_ignores_key_order_and_number_notation() {
         assert_eq!(json!({"a": 1, "b": [2.0]}), json!({"b": [2], "a": 1.0}));
         assert_ne!(json!([1, 2]), json!([2, 1]));
         assert_ne!(json!({"a": null}), json!({}));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_are_those_of_rfc_6901() {
+    fn pointers_follow_rfc_6901() {
         let value = json!({"": 0, "a/b": {"m~n": [10, 11]}, "~1": 5});
         for (pointer, expected) in [
             ("", Some(value.clone())),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn indexing_reads_null_and_inserts_members() {
+    fn indexing_reads_missing_members_as_null_and_inserts_them() {
         let mut value = Value::Null;
         assert!(value["a"][3].is_null());
         value["a"]["b"] = json!([1]);

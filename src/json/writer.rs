@@ -1,4 +1,4 @@
-//! Writes values as JSON text: compact by `{}`, indented by two spaces by `{:#}`. Numbers are written as they were read.
+//! Writer: value → JSON text, compact with `{}`, indented by two spaces with `{:#}`. Numbers keep their source text.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -18,7 +18,7 @@ impl Display for Map {
     }
 }
 
-/// Writes a value; indented, where the indent of its line is given.
+/// Writes a value; indented if the indent of its line is given.
 fn value(value: &Value, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
@@ -72,7 +72,7 @@ fn new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     (0..indent).try_for_each(|_| out.write_str("  "))
 }
 
-/// Writes a string with its quotes. Only what JSON demands is escaped.
+/// Writes a string with its quotes. Escapes only what JSON requires.
 pub(super) fn string(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
@@ -100,7 +100,7 @@ mod tests {
     use crate::json::{json, parse};
 
     #[test]
-    fn both_layouts_are_those_of_serde_json() {
+    fn both_layouts_match_serde_json() {
         let text = r#"{"a":[],"b":{},"c":[1,[2,{"d":null}],"\u0000\u001f\u007f\b\f\n\r\t\"\\/é😀"],"":true}"#;
         let (ours, theirs) = (parse(text).unwrap(), serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(ours["c"].to_string(), theirs["c"].to_string());

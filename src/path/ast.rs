@@ -1,21 +1,21 @@
-//! What a query says, lowered for evaluation: segments, selectors and filters.
+//! Syntax tree of a query for evaluation: segments, selectors and filters.
 
 use super::mismatch::Expected;
 use super::pattern::Pattern;
 use crate::call::Root;
 use crate::json::Value;
 
-/// One step of a path that leads to at most one place.
+/// One step of a singular path, which selects at most one node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// The member of an object.
     Name(String),
-    /// The item of an array; below 0 counts from the end.
+    /// The item of an array; a negative index counts from the end.
     Index(i64),
 }
 
 impl std::fmt::Display for Step {
-    /// As paths write it: `.note`, `['a note']`, `[0]`.
+    /// Path notation: `.note`, `['a note']`, `[0]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shorthand = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
         match self {
@@ -39,7 +39,7 @@ pub(super) enum Segment {
 }
 
 impl Segment {
-    /// The only step of a segment that selects at most one child.
+    /// The step of a segment that selects at most one child. Returns `None` for any other segment.
     pub(super) fn step(&self) -> Option<Step> {
         let Self::Child(Selectors { list, .. }) = self else { return None };
         match list.as_slice() {
@@ -53,7 +53,7 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub(super) struct Selectors {
     pub(super) list: Vec<Selector>,
-    /// What at least one of them can select from.
+    /// The types from which at least one of them can select.
     pub(super) expects: Expected,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// The indices that it selects from an array of `len` items, in order (RFC 9535, section 2.3.4.2.2).
+    /// The selected indices of an array of `len` items, in order (RFC 9535, section 2.3.4.2.2).
     pub(super) fn indices(self, len: usize) -> impl Iterator<Item = usize> {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         let from_end = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
@@ -117,7 +117,7 @@ pub(super) enum Filter {
     Not(Box<Filter>),
     Exists(Nested),
     Compare(Operand, Comparison, Operand),
-    /// `match()` or `search()`: whether the operand is a string that fits the pattern.
+    /// `match()` or `search()`: whether the operand is a string that matches the pattern.
     Fits(Operand, Pattern),
 }
 
@@ -131,7 +131,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// What yields one value, or nothing.
+/// An operand, which has one value or none.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Literal(Value),
@@ -148,7 +148,7 @@ pub(super) struct Nested {
     pub(super) segments: Vec<Segment>,
 }
 
-/// Where a query inside a filter starts.
+/// The start of a query inside a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// `@`

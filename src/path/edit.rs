@@ -1,18 +1,18 @@
-//! Edits of a root's value at places that a path found.
+//! Edits of a JSON value at the locations that a path selected: set, remove, rename.
 
 use super::ast::Step;
 use super::evaluate::Place;
 use super::singular::position;
 use crate::json::{Map, Value};
 
-/// The place of one node below its root.
+/// The location of one node below its root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
     steps: Vec<Step>,
 }
 
 impl Location {
-    /// The steps from the root; empty for the root itself. No index is below 0.
+    /// The steps from the root; empty for the root itself. No index is negative.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -28,29 +28,29 @@ impl<'a> FromIterator<Place<'a>> for Location {
     }
 }
 
-/// Why an edit was not done; the value is unchanged then.
+/// A failed edit; the value is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// A name is to be set in, or renamed in, something that has no members.
-    #[error("`{0}` can't be set, because what holds it is no object")]
+    /// The parent of a member to set is not an object.
+    #[error("`{0}` can't be set, because its parent is not an object")]
     NotAnObject(String),
-    /// An array has no item at this index, or what should be the array is none.
-    #[error("there is no item {0} to set, and arrays are not made longer")]
+    /// The array has no item at this index, or the parent is not an array.
+    #[error("there is no item {0} to set, and arrays are not extended")]
     NoItem(i64),
-    /// There is nothing to rename.
+    /// The member to rename does not exist.
     #[error("there is no member to rename")]
     NoMember,
-    /// A member of the new name exists.
-    #[error("there is a member `{0}` already")]
+    /// A member with the new name exists.
+    #[error("a member `{0}` already exists")]
     NameTaken(String),
 }
 
-/// The value at a location, where there is one.
+/// The value at a location. Returns `None` if there is none.
 pub fn get_mut<'v>(root: &'v mut Value, location: &Location) -> Option<&'v mut Value> {
     descend(root, &location.steps)
 }
 
-/// Takes the value at a location out of its object or array. A root can't be removed.
+/// Removes the value at a location from its object or array and returns it. A root can't be removed.
 pub fn remove(root: &mut Value, location: &Location) -> Option<Value> {
     let (last, parents) = location.steps.split_last()?;
     match (last, descend(root, parents)?) {
@@ -62,19 +62,19 @@ pub fn remove(root: &mut Value, location: &Location) -> Option<Value> {
     }
 }
 
-/// Removes the values at all locations, each as it stood before the first removal. Says how many there were.
+/// Removes the values at all locations, which refer to the state before the first removal. Returns how many were removed.
 pub fn remove_all(root: &mut Value, mut locations: Vec<Location>) -> usize {
-    // From the last item of an array to the first, and from inside to outside, no removal moves what is still to go.
+    // From last to first item and from inner to outer values, no removal moves a value that is still to be removed.
     locations.sort();
     locations.dedup();
     locations.iter().rev().filter(|location| remove(root, location).is_some()).count()
 }
 
-/// Gives the member at a location another name, in the same place among its siblings.
+/// Renames the member at a location. It keeps its position among its siblings.
 ///
 /// # Errors
-/// [`EditError::NoMember`] where the location is no member of an object, [`EditError::NameTaken`] where the object has
-/// another member of that name.
+/// [`EditError::NoMember`] if the location is not a member of an object, [`EditError::NameTaken`] if the object has
+/// another member with that name.
 pub fn rename(root: &mut Value, location: &Location, new_name: &str) -> Result<(), EditError> {
     let Some((Step::Name(name), parents)) = location.steps.split_last() else {
         return Err(EditError::NoMember);
@@ -94,11 +94,11 @@ pub fn rename(root: &mut Value, location: &Location, new_name: &str) -> Result<(
     Ok(())
 }
 
-/// Sets the value that `steps` lead to, and makes the objects on the way that are missing. No steps set the root itself.
+/// Sets the value at `steps` and creates missing objects on the way. No steps set the root itself.
 ///
 /// # Errors
-/// [`EditError::NotAnObject`] where something else stands on the way, null included; [`EditError::NoItem`] where an
-/// index leads to no existing item.
+/// [`EditError::NotAnObject`] if a value on the way is not an object (null included); [`EditError::NoItem`] if an
+/// index has no existing item.
 pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditError> {
     let mut at = root;
     for (passed, step) in steps.iter().enumerate() {
@@ -123,7 +123,7 @@ pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditErr
     Ok(())
 }
 
-/// The value in as many new objects as there are names.
+/// Wraps the value in one new object for each name.
 fn within_objects(names: &[Step], value: Value) -> Result<Value, EditError> {
     names.iter().rev().try_fold(value, |value, step| match step {
         Step::Name(name) => Ok(Value::Object(Map::from_iter([(name.clone(), value)]))),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn several_items_of_an_array_are_removed_as_they_stood() {
+    fn removes_several_items_by_their_original_indices() {
         let mut value = json!({ "a": (0..12).collect::<Vec<_>>(), "b": { "c": 1 }, "d": 2 });
         let locations =
             vec![at(&["a", "2"]), at(&["a", "10"]), at(&["a", "2"]), at(&["b"]), at(&["b", "c"]), at(&["x"])];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_member_keeps_its_place() {
+    fn rename_keeps_the_position_of_the_member() {
         let mut value = json!({ "v": { "a": 1, "b": 2, "c": 3 } });
         assert_eq!(rename(&mut value, &at(&["v", "b"]), "z"), Ok(()));
         assert_eq!(value.to_string(), r#"{"v":{"a":1,"z":2,"c":3}}"#);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_makes_missing_objects_and_overwrites_nothing_else() {
+    fn set_creates_missing_objects_and_overwrites_nothing_else() {
         let before = json!({ "a": { "b": 1 }, "list": [1, 2], "null": null });
         for (steps, after) in [
             (&["a", "b"][..], Ok(r#"{"a":{"b":9},"list":[1,2],"null":null}"#)),

@@ -1,4 +1,4 @@
-//! The general evaluator: all segments and selectors, in the order of RFC 9535, with a budget.
+//! General evaluator: document + query → nodes in the order of RFC 9535, with a work budget.
 
 use smallvec::SmallVec;
 
@@ -10,43 +10,43 @@ use crate::call::{CallView, Node};
 use crate::json::{self, Value};
 use crate::meter;
 
-/// Nodes and comparisons that one evaluation may cost.
+/// The maximum number of nodes and comparisons of one evaluation.
 pub(super) const BUDGET: usize = 100_000;
-/// Calls within each other; more than any value of [`json::MAX_DEPTH`] needs, less than a small stack holds.
+/// The maximum recursion depth: more than any value of [`json::MAX_DEPTH`] needs, less than overflows a small stack.
 const MAX_CALLS: usize = 2 * json::MAX_DEPTH;
 
-/// What `$` stands for.
+/// The value of `$`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Document<'a> {
     Value(&'a Value),
     Call(CallView<'a>),
 }
 
-/// How a node hangs below its parent.
+/// The name or index of a node in its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<'a> {
     Name(&'a str),
     Index(usize),
 }
 
-/// Why a walk ends before its end.
+/// The reason of an early stop.
 pub(super) enum Stop {
-    /// The receiver of nodes needs no more.
+    /// The receiver needs no more nodes.
     Enough,
     Failed(Mismatch),
 }
 
 pub(super) type Walked<T = ()> = Result<T, Stop>;
 
-/// Receives each node with its places below the start.
+/// Receives each node with its path below the start.
 pub(super) type Receiver<'r, 'a> = &'r mut dyn FnMut(Node<'a>, &[Place<'a>]) -> Walked;
 
-/// What a child segment does with a value that it cannot select from.
+/// The behaviour of a child segment for a value from which it cannot select.
 #[derive(Clone, Copy)]
 pub(super) enum Misfits {
-    /// RFC 9535: nothing.
+    /// It selects nothing, as in RFC 9535.
     Ignored,
-    /// It is a mismatch in this segment.
+    /// It fails with a mismatch in this segment.
     Noticed { segment: usize },
 }
 
@@ -62,7 +62,7 @@ impl<'a> Evaluator<'a> {
         Self { document, budget: BUDGET, calls: 0, places: SmallVec::new() }
     }
 
-    /// Every node of a query from its base, which must not be `@`.
+    /// Passes every node of a query to the receiver. The base must not be `@`.
     pub(super) fn run(
         &mut self,
         query: &Nested,
@@ -76,7 +76,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Where a query starts.
+    /// The node at which a query starts.
     pub(super) fn start(&self, base: Base, current: Option<Node<'a>>) -> Option<Node<'a>> {
         match (base, self.document) {
             (Base::Current, _) => current,
@@ -92,13 +92,13 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Goes one call deeper; the caller goes back by counting down.
+    /// Enters one level of recursion; the caller leaves it by decrementing `calls`.
     fn call(&mut self) -> Walked {
         self.calls += 1;
         if self.calls > MAX_CALLS { Err(Stop::Failed(Mismatch::TooMuch)) } else { Ok(()) }
     }
 
-    /// Runs something that may stop in the middle, and goes back to this place.
+    /// Runs a nested evaluation, which may stop early, and restores the position.
     pub(super) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let (calls, places) = (self.calls, self.places.len());
         let result = run(self);
@@ -143,7 +143,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// The selectors' children of a node, then those of its descendants, each node with all selectors before the next.
+    /// Selects from a node, then from its descendants; all selectors apply to one node before the next.
     fn descend(
         &mut self,
         at: Node<'a>,

@@ -1,6 +1,7 @@
-//! Filters. By the rules of RFC 9535 a value of the wrong type is nothing, and nothing is only equal to nothing. Filters of paths over
-//! the call check types, as every test of a policy does: a price that is sent as a string must not make a filter on prices select
-//! nothing.
+//! Filter evaluation: filter + current node → boolean.
+//!
+//! In RFC 9535, a value of the wrong type is Nothing, and Nothing equals only Nothing. Filters of paths over the call check types, as
+//! every condition of a policy does: a price that is sent as a string must not make a filter on prices select nothing.
 
 use std::cmp::Ordering;
 
@@ -12,20 +13,20 @@ use super::singular::{walk, walk_leniently};
 use crate::call::Node;
 use crate::json::{self, JsonType, Value};
 
-/// Bytes of text that are compared or searched for the cost of one node.
+/// Bytes of a string that are compared or searched for the cost of one node.
 const TEXT_PER_NODE: usize = 256;
-/// What compiling a pattern costs.
+/// The cost of compiling a pattern.
 const COMPILE: usize = 1_000;
 
-/// What a filter does with a value of the wrong type.
+/// The behaviour of a filter for a value of the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Types {
-    /// It is nothing, as in RFC 9535.
+    /// The value is Nothing, as in RFC 9535.
     Ignored,
-    /// It fails the evaluation.
+    /// The evaluation fails.
     Checked,
-    /// Filters on descendants, which are of all types: a descendant without the members that the filter reads is not selected, a member
-    /// of the wrong type fails the evaluation.
+    /// For filters on descendants, which have all types: a descendant without the members that the filter reads is not selected; a
+    /// member of the wrong type fails the evaluation.
     OfMembers,
 }
 
@@ -45,7 +46,7 @@ impl Found<'_> {
 }
 
 impl Types {
-    /// Whether the types of these operands are checked. `@` alone among descendants is every value of the call.
+    /// Whether the types of these operands are checked. Among descendants, a bare `@` is every value of the call.
     fn checks<const N: usize>(self, operands: [&Operand; N]) -> bool {
         let is_descendant = |operand: &Operand| matches!(operand, Operand::Singular(Base::Current, steps) if steps.is_empty());
         match self {
@@ -79,7 +80,7 @@ impl<'a> Evaluator<'a> {
             Filter::Not(filter) => Ok(!self.holds(filter, current, types)?),
             Filter::Exists(query) => Ok(self.count(query, current, 1, types)? > 0),
             Filter::Compare(left_operand, comparison, right_operand) => {
-                // Whether something is null may be asked of every type.
+                // Every type can be compared with null.
                 let asks_for_null = [left_operand, right_operand]
                     .iter()
                     .any(|operand| matches!(operand, Operand::Literal(Value::Null)));
@@ -95,7 +96,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// How many nodes a query has, counted no further than `enough`.
+    /// Counts the nodes of a query, up to `enough`.
     fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, types: Types) -> Walked<usize> {
         let mut count = 0;
         self.visit(query, current, types, &mut |_| {
@@ -169,7 +170,7 @@ impl<'a> Evaluator<'a> {
                             Some(text.chars().count())
                         }
                         None if types.checks([&**length_of]) => {
-                            return Err(misfit("a text, an array or an object", node));
+                            return Err(misfit("a string, an array or an object", node));
                         }
                         None => None,
                     },
@@ -199,7 +200,7 @@ impl<'a> Evaluator<'a> {
     ) -> Walked<bool> {
         let equal = match (left, right) {
             (Some(left), Some(right)) if left.json_type() == right.json_type() => {
-                // A comparison walks both values side by side, and so no further than either.
+                // A comparison walks both values in parallel, so no further than either.
                 self.weigh(left, 0)?;
                 left.equals(right)
             }
@@ -216,7 +217,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Pays for walking a whole value, which a comparison does, and refuses one that nests too deep for it.
+    /// Spends the cost of walking a whole value, as a comparison does. Fails for a value that nests too deeply.
     fn weigh(&mut self, node: Node<'_>, depth: usize) -> Walked {
         if depth > json::MAX_DEPTH {
             return Err(Stop::Failed(Mismatch::TooMuch));
@@ -239,7 +240,7 @@ impl<'a> Evaluator<'a> {
         let text = self.value(text, current, types)?;
         let Some(node) = text.as_ref().map(Found::node) else { return Ok(false) };
         let Some(text) = node.as_str() else {
-            return if checked { Err(misfit("a text", node)) } else { Ok(false) };
+            return if checked { Err(misfit("a string", node)) } else { Ok(false) };
         };
         self.spend(text.len() / TEXT_PER_NODE)?;
         match pattern {
@@ -266,12 +267,12 @@ fn leads_nowhere(start: Node<'_>, steps: &[Step]) -> bool {
     start.json_type() != wanted
 }
 
-/// Whether the first segment selects from values of other types only.
+/// Whether the first segment selects only from values of other types.
 fn selects_nothing(start: Node<'_>, segments: &[Segment]) -> bool {
     matches!(segments.first(), Some(Segment::Child(selectors)) if !selectors.expects.includes(start.json_type()))
 }
 
-/// Two values that are there are compared only if they are of one type.
+/// Checks that two present values have the same type.
 fn check_types(left: Option<Node<'_>>, right: Option<Node<'_>>) -> Walked {
     match (left.map(Node::json_type), right.map(Node::json_type)) {
         (Some(left), Some(right)) if left != right => Err(Stop::Failed(Mismatch::Compared { left, right })),
@@ -291,7 +292,7 @@ fn in_filter(mismatch: Mismatch) -> Mismatch {
     }
 }
 
-/// The order of two numbers or two strings; other values have none.
+/// The order of two numbers or two strings. Returns `None` for other values.
 fn order(left: Node<'_>, right: Node<'_>) -> Option<Ordering> {
     match (left, right) {
         (Node::Json(Value::Number(left)), Node::Json(Value::Number(right))) => Some(left.cmp(right)),

@@ -1,4 +1,4 @@
-//! Text → syntax tree: `jsonpath-rust` parses, and what RFC 9535 calls well-typed is checked here.
+//! Parser: text → syntax tree. `jsonpath-rust` parses; this module checks that the query is well-typed by RFC 9535.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ use crate::call::Root;
 use crate::diagnostic::nearest;
 use crate::json::{Number, Value};
 
-/// Segments of one query.
+/// The maximum number of segments of one query.
 const MAX_SEGMENTS: usize = 64;
 
-/// What `$` is.
+/// The value that `$` refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// One JSON value.
     Value,
-    /// The call document: `$` must be followed by one of its members' names.
+    /// The call document: the name of one of its members must follow `$`.
     Call,
 }
 
@@ -59,7 +59,7 @@ fn not_a_path(text: &str, words: &Words, error: &JsonPathError) -> PathError {
             let message: String = first.into_iter().chain(letters).collect();
             return PathError::new(format!("the path is not valid: {message}"), 0..text.len());
         }
-        _ => return PathError::new(format!("`{text}` is no valid path"), 0..text.len()),
+        _ => return PathError::new(format!("`{text}` is not a valid path"), 0..text.len()),
     };
     let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else {
         return PathError::new("the path ends too early", 0..text.len());
@@ -69,7 +69,9 @@ fn not_a_path(text: &str, words: &Words, error: &JsonPathError) -> PathError {
         '=' => error.help("equality is `==`"),
         '&' => error.help("both conditions are `&&`"),
         '|' => error.help("either condition is `||`"),
-        '-' => error.help("write a name that is no plain word in brackets and quotes: `['…']`"),
+        '-' => error.help(
+            "write a name with other characters than letters, digits and `_` in brackets and quotes: `['…']`",
+        ),
         _ => error,
     }
 }
@@ -78,14 +80,14 @@ struct Lowering<'t> {
     text: &'t str,
     over: Over,
     words: Words,
-    /// How many of the words have been met in the tree.
+    /// The number of tokens of each kind that the tree has reached.
     roots: usize,
     functions: usize,
     decimals: usize,
 }
 
 impl Lowering<'_> {
-    /// A query from `$`, with its base.
+    /// Converts a query from `$`, with its base.
     fn absolute(&mut self, segments: Vec<ParsedSegment>) -> Result<Nested, PathError> {
         let range = self.words.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
         self.roots += 1;
@@ -98,7 +100,7 @@ impl Lowering<'_> {
                 let root = member(&name, range)?;
                 Ok(Nested { base: Base::Member(root), segments: self.segments(segments.collect())? })
             }
-            _ => Err(PathError::new("a path reads one member of the call, named right behind `$`", range)
+            _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
                 .help(format!("start with one of {}", roots()))),
         }
     }
@@ -169,7 +171,7 @@ impl Lowering<'_> {
             TestFunction::Match(text, pattern) => self.fits(text, pattern, Reach::Whole, range),
             TestFunction::Search(text, pattern) => self.fits(text, pattern, Reach::Part, range),
             TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => {
-                Err(self.ill_typed("yields a value, not true or false", range).help("compare it: `… == 1`"))
+                Err(self.ill_typed("returns a value, not true or false", range).help("compare it: `… == 1`"))
             }
             TestFunction::Custom(..) => Err(self.unknown_function(range)),
         }
@@ -208,7 +210,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A function that yields a value.
+    /// Converts a function that returns a value.
     fn value_function(&mut self, function: TestFunction) -> Result<Operand, PathError> {
         let range = self.function();
         match function {
@@ -216,13 +218,13 @@ impl Lowering<'_> {
             TestFunction::Count(argument) => Ok(Operand::Count(self.nodes(argument, range)?)),
             TestFunction::Value(argument) => Ok(Operand::Value(self.nodes(argument, range)?)),
             TestFunction::Match(..) | TestFunction::Search(..) => {
-                Err(self.ill_typed("yields true or false, not a value", range))
+                Err(self.ill_typed("returns true or false, not a value", range))
             }
             TestFunction::Custom(..) => Err(self.unknown_function(range)),
         }
     }
 
-    /// An argument that must yield one value.
+    /// Converts an argument that must have one value.
     fn value(&mut self, argument: FnArg, function: Range<usize>) -> Result<Operand, PathError> {
         let query = match argument {
             FnArg::Literal(literal) => return Ok(Operand::Literal(self.literal(literal)?)),
@@ -241,7 +243,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// An argument that must be a query.
+    /// Converts an argument that must be a query.
     fn nodes(&mut self, argument: FnArg, function: Range<usize>) -> Result<Nested, PathError> {
         match argument {
             FnArg::Test(test) => self.nested(*test),
@@ -259,7 +261,7 @@ impl Lowering<'_> {
             Test::AbsQuery(query) => self.absolute(query.segments),
             Test::Function(_) => {
                 let range = self.function();
-                Err(self.ill_typed("is no query", range))
+                Err(self.ill_typed("is not a query", range))
             }
         }
     }
@@ -284,7 +286,7 @@ impl Lowering<'_> {
                 Err(PathError::new(format!("the pattern is not valid: {error}"), function))
             }
             (None, Over::Call) => Err(self
-                .ill_typed("takes its pattern as a string written in the path", function)
+                .ill_typed("takes a pattern that is a string literal", function)
                 .help("test the nodes of the path with `matches` instead")),
         }
     }
@@ -299,7 +301,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// The number as it is written, since the parser keeps only the nearest float.
+    /// Reads the exact number from the text, since the parser keeps only the nearest float.
     fn exact(&mut self, rounded: f64) -> Result<Number, PathError> {
         let range = self.words.decimals.get(self.decimals).cloned().unwrap_or(0..self.text.len());
         self.decimals += 1;
@@ -308,10 +310,10 @@ impl Lowering<'_> {
             .parse::<Number>()
             .ok()
             .filter(|_| written.parse() == Ok(rounded))
-            .ok_or_else(|| PathError::new(format!("`{written}` is no number"), range))
+            .ok_or_else(|| PathError::new(format!("`{written}` is not a number"), range))
     }
 
-    /// The place of the function that is met next.
+    /// The position of the next function.
     fn function(&mut self) -> Range<usize> {
         self.functions += 1;
         self.words.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
@@ -323,7 +325,7 @@ impl Lowering<'_> {
     }
 
     fn unknown_function(&self, range: Range<usize>) -> PathError {
-        self.ill_typed("is no function of paths", range)
+        self.ill_typed("is not a JSONPath function", range)
             .help("the functions are `length`, `count`, `value`, `match` and `search`")
     }
 }
@@ -337,7 +339,7 @@ fn step(segment: SingularQuerySegment) -> Step {
 
 fn member(name: &str, range: Range<usize>) -> Result<Root, PathError> {
     Root::from_name(name).ok_or_else(|| {
-        let error = PathError::new(format!("`{name}` is no member of the call"), range);
+        let error = PathError::new(format!("`{name}` is not a member of the call"), range);
         match nearest(name, Root::ALL.map(Root::name)) {
             Some(meant) => error.help(format!("did you mean `$.{meant}`?")),
             None => error.help(format!("start with one of {}", roots())),

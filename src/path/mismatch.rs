@@ -1,26 +1,26 @@
-//! Why a path has no answer, which is something else than an answer without nodes.
+//! Evaluation errors of paths, as opposed to a result without nodes.
 
 use crate::json::JsonType;
 
-/// Why a path could not be evaluated. Absence is none of these: a path that leads nowhere yields no nodes.
+/// An evaluation error of a path. Absence is not an error: such a path yields no nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// A segment met a value of a type that it cannot select from.
-    #[error("segment {segment} of the path needs {expected}, and there is {}", found.with_article())]
+    /// A segment cannot select from the type of a value.
+    #[error("segment {segment} of the path expects {expected}, found {}", found.with_article())]
     Type {
-        /// Which segment after `$`, counted from 1; the root's own name is the first.
+        /// The number of the segment after `$`, from 1; the root's own name is the first.
         segment: usize,
-        /// What it needs.
+        /// The expected type.
         expected: Expected,
-        /// What it met.
+        /// The type of the value.
         found: JsonType,
     },
-    /// A filter met a value of a type that it does not expect.
-    #[error("a filter of the path needs {wanted}, and there is {}", found.with_article())]
+    /// A filter does not expect the type of a value.
+    #[error("a filter of the path expects {wanted}, found {}", found.with_article())]
     Filter {
-        /// What it needs.
+        /// The expected type.
         wanted: &'static str,
-        /// What it met.
+        /// The type of the value.
         found: JsonType,
     },
     /// A filter compares values of different types.
@@ -34,12 +34,12 @@ pub enum Mismatch {
     /// The path reads a label or fact of the session that could not be decided.
     #[error("the path reads a part of the session that could not be decided")]
     Unsettled,
-    /// The evaluation would visit more, or nest deeper, than is allowed.
-    #[error("the path visits too much of the call")]
+    /// The evaluation exceeds the limit of visited values or of nesting.
+    #[error("the path visits too many values of the call")]
     TooMuch,
 }
 
-/// What a segment can select from.
+/// The types from which a segment can select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// A name selects from objects.
@@ -51,7 +51,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// What either of two can select from.
+    /// The types from which at least one of two can select.
     pub(super) fn or(self, other: Self) -> Self {
         if self == other { self } else { Self::ObjectOrArray }
     }

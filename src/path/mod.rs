@@ -1,8 +1,8 @@
-//! JSONPath (RFC 9535) over the call document, with exact numbers, bounded work and wrong types noticed.
+//! JSONPath (RFC 9535) over the call document, with exact numbers, bounded work and type checks.
 //!
-//! RFC 9535 lets a query yield nothing both where a value is absent and where one has a type that the query did not
-//! expect. A gate must tell these apart, so a [`Path`] yields nodes, no nodes, or a [`Mismatch`], also where a filter compares values of
-//! different types. A [`Query`] over one value keeps to the RFC: there such a comparison is false.
+//! In RFC 9535, a query yields nothing both for an absent value and for a value of an unexpected type. The gate must distinguish the
+//! two, so a [`Path`] yields nodes, no nodes, or a [`Mismatch`], also if a filter compares values of different types. A [`Query`] over
+//! one value follows the RFC: there such a comparison is false.
 
 mod ast;
 mod edit;
@@ -37,18 +37,18 @@ use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{JsonType, Value};
 use crate::meter;
 
-/// The nodes that a path yields, in the order of RFC 9535; none where what it names is absent.
+/// The nodes that a path yields, in the order of RFC 9535; empty if the named value is absent.
 pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
 
-/// Why a text is no path.
+/// A syntax or type error in a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PathError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// The bytes of the text that are wrong.
+    /// The byte range of the problem in the text.
     pub range: Range<usize>,
-    /// What to do.
+    /// The fix, if known.
     pub help: Option<String>,
 }
 
@@ -63,17 +63,17 @@ impl PathError {
     }
 }
 
-/// A query over one JSON value, exactly as RFC 9535 has it.
+/// A query over one JSON value, exactly as RFC 9535 defines it.
 #[derive(Clone, Debug)]
 pub struct Query {
     query: Nested,
 }
 
 impl Query {
-    /// Reads a query.
+    /// Parses a query.
     ///
     /// # Errors
-    /// What is not valid or not well-typed by RFC 9535, and what passes the bounds of length and nesting.
+    /// The query is invalid or not well-typed by RFC 9535, or exceeds the limits of length and nesting.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         Ok(Self { query: lower(text, Over::Value)? })
     }
@@ -81,7 +81,7 @@ impl Query {
     /// The nodes that the query selects from `value`, in order.
     ///
     /// # Errors
-    /// Only [`Mismatch::TooMuch`].
+    /// [`Mismatch::TooMuch`], and no other.
     pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, Mismatch> {
         let mut selected = Vec::new();
         Evaluator::new(Document::Value(value)).run(&self.query, Misfits::Ignored, &mut |node, _| {
@@ -114,11 +114,11 @@ pub struct Path {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// What is not valid by RFC 9535, a path that does not start with a member of the call document (in filters too),
-    /// and `match()` or `search()` with a pattern that is not written in the path.
+    /// The path is invalid by RFC 9535, does not start with a member of the call document (in filters too), or uses
+    /// `match()` or `search()` with a pattern that is not a literal.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let query = lower(text, Over::Call)?;
         let Base::Member(root) = query.base else {
@@ -158,7 +158,7 @@ impl Path {
         self.steps.is_some()
     }
 
-    /// The steps below the root, where the path is singular.
+    /// The steps below the root. Returns `None` if the path is not singular.
     pub fn steps(&self) -> Option<&[Step]> {
         self.steps.as_deref()
     }
@@ -166,8 +166,8 @@ impl Path {
     /// The nodes that the path yields.
     ///
     /// # Errors
-    /// A type that the path does not expect, arguments that are no object, a part of the session that could not be
-    /// decided, or too much work. Absence is no error.
+    /// A value of an unexpected type, arguments that are not an object, an undecided part of the session, or too much work.
+    /// Absence is not an error.
     pub fn nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, Mismatch> {
         self.check(view)?;
         let Some(steps) = &self.steps else { return self.general_nodes(view) };
@@ -177,7 +177,7 @@ impl Path {
         }
     }
 
-    /// Where the nodes are below the root, for edits of the root's value.
+    /// The locations of the nodes below the root, for edits of the root's value.
     ///
     /// # Errors
     /// As [`Path::nodes`].
@@ -206,7 +206,7 @@ impl Path {
         })
     }
 
-    /// What makes the whole path unanswerable, wherever it leads.
+    /// Checks the conditions under which the whole path has no result, whatever it selects.
     fn check(&self, view: &CallView<'_>) -> Result<(), Mismatch> {
         meter::spend(1).map_err(|_| Mismatch::TooMuch)?;
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {

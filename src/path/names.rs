@@ -1,7 +1,7 @@
-//! Which arguments policies read, and which names in a call could be taken for theirs.
+//! Names of the arguments that policies read, and detection of lookalike names.
 //!
-//! In: paths, and what scripts read. Out: the first name in a call's arguments that differs from a name that is read there only in case,
-//! separators or width. Many servers read such a name all the same, so a policy must not miss it.
+//! Paths, scripts' reads and a call's arguments → the first argument name that differs from a name that policies read there only in
+//! case, separators or width. Many servers accept such a name all the same, so a policy must not miss it.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
 use crate::text::folded_name;
 
-/// The names that are read, as a tree: those of the arguments, of their members, and so on.
+/// The names that policies read, as a tree: those of the arguments, of their members, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentNames {
     named: BTreeMap<String, Self>,
-    /// What is read of every element or member.
+    /// The names read from every element or member.
     any: Option<Box<Self>>,
-    /// What is read of the value itself and of everything below it.
+    /// The names read from the value itself and from everything below it.
     below: Option<Box<Self>>,
 }
 
-/// A name in a call that could be taken for one that policies read.
+/// A name in a call that a server could take for one that policies read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MisreadName {
-    /// Where its object is, as steps below the arguments.
+    /// The path of its object, as steps below the arguments.
     pub place: Vec<Step>,
     /// The name in the call.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct MisreadName {
     pub meant: String,
 }
 
-/// How the walk came to a value.
+/// The path from the arguments to a value, as a linked list.
 #[derive(Clone, Copy)]
 struct Way<'w> {
     before: Option<&'w Way<'w>>,
@@ -52,7 +52,7 @@ enum WayStep<'w> {
 type Active<'n> = SmallVec<[&'n ArgumentNames; 8]>;
 
 impl ArgumentNames {
-    /// What a query reads of the arguments, also in its filters.
+    /// The names that a query reads from the arguments, also in its filters.
     pub(super) fn of(query: &Nested) -> Self {
         let (mut names, mut others) = (Self::default(), Self::default());
         let mut open = vec![(query.base, query.segments.clone())];
@@ -63,12 +63,12 @@ impl ArgumentNames {
         names
     }
 
-    /// Whether nothing is read.
+    /// Whether no name is read.
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
 
-    /// Adds the member that these names lead to.
+    /// Adds the member at this path of names.
     pub fn add_member(&mut self, names: &[String]) -> &mut Self {
         names.iter().fold(self, |at, name| at.named.entry(name.clone()).or_default())
     }
@@ -78,12 +78,12 @@ impl ArgumentNames {
         self.any.get_or_insert_default()
     }
 
-    /// Adds a name that is read somewhere below.
+    /// Adds a name that is read at any depth below.
     pub fn add_below(&mut self, name: &str) {
         self.below.get_or_insert_default().named.entry(name.to_owned()).or_default();
     }
 
-    /// Adds all that others read.
+    /// Adds all names of another tree.
     pub fn merge(&mut self, other: &Self) {
         for (name, below) in &other.named {
             self.named.entry(name.clone()).or_default().merge(below);
@@ -100,23 +100,23 @@ impl ArgumentNames {
         self.named.keys().map(String::as_str)
     }
 
-    /// What is read of the member of this name.
+    /// The names read from the member with this name.
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
         self.named.get(name)
     }
 
-    /// What is read of every element or member.
+    /// The names read from every element or member.
     pub(super) fn any(&self) -> Option<&Self> {
         self.any.as_deref()
     }
 
-    /// What is read of the value itself and of everything below it.
+    /// The names read from the value itself and from everything below it.
     pub(super) fn below(&self) -> Option<&Self> {
         self.below.as_deref()
     }
 
-    /// The first name in the arguments that could be taken for one of `all`. A name that is read itself, or that `declares` knows at its
-    /// place, is none.
+    /// The first name in the arguments that could be taken for one of `all`. Skips names that are read themselves and names for
+    /// which `declares` returns true.
     pub fn misread<'n>(
         all: impl IntoIterator<Item = &'n Self>,
         arguments: &Value,
@@ -184,7 +184,7 @@ impl ArgumentNames {
     }
 }
 
-/// `here` is what is read of this value, `everywhere` what is read of it and all below.
+/// Searches a value. `here` holds the names read from this value, `everywhere` those read from it and everything below it.
 fn look<'n>(
     here: Active<'n>,
     everywhere: Active<'n>,
@@ -194,7 +194,7 @@ fn look<'n>(
 ) -> Option<MisreadName> {
     let mut everywhere = everywhere;
     everywhere.extend(here.iter().filter_map(|names| names.below.as_deref()));
-    // Values that nest deeper are refused before they get here.
+    // Deeper values are rejected before this check.
     if (here.is_empty() && everywhere.is_empty()) || way.depth > MAX_DEPTH {
         return None;
     }
@@ -220,7 +220,7 @@ fn look<'n>(
 }
 
 impl ArgumentNames {
-    /// The name that another one could be taken for.
+    /// The read name for which another name could be taken.
     fn nearest(&self, name: &str) -> Option<&str> {
         folded_name(name).next()?;
         self.named.keys().map(String::as_str).find(|known| folded_name(known).eq(folded_name(name)))
@@ -260,7 +260,7 @@ impl std::fmt::Display for MisreadName {
         }
         write!(
             f,
-            "{}` could be taken for `{}`, which policies look at: call it `{}`",
+            "{}` could be mistaken for `{}`, which policies read: rename it to `{}`",
             name(&self.name),
             self.meant,
             self.meant

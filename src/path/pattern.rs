@@ -1,4 +1,4 @@
-//! The patterns of `match()` and `search()`: I-Regexp (RFC 9485), run by the `regex` crate.
+//! Patterns of `match()` and `search()`: I-Regexp (RFC 9485) → [`Regex`].
 
 use regex::Regex;
 
@@ -8,11 +8,11 @@ use crate::regexes;
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
     Compiled(Regex),
-    /// Compiled anew for each value; only queries have it, paths refuse it.
+    /// Compiled for each value; only queries support it, paths reject it.
     FromDocument(Reach, Operand),
 }
 
-/// How much of the text the pattern must cover.
+/// The part of the string that the pattern must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// `match()`
@@ -21,7 +21,10 @@ pub(super) enum Reach {
     Part,
 }
 
-/// A pattern ready to run, or what is wrong with it.
+/// Compiles a pattern.
+///
+/// # Errors
+/// The pattern is invalid or too large.
 pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
     let pattern = in_regex_syntax(pattern)?;
     // The pattern is compiled on its own first, so that `a)|(b` cannot break out of the group around it.
@@ -34,14 +37,14 @@ pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
 
 fn build(pattern: &str) -> Result<Regex, String> {
     regexes::compile(pattern).map_err(|error| {
-        // Its last line says what is wrong; those before draw the pattern.
+        // The last line names the problem; those before show the pattern.
         let text = error.to_string();
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })
 }
 
-/// What I-Regexp writes otherwise than `regex`: its dot leaves out `\r` too, and its classes have no operators. `[` and
-/// `--` in a class, which only `regex` knows, are refused.
+/// Translates I-Regexp into the syntax of `regex`: the dot excludes `\r` too, and classes have no operators. Rejects `[` and
+/// `--` in a class, which only `regex` supports.
 fn in_regex_syntax(pattern: &str) -> Result<String, String> {
     let mut translated = String::with_capacity(pattern.len());
     let (mut escaped, mut in_class, mut before) = (false, false, ' ');
@@ -71,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn match_covers_the_whole_text_and_search_a_part() {
+    fn match_needs_the_whole_string_and_search_a_part() {
         for (pattern, text, whole, part) in [
             ("a|b", "ab", false, true),
             ("a.c", "a\rc", false, false),
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_or_too_large_is_refused() {
+    fn rejects_invalid_and_too_large_patterns() {
         for pattern in [
             "a)|(b",
             "(",

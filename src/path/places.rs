@@ -1,11 +1,11 @@
-//! Where in the arguments of a call the values are that policies read.
+//! JSON pointers to the argument values that policies read.
 //!
-//! In: the names that policies read, and arguments. Out: the places of what they read, the arguments themselves before their parts.
+//! Argument names + arguments → pointers, the arguments themselves before their parts.
 
 use super::names::ArgumentNames;
 use crate::json::{MAX_DEPTH, Value};
 
-/// Places as JSON pointers, each once, up to a number.
+/// JSON pointers without duplicates, up to a limit.
 #[derive(Debug)]
 pub struct Places {
     found: Vec<String>,
@@ -13,12 +13,12 @@ pub struct Places {
 }
 
 impl Places {
-    /// Up to `limit` places.
+    /// Creates an empty collection of at most `limit` pointers.
     pub fn new(limit: usize) -> Self {
         Self { found: Vec::new(), limit }
     }
 
-    /// Adds the argument of this name, if there is one.
+    /// Adds the argument with this name, if it exists.
     pub fn add_argument(&mut self, input: &Value, name: &str) {
         if input.get(name).is_some() {
             self.add(pointer("", name));
@@ -30,7 +30,7 @@ impl Places {
         names.member_names().for_each(|name| self.add_argument(input, name));
     }
 
-    /// Adds the arguments that are read as one of many, as by `$.input.*` and `$.input..email`.
+    /// Adds the arguments that wildcards and descendants match, as in `$.input.*` and `$.input..email`.
     pub fn add_matched(&mut self, names: &ArgumentNames, input: &Value) {
         for (name, member) in input.as_object().into_iter().flatten() {
             if self.is_full() {
@@ -42,12 +42,12 @@ impl Places {
         }
     }
 
-    /// Adds the places below the arguments at which something is read.
+    /// Adds the read values below the arguments.
     pub fn add_parts(&mut self, names: &ArgumentNames, input: &Value) {
         self.walk(&[names], &[], input, "", 0);
     }
 
-    /// The places, in the order in which they were added.
+    /// The pointers, in insertion order.
     pub fn into_pointers(self) -> Vec<String> {
         self.found
     }
@@ -62,7 +62,7 @@ impl Places {
         }
     }
 
-    /// `here` is what is read of this value, `everywhere` what is read of it and all below.
+    /// Walks a value. `here` holds the names read from this value, `everywhere` those read from it and everything below it.
     fn walk(
         &mut self,
         here: &[&ArgumentNames],
@@ -76,7 +76,7 @@ impl Places {
         if depth > MAX_DEPTH || self.is_full() {
             return;
         }
-        // What is read as a whole, and what has none of the parts that are read.
+        // A value that is read as a whole, or that has none of the parts that are read.
         let is_end =
             |names: &&ArgumentNames| names.is_empty() || !matches!(value, Value::Object(_) | Value::Array(_));
         if depth > 0 && here.iter().any(is_end) {
@@ -108,7 +108,7 @@ impl Places {
     }
 }
 
-/// Whether something that is read somewhere below the arguments is this member, or in it.
+/// Whether a name that is read at any depth is this member or lies in it.
 fn reads_below(names: &ArgumentNames, name: &str, member: &Value, depth: usize) -> bool {
     let Some(below) = names.below() else { return false };
     if below.any().is_some() || below.member(name).is_some() {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_policies_read_is_found_and_arguments_come_before_their_parts() {
+    fn finds_what_policies_read_with_arguments_before_their_parts() {
         let input = json!({
             "x": 1, "items": [{ "price": 1, "n": 2 }, { "price": 3 }], "to": "a", "order": { "a/b": { "email": "e" } }
         });
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn named_arguments_come_before_what_an_agent_can_add_to() {
+    fn named_arguments_come_before_those_that_an_agent_can_add() {
         let many: Value =
             (0..50).map(|n| (format!("a{n}"), json!({ "email": n }))).collect::<crate::json::Map>().into();
         let mut input = many;

@@ -1,10 +1,10 @@
-//! Which parts of the call a path reads, so that an unsettled part of the session is noticed.
+//! Dependencies of a path: the parts of the call that it reads, to detect undecided parts of the session.
 
 use super::ast::{Base, Filter, Nested, Operand, Segment, Selector, Step};
 use super::pattern::Pattern;
 use crate::call::{ContextReads, Root};
 
-/// What a path reads, in its own segments and in its filters.
+/// The data that a path reads, in its own segments and in its filters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads {
     pub(super) roots: Vec<Root>,
@@ -28,7 +28,7 @@ impl Reads {
         reads
     }
 
-    /// Whether it reads one of these unsettled parts (`labels`, `calls`, `facts`, `facts.NAME`).
+    /// Whether it reads one of these undecided parts (`labels`, `calls`, `facts`, `facts.NAME`).
     pub(super) fn any_of(&self, unsettled: &[String]) -> bool {
         unsettled.iter().any(|part| {
             let fact = part.strip_prefix("facts.");
@@ -122,7 +122,7 @@ impl Reads {
     }
 }
 
-/// The members that a segment names; none if it may select others too.
+/// The members that a segment names. Returns `None` if it may select others too.
 fn names(segment: Option<&Segment>) -> Option<Vec<&str>> {
     let Segment::Child(selectors) = segment? else { return None };
     let mut names = Vec::new();

@@ -1,28 +1,28 @@
-//! A first look over the text of a query: what the parser's model does not keep (places, exact decimals), and what its
-//! grammar lets through although RFC 9535 does not.
+//! Scanner for the text of a query: text → token positions that the parser's model drops (members, functions, decimals). Rejects what
+//! the parser's grammar accepts although RFC 9535 does not.
 
 use std::ops::Range;
 
 use super::PathError;
 
-/// Bytes of one query.
+/// The maximum length of one query, in bytes.
 const MAX_TEXT: usize = 4096;
-/// Brackets and parentheses within each other. The parser backtracks, in the worst case to the power of this.
+/// The maximum nesting of brackets and parentheses. The parser backtracks; its worst case is exponential in this depth.
 const MAX_NESTING: usize = 8;
 
-/// What RFC 9535 lets stand between words.
+/// The white space that RFC 9535 allows between tokens.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The places of a valid query's words, in the order of the text, which is also the order of its syntax tree.
+/// The token positions of a valid query, in the order of the text, which is also the order of its syntax tree.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// Every `$`, with the place of the member that it reads, or its own.
+    /// For every `$`, the position of the member that it reads, or of the `$` itself.
     pub(super) roots: Vec<Range<usize>>,
     /// Names of functions.
     pub(super) functions: Vec<Range<usize>>,
     /// Numbers with a fraction or an exponent.
     pub(super) decimals: Vec<Range<usize>>,
-    /// The first whole number outside the range of exact integers, if there is one.
+    /// The first whole number outside the range of exact integers, if any.
     pub(super) huge: Option<Range<usize>>,
 }
 
@@ -31,15 +31,12 @@ pub(super) fn scan(text: &str) -> Result<Words, PathError> {
         return Err(PathError::new(format!("the path is longer than {MAX_TEXT} bytes"), 0..text.len()));
     }
     if !text.starts_with('$') {
-        return Err(PathError::new(
-            format!("`{text}` is no path, because a path starts with `$`"),
-            0..text.len(),
-        )
-        .help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
+        return Err(PathError::new(format!("`{text}` is not a path: a path starts with `$`"), 0..text.len())
+            .help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
     }
     let trimmed = text.trim_end_matches(BLANKS);
     if trimmed.len() < text.len() {
-        return Err(PathError::new("the path ends in blanks", trimmed.len()..text.len()));
+        return Err(PathError::new("the path ends with white space", trimmed.len()..text.len()));
     }
     Scanner { text, at: 0, words: Words::default(), nesting: 0, member_of_root: false }.run()
 }
@@ -49,7 +46,7 @@ struct Scanner<'t> {
     at: usize,
     words: Words,
     nesting: usize,
-    /// Whether the next name or string, unless something else stands before it, is what the last `$` reads.
+    /// Whether the next name or string, if nothing else comes before it, is the member that the last `$` reads.
     member_of_root: bool,
 }
 
@@ -111,16 +108,19 @@ impl Scanner<'_> {
         self.skip_while(|c| starts_name(c) || c.is_ascii_digit());
         let range = start..self.at;
         let name = self.text.get(range.clone()).unwrap_or_default();
-        // The parser trims such characters off a name, and would read another member than the text says.
+        // The parser trims such characters from a name and would read another member than the text names.
         if name.contains(char::is_whitespace) {
-            return Err(PathError::new(format!("`{name}` contains a blank character"), range)
+            return Err(PathError::new(format!("`{name}` contains white space"), range)
                 .help("write the name in brackets and quotes: `['…']`"));
         }
         let behind = self.rest().trim_start_matches(BLANKS);
-        // The parser skips blanks within a name, and would read `a b` as one.
+        // The parser skips white space within a name and would read `a b` as one name.
         if self.rest().len() > behind.len() && behind.starts_with(|c| starts_name(c) || c.is_ascii_digit()) {
-            return Err(PathError::new(format!("there is a blank behind `{name}`"), self.at..self.at + 1)
-                .help("write a name that contains blanks in brackets and quotes: `['…']`"));
+            return Err(PathError::new(
+                format!("unexpected white space after `{name}`"),
+                self.at..self.at + 1,
+            )
+            .help("write a name that contains white space in brackets and quotes: `['…']`"));
         }
         if self.rest().starts_with('(') {
             self.words.functions.push(range);

@@ -1,14 +1,15 @@
-//! The walk of paths made of names and indices only, which most paths are: no allocation, no filters, no budget.
+//! Fast path for singular paths (names and indices only), which most paths are: no allocation, no filters, no budget.
 
 use super::ast::Step;
 use super::mismatch::{Expected, Mismatch};
 use crate::call::Node;
 use crate::json::Value;
 
-/// Where `steps` lead from `from`, if anywhere. The first step is segment 2 of its path (segment 1 names the root).
+/// Follows `steps` from `from`. Returns `None` if the value is absent. The first step is segment 2 of its path (segment 1 names the
+/// root).
 ///
 /// # Errors
-/// [`Mismatch::Type`] where a step meets a value that has no members or items.
+/// [`Mismatch::Type`] if a step needs members or items and the value has none.
 pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, Mismatch> {
     let mut at = from;
     for (passed, step) in steps.iter().enumerate() {
@@ -23,7 +24,7 @@ pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, Mism
     Ok(Some(at))
 }
 
-/// The same by the rules inside filters: a step that does not fit leads nowhere.
+/// Like [`walk`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
 pub(super) fn walk_leniently<'a>(from: Node<'a>, steps: &[Step]) -> Option<Node<'a>> {
     steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(Node::Json))
 }
@@ -39,7 +40,7 @@ fn child<'a>(at: Node<'a>, step: &Step) -> Result<Option<&'a Value>, Expected> {
     }
 }
 
-/// The place of an index, which below 0 counts from the end, among `len` items.
+/// Converts an index, which counts from the end if negative, into a position among `len` items. Returns `None` if out of range.
 pub(super) fn position(index: i64, len: usize) -> Option<usize> {
     let counted = usize::try_from(index.unsigned_abs()).ok()?;
     let place = if index < 0 { len.checked_sub(counted)? } else { counted };

@@ -4,7 +4,7 @@ use super::*;
 use crate::call::{SessionState, ToolCall};
 use crate::json::json;
 
-/// The nodes of a path over a call with this input and a fixed context and session.
+/// Evaluates a path over a call with this input and a fixed context and session.
 fn nodes(path: &str, input: Value) -> Result<Value, Mismatch> {
     let call = ToolCall::new("c1", "createRefund", input)
         .with_context(json!({ "roles": ["agent", "lead"], "principal": "ana" }));
@@ -17,7 +17,7 @@ fn nodes(path: &str, input: Value) -> Result<Value, Mismatch> {
 }
 
 #[test]
-fn a_path_reads_the_call_document() {
+fn path_selects_from_the_call_document() {
     for (path, input, expected) in [
         ("$.tool", json!({}), json!(["createRefund"])),
         ("$.server", json!({}), json!([])),
@@ -46,7 +46,7 @@ fn a_path_reads_the_call_document() {
 }
 
 #[test]
-fn numbers_in_filters_are_exact() {
+fn compares_numbers_in_filters_exactly() {
     for (filter, holds) in [
         ("@ == 0.30000000000000000004", false),
         ("@ == 0.3", true),
@@ -64,7 +64,7 @@ fn numbers_in_filters_are_exact() {
 }
 
 #[test]
-fn a_wrong_type_is_a_mismatch_and_absence_is_not() {
+fn wrong_type_is_a_mismatch_and_absence_is_not() {
     use Expected::{Array, Object, ObjectOrArray};
     for (path, input, segment, expected, found) in [
         ("$.input.customer.id", json!({"customer": "abc"}), 3, Object, JsonType::String),
@@ -91,13 +91,13 @@ fn a_wrong_type_is_a_mismatch_and_absence_is_not() {
     }
     assert_eq!(
         Mismatch::Type { segment: 3, expected: Object, found: JsonType::String }.to_string(),
-        "segment 3 of the path needs an object, and there is a string"
+        "segment 3 of the path expects an object, found a string"
     );
 }
 
-/// A price that is sent as text must not make a filter on prices select nothing.
+/// A price that is sent as a string must not make a filter on prices select nothing.
 #[test]
-fn filters_notice_wrong_types() {
+fn filters_report_wrong_types() {
     let items = |items: Value| json!({ "items": items });
     for (path, input) in [
         ("$.input.items[?@.price > 100]", items(json!([{"price": 5}, {"price": "500"}]))),
@@ -129,16 +129,16 @@ fn filters_notice_wrong_types() {
         assert!(nodes(path, input.clone()).is_err(), "{path} over {input}");
     }
     for (path, input, found) in [
-        // What is absent is no wrong type, and what makes a comparison irrelevant spares it.
+        // An absent value is not a type error, and short-circuit evaluation skips a comparison.
         ("$.input.items[?@.price > 100]", items(json!([{}, {"price": 101}])), json!([{"price": 101}])),
         ("$.input.items[?@.kind == 'a' && @.n > 1]", items(json!([{"kind": "b", "n": "x"}])), json!([])),
-        // Whether something is null may be asked of every type.
+        // Every type can be compared with null.
         (
             "$.input.items[?@.end == null].id",
             items(json!([{"id": 1, "end": null}, {"id": 2, "end": "x"}])),
             json!([1]),
         ),
-        // Descendants are of all types: those without the member are not selected.
+        // Descendants have all types: those without the member are not selected.
         (
             "$.input..[?@.price > 100].id",
             items(json!([{"id": 1, "price": 101}, "x", {"prize": "x"}, ["price"], 500, null])),
@@ -159,7 +159,7 @@ fn filters_notice_wrong_types() {
 }
 
 #[test]
-fn reading_an_unsettled_part_of_the_session_is_a_mismatch() {
+fn reading_an_undecided_part_of_the_session_is_a_mismatch() {
     let call = ToolCall::new("c1", "t", json!({}));
     let answered = |path: &str, unsettled: &str| {
         let mut session = SessionState::default();
@@ -184,13 +184,13 @@ fn reading_an_unsettled_part_of_the_session_is_a_mismatch() {
         ("$.input[?@[?length($.session.facts.order) > 1]]", true, false),
         ("$.input.x", true, true),
     ] {
-        assert_eq!(answered(path, "labels"), labels, "{path} with unsettled labels");
-        assert_eq!(answered(path, "facts.order"), order, "{path} with an unsettled fact");
+        assert_eq!(answered(path, "labels"), labels, "{path} with undecided labels");
+        assert_eq!(answered(path, "facts.order"), order, "{path} with an undecided fact");
     }
 }
 
 #[test]
-fn a_path_says_what_it_reads() {
+fn path_reports_its_dependencies() {
     let path = Path::parse("$.input.items[?@.id == $.output.id && !$.context.x[?@ == $.input.y]]").unwrap();
     assert_eq!(
         (path.root(), path.roots_read()),
@@ -204,56 +204,71 @@ fn a_path_says_what_it_reads() {
 }
 
 #[test]
-fn what_is_no_path_is_refused_with_its_place() {
+fn rejects_invalid_paths_with_their_position() {
     for (text, wrong, message, help) in [
         (
             "input.amount",
             "input.amount",
-            "`input.amount` is no path, because a path starts with `$`",
+            "`input.amount` is not a path: a path starts with `$`",
             "write `$.input.amount`",
         ),
-        ("$.inptu.amount", "inptu", "`inptu` is no member of the call", "did you mean `$.input`?"),
-        ("$['contxt']", "'contxt'", "`contxt` is no member of the call", "did you mean `$.context`?"),
+        ("$.inptu.amount", "inptu", "`inptu` is not a member of the call", "did you mean `$.input`?"),
+        ("$['contxt']", "'contxt'", "`contxt` is not a member of the call", "did you mean `$.context`?"),
         (
             "$",
             "$",
-            "a path reads one member of the call, named right behind `$`",
+            "a path reads one member of the call, named directly after `$`",
             "start with one of `$.tool`, ",
         ),
-        ("$..amount", "amount", "a path reads one member of the call, named right behind `$`", "start with"),
-        ("$[*]", "$", "a path reads one member of the call, named right behind `$`", "start with"),
+        (
+            "$..amount",
+            "amount",
+            "a path reads one member of the call, named directly after `$`",
+            "start with",
+        ),
+        ("$[*]", "$", "a path reads one member of the call, named directly after `$`", "start with"),
         (
             "$['input', 'context']",
             "'input'",
-            "a path reads one member of the call, named right behind `$`",
+            "a path reads one member of the call, named directly after `$`",
             "start with",
         ),
-        ("$.input[?@.a == $.inpt.b]", "inpt", "`inpt` is no member of the call", "did you mean `$.input`?"),
+        (
+            "$.input[?@.a == $.inpt.b]",
+            "inpt",
+            "`inpt` is not a member of the call",
+            "did you mean `$.input`?",
+        ),
         ("$.input[?@.a = 1]", "=", "the path is not valid at `=`", "equality is `==`"),
         ("$.input.order-id", "-", "the path is not valid at `-`", "in brackets and quotes"),
-        ("$.input[?count(match('a', 'a')) > 0]", "match", "`match()` is no query", ""),
+        ("$.input[?count(match('a', 'a')) > 0]", "match", "`match()` is not a query", ""),
         ("$.input.a[", "$.input.a[", "the path ends too early", ""),
-        ("$.input.a b", " ", "there is a blank behind `a`", "write a name that contains blanks"),
-        ("$.input.a\u{a0}", "a\u{a0}", "`a\u{a0}` contains a blank character", "write the name in brackets"),
-        ("$.input.a ", " ", "the path ends in blanks", ""),
+        ("$.input.a b", " ", "unexpected white space after `a`", "write a name that contains white space"),
+        ("$.input.a\u{a0}", "a\u{a0}", "`a\u{a0}` contains white space", "write the name in brackets"),
+        ("$.input.a ", " ", "the path ends with white space", ""),
         (
             "$.input[?length(@.*) < 3]",
             "length",
             "`length()` takes one value, and this query may yield several",
             "`count(…)`",
         ),
-        ("$.input[?@.a && count(@.a)]", "count", "`count()` yields a value, not true or false", "compare it"),
+        (
+            "$.input[?@.a && count(@.a)]",
+            "count",
+            "`count()` returns a value, not true or false",
+            "compare it",
+        ),
         (
             "$.input[?count(1) > 0]",
             "$.input[?count(1) > 0]",
             "the path is not valid: invalid argument for the function `count`: expected a node, got a literal",
             "",
         ),
-        ("$.input[?in(@.a, $.context.b)]", "in", "`in()` is no function of paths", "the functions are"),
+        ("$.input[?in(@.a, $.context.b)]", "in", "`in()` is not a JSONPath function", "the functions are"),
         (
             "$.input[?match(@.a, $.context.p)]",
             "match",
-            "`match()` takes its pattern as a string written in the path",
+            "`match()` takes a pattern that is a string literal",
             "`matches`",
         ),
         ("$.input[?search(@.a, '(')]", "search", "the pattern is not valid: unclosed group", ""),
@@ -281,7 +296,7 @@ fn what_is_no_path_is_refused_with_its_place() {
 }
 
 #[test]
-fn work_is_bounded() {
+fn evaluation_work_is_bounded() {
     let many: Vec<Value> = (0..1_000).map(Value::from).collect();
     let mut deep = json!(1);
     for _ in 0..300 {
@@ -303,7 +318,7 @@ fn work_is_bounded() {
 }
 
 #[test]
-fn locations_lead_to_what_the_path_yields() {
+fn locations_point_at_the_nodes_of_the_path() {
     let mut input =
         json!({ "items": [{ "id": 1, "tmp": 1 }, { "id": 2 }, { "id": 3, "tmp": 2 }], "a.b": { "c'": 4 } });
     let session = SessionState::default();
@@ -323,7 +338,7 @@ fn locations_lead_to_what_the_path_yields() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_path_or_an_error_with_a_place(text in "\\PC{0,40}|[$@.\\[\\]()?!=<>&|*:,'\"a-c0-9e+ -]{0,40}|\\$\\.input[\\[\\]().?@$!=<>&|*:,'ab01 ]{0,30}") {
+    fn any_text_is_a_path_or_an_error_with_a_position(text in "\\PC{0,40}|[$@.\\[\\]()?!=<>&|*:,'\"a-c0-9e+ -]{0,40}|\\$\\.input[\\[\\]().?@$!=<>&|*:,'ab01 ]{0,30}") {
         if let Err(error) = Path::parse(&text) {
             prop_assert!(text.get(error.range).is_some());
         }
@@ -331,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn the_walk_of_singular_paths_agrees_with_the_general_evaluator(value in any_json(), steps in prop::collection::vec(any_step(), 0..4)) {
+    fn singular_walk_agrees_with_the_general_evaluator(value in any_json(), steps in prop::collection::vec(any_step(), 0..4)) {
         let path = Path::parse(&format!("$.input.v{}", steps.concat())).unwrap();
         let call = ToolCall::new("c1", "t", json!({ "v": value }));
         let session = SessionState::default();
@@ -396,9 +411,9 @@ fn prices<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
 }
 
 proptest! {
-    /// A filter on descendants has an answer only if each of them has a member that can be compared, or has none.
+    /// A filter on descendants has a result only if each of them has a comparable member or none.
     #[test]
-    fn a_filter_on_descendants_decides_on_numbers_alone(tree in tree()) {
+    fn filter_on_descendants_decides_only_on_numbers(tree in tree()) {
         let input = json!({ "all": tree });
         let mut found = Vec::new();
         prices(&input, &mut found);

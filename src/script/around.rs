@@ -1,5 +1,7 @@
-//! The script of an `around` policy, run by replay over a journal: at an effect whose answer the journal lacks it stops,
-//! and it is run again from its start once there is one. No thread waits, and what is kept is data.
+//! The script of an `around` policy, run by deterministic replay (durable execution): call + journal → next effect, output or error.
+//!
+//! The script stops at an effect that has no result in the journal, and runs again from its start once there is one. No thread blocks,
+//! and the stored state is plain data.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,10 +21,10 @@ use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value, canonical, json};
 use crate::path::ArgumentNames;
 
-/// A script longer than this, in bytes, is refused.
+/// The maximum length of a script, in bytes.
 pub const MAX_SCRIPT: usize = 64 << 10;
 
-/// What a script may spend: its steps count over all replays of a call, all else over one replay.
+/// The limits of a script: steps count over all replays of a call, everything else over one replay.
 pub static SCRIPT_LIMITS: Limits = Limits {
     who: "the script",
     steps: 500_000,
@@ -34,7 +36,7 @@ pub static SCRIPT_LIMITS: Limits = Limits {
     calls: 24,
 };
 
-/// A compiled script. It can be run on several threads at once.
+/// A compiled script, which several threads can run at once.
 #[derive(Debug)]
 pub struct Around {
     program: Program,
@@ -43,7 +45,7 @@ pub struct Around {
     digest: Digest,
 }
 
-/// What the replays of one call read: the call itself, and the session as it was when the script first started.
+/// The input of all replays of one call: the call itself, and the session as it was when the script first started.
 #[derive(Clone, Debug)]
 pub struct ScriptCall<'c>(Arc<Seen<'c>>);
 
@@ -51,56 +53,56 @@ pub struct ScriptCall<'c>(Arc<Seen<'c>>);
 pub(super) struct Seen<'c> {
     script: Digest,
     pub(super) call: &'c ToolCall,
-    /// What the script reads of the call's context.
+    /// The members of the call's context that the script reads.
     context: Arc<ContextReads>,
-    /// What the tool's server says of it, if the script reads that.
+    /// The annotations that the tool's server declares, if the script reads them.
     pub(super) annotations: Option<&'c Value>,
-    /// What the script reads of the session, if it does. A copy: the session goes on, and a replay must not see it.
+    /// The parts of the session that the script reads, if any. A copy: the session changes later, and a replay must not see that.
     pub(super) session: Option<Value>,
-    /// Reckoned when it is needed: a call that stays in this process needs none.
+    /// Computed on demand: a call that stays in this process needs none.
     digest: OnceLock<Digest>,
 }
 
-/// How far a replay came.
+/// The result of one replay.
 #[derive(Clone, Debug)]
 pub enum Replay<'c> {
-    /// To an effect that the journal has no answer to: perform it, note the answer, replay.
+    /// The script stopped at an effect that has no result in the journal: perform it, record the result, replay.
     Effect(Effect<'c>),
-    /// To its end.
+    /// The script completed.
     Done {
-        /// The value of its last statement, or what it returned.
+        /// The value of the last statement, or the returned value.
         output: Passed<'c>,
-        /// The entry of the journal (from 0) whose answer this is, unchanged.
+        /// The journal entry (from 0) whose result this is, unchanged.
         from: Option<usize>,
     },
-    /// To an error that it did not catch, or threw itself.
+    /// The script threw an error, or did not catch one.
     Threw(Thrown),
-    /// It failed.
+    /// The script failed.
     Failed(ScriptFailure),
 }
 
-/// An error that a script ended with.
+/// The error that ended a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thrown {
-    /// What went wrong.
+    /// The message.
     pub message: String,
-    /// A word that policies can match.
+    /// An identifier that policies can match.
     pub kind: Option<String>,
-    /// The entry of the journal (from 0) whose answer this error is; none where it is the script's own.
+    /// The journal entry (from 0) whose result this error is; `None` for an error of the script itself.
     pub from: Option<usize>,
 }
 
-/// Why a script failed: it raised an error and did not catch it, met a limit, or does not fit its journal.
+/// A failure of a script: an uncaught runtime error, an exceeded limit, or a journal that does not match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ScriptFailure {
-    /// What went wrong.
+    /// The problem.
     pub message: String,
-    /// Where: line and column in the script, both from 1, in characters.
+    /// Line and column in the script, both from 1, in characters.
     pub position: Option<(usize, usize)>,
-    /// The script asked for other effects than the journal holds.
+    /// Whether the script requested other effects than the journal holds.
     pub mismatch: bool,
-    /// The script met a limit.
+    /// Whether the script exceeded a limit.
     pub limit: bool,
 }
 
@@ -117,13 +119,15 @@ impl ScriptFailure {
 
 impl Around {
     /// Compiles a script in Rhai's syntax. Its variables are `input`, which it may change, and `tool`, `server`, `id`,
-    /// `context`, `session`, `annotations` and `options`; `next(input)` runs what it is wrapped around, and its last value
-    /// is the output. Operators and functions are those of [`Predicate`](super::Predicate), and the ones for scripts in
+    /// `context`, `session`, `annotations` and `options`; `next(input)` runs the wrapped execution, and the last value
+    /// is the output. Operators and functions are those of [`Predicate`](super::Predicate), and the script functions of
     /// [`FUNCTIONS`](super::FUNCTIONS).
     ///
-    /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, a change to what is read-only,
-    /// an invalid regex or span of time, and what of Rhai a script has no use for.
+    /// # Errors
+    /// Invalid syntax, an unknown variable or function, a wrong number of arguments, an assignment to a read-only value,
+    /// an invalid regex or duration, and Rhai features that scripts do not support.
     ///
+    /// # Examples
     /// ```
     /// use std::sync::Arc;
     /// use callgate::call::{SessionState, ToolCall};
@@ -143,8 +147,8 @@ impl Around {
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptError> {
         if text.trim().is_empty() {
-            let message = "the script is empty, and would answer every call with null".to_owned();
-            let help = "write `next(input)` where the tool is to run".to_owned();
+            let message = "the script is empty and would return null for every call".to_owned();
+            let help = "write `next(input)` where the tool should run".to_owned();
             return Err(ScriptError { message, offset: None, help: Some(help) });
         }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
@@ -154,29 +158,31 @@ impl Around {
         Ok(Self { program: compiled.program, reads: compiled.reads, context_reads, digest })
     }
 
-    /// The digest of the script: journals are bound to it.
+    /// The digest of the script, to which journals are bound.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The members of the context that it reads.
+    /// The context members that the script reads.
     pub fn context_reads(&self) -> &ContextReads {
         &self.context_reads
     }
 
-    /// The arguments that it reads or sets, as far as their names are written out.
+    /// The arguments that the script reads or sets, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
         self.reads.argument_names()
     }
 
-    /// Whether it reads what the session has seen.
+    /// Whether the script reads the session.
     pub fn reads_session(&self) -> bool {
         self.reads.roots.contains(&Root::Session)
     }
 
-    /// What the replays of one call read: the call with its final input, `annotations` (what the tool's server says of it),
-    /// and of the session what the script reads. Only the last is copied. Errors: an input that is no object, and a part of
-    /// the session that could not be decided.
+    /// Captures the input of all replays of one call: the call with its final input, the `annotations` of the tool's server, and
+    /// the parts of the session that the script reads. Only the session parts are copied.
+    ///
+    /// # Errors
+    /// The input is not an object, or the script reads an undecided part of the session.
     pub fn begin<'c>(
         &self,
         call: &'c ToolCall,
@@ -195,7 +201,7 @@ impl Around {
         session: Option<Value>,
     ) -> Result<ScriptCall<'c>, ScriptFailure> {
         if !call.input.is_object() {
-            return Err(ScriptFailure::new("the input is no JSON object", None));
+            return Err(ScriptFailure::new("the input is not a JSON object", None));
         }
         let reads_annotations = self.reads.roots.contains(&Root::Annotations);
         Ok(ScriptCall(Arc::new(Seen {
@@ -208,9 +214,11 @@ impl Around {
         })))
     }
 
-    /// Goes on with a journal that was kept, perhaps by another process. The session is as the journal holds it.
-    /// Errors: no journal, or one of another script, or of another call: tool, server, id, input and options must be the same, and
-    /// of the context and the annotations what the script reads.
+    /// Resumes from a stored journal, perhaps of another process. The session values come from the journal.
+    ///
+    /// # Errors
+    /// The journal is invalid, or belongs to another script or call. The same call has the same tool, server, id, input and options,
+    /// and the same values of the context and the annotations that the script reads.
     pub fn resume<'c>(
         &self,
         call: &'c ToolCall,
@@ -223,7 +231,7 @@ impl Around {
         }
         if self.reads.roots.contains(&Root::Session) != stored.session.is_some() {
             return Err(JournalError::Malformed(
-                "what the script reads of the session is missing".to_owned(),
+                "the session values that the script reads are missing".to_owned(),
             ));
         }
         let call = self
@@ -236,20 +244,23 @@ impl Around {
         Ok((call, journal))
     }
 
-    /// Runs the script from its start, with the answers of the journal.
+    /// Runs the script from its start, with the effect results of the journal.
     ///
-    /// It is deterministic: the same call and journal give the same replay, but for the limit on steps, to
-    /// which those of earlier replays with this journal count.
+    /// It is deterministic: the same call and journal give the same result, except for the step limit, which counts the steps of
+    /// earlier replays with this journal too.
     pub fn replay<'c>(&self, call: &ScriptCall<'c>, journal: &Journal<'c>) -> Replay<'c> {
         let fits = call.0.script == self.digest
             && (Arc::ptr_eq(&call.0, &journal.call.0)
                 || (journal.call.0.script == self.digest && journal.call.digest() == call.digest()));
         if !fits {
-            let message = "the journal is of another script or call";
+            let message = "the journal belongs to another script or call";
             return Replay::Failed(ScriptFailure::mismatch(message, None));
         }
         guarded(|| self.run(&call.0, journal)).unwrap_or_else(|_| {
-            Replay::Failed(ScriptFailure::new("the script made its evaluation fail", None))
+            Replay::Failed(ScriptFailure::new(
+                "the evaluation of the script failed with an internal error",
+                None,
+            ))
         })
     }
 
@@ -267,13 +278,13 @@ impl Around {
                 Replay::Failed(ScriptFailure { limit: true, ..failure })
             }
             _ if unanswered => {
-                let message = "the script asks for fewer effects than the journal holds";
+                let message = "the script requests fewer effects than the journal holds";
                 Replay::Failed(ScriptFailure::mismatch(message, None))
             }
             (Ok(value), _) => evaluation.world.done(&value, &evaluation.work),
             (Err(Stop::Wrong(message, spot)), _) => Replay::Failed(ScriptFailure::new(message, Some(spot))),
             (Err(Stop::Threw(error, spot)), _) => evaluation.world.threw(&error, spot),
-            (Err(_), _) => Replay::Failed(ScriptFailure::new("the script ended where it cannot", None)),
+            (Err(_), _) => Replay::Failed(ScriptFailure::new("the script ended unexpectedly", None)),
         }
     }
 }
@@ -287,7 +298,7 @@ impl ScriptCall<'_> {
         self.0.session.as_ref()
     }
 
-    /// The digest of the call: a journal that is kept is bound to it.
+    /// The digest of the call, to which a stored journal is bound.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
             let Seen { call, context, annotations, .. } = &*self.0;

@@ -1,4 +1,4 @@
-//! Calls of operators, functions and effects → code.
+//! Compiler for calls of operators, functions and effects: Rhai's syntax tree → code.
 
 use regex::Regex;
 use rhai::{Expr, FnCallExpr, Position};
@@ -13,7 +13,7 @@ use super::program::{Closure, Code, Node};
 use crate::diagnostic::nearest;
 use crate::regexes;
 
-/// Names that other languages, and plain Rhai, have for functions of ours.
+/// Names that other languages, and plain Rhai, use for these functions.
 const ALIASES: &[(&str, &str)] = &[
     ("lower", "to_lower"),
     ("upper", "to_upper"),
@@ -48,7 +48,10 @@ impl Lowering<'_> {
     ) -> Lowered<Node> {
         let name = call.name.as_str();
         if !call.namespace.is_empty() || call.capture_parent_scope {
-            return Err(self.error(position, format!("`{name}` is called in a way that has no place here")));
+            return Err(self.error(
+                position,
+                format!("`{name}` is called with a namespace or with `!`, which is not supported"),
+            ));
         }
         if receiver.is_none() {
             match (name, call.args.as_slice()) {
@@ -58,7 +61,7 @@ impl Lowering<'_> {
                 ("-", [operand]) => {
                     return Ok(Self::node(position, Code::Negate(Box::new(self.expression(operand)?))));
                 }
-                // Rhai makes a call of `contains` of the operator, its operands swapped.
+                // Rhai turns the operator into a call of `contains` with swapped operands.
                 ("contains", [container, wanted]) if !self.written(position, "contains") => {
                     return self.is_in(wanted, container, position);
                 }
@@ -85,7 +88,7 @@ impl Lowering<'_> {
         if function.scripts_only() && !self.is_script() {
             return Err(self.error(
                 position,
-                format!("`{name}` is for `around` scripts, an expression has no use for it"),
+                format!("`{name}` is available only in `around` scripts, not in expressions"),
             ));
         }
         if given < function.least() || given > function.parameters.len() {
@@ -149,19 +152,19 @@ impl Lowering<'_> {
         let name = call.name.as_str();
         if as_method {
             return Err(self
-                .error(position, format!("`{name}` is a function of the script"))
+                .error(position, format!("`{name}` is a function of the script, not a method"))
                 .help(format!("write `{name}(…)`")));
         }
         let wanted = self.own.get(index).map_or(0, |(_, wanted)| *wanted);
         if given != wanted {
-            let message = format!("`{name}` takes {wanted} values, this call gives {given}");
+            let message = format!("`{name}` takes {wanted} arguments, this call has {given}");
             return Err(self.error(position, message));
         }
         let arguments = self.expressions(&call.args)?;
         Ok(Self::node(position, Code::Call(index, arguments)))
     }
 
-    /// Whether the text at a position starts so.
+    /// Whether the text at a position starts with `start`.
     fn written(&self, position: Position, start: &str) -> bool {
         offset(self.text, position)
             .and_then(|at| self.text.get(at..))
@@ -191,8 +194,8 @@ impl Lowering<'_> {
             least if least == most => most.to_string(),
             least => format!("{least} to {most}"),
         };
-        self.error(position, format!("`{name}` takes {wanted} values, this call gives {given}"))
-            .help(format!("it is `{}`: {}", function.signature(), function.about))
+        self.error(position, format!("`{name}` takes {wanted} arguments, this call has {given}"))
+            .help(format!("the signature is `{}`: {}", function.signature(), function.about))
     }
 
     fn unknown_function(&self, name: &str, call: &FnCallExpr, position: Position) -> ScriptError {
@@ -202,11 +205,11 @@ impl Lowering<'_> {
                 .error(
                     position,
                     format!(
-                        "`{name}` is no operator of {}s",
+                        "`{name}` is not an operator of {}s",
                         self.here().trim_start_matches("an ").trim_start_matches("a ")
                     ),
                 )
-                .help(format!("there are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
+                .help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
         }
         let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.scripts_only());
         let known: Vec<&str> = here.map(|function| function.name).collect();
@@ -220,7 +223,7 @@ impl Lowering<'_> {
                 let signature = by_name(meant).map_or_else(|| format!("{meant}(…)"), Function::signature);
                 format!("did you mean `{signature}`?")
             }
-            None => format!("there are {}", quoted(&known)),
+            None => format!("available functions: {}", quoted(&known)),
         };
         self.error(position, format!("unknown function `{name}`")).help(help)
     }
@@ -229,8 +232,8 @@ impl Lowering<'_> {
         let Some(Expr::StringConstant(pattern, position)) = pattern else {
             let position = pattern.map_or(Position::START, Expr::start_position);
             return Err(self
-                .error(position, "the regex of `matches` must be written out")
-                .help("put it into double quotes or backticks".to_owned()));
+                .error(position, "the regex of `matches` must be a string literal")
+                .help("write it in double quotes or backticks".to_owned()));
         };
         regexes::compile(pattern).map_err(|error| {
             let why = error.to_string();
@@ -243,7 +246,7 @@ impl Lowering<'_> {
         let position = argument.start_position();
         let routines = self.routines;
         let found = closure_name(argument).and_then(|(name, captured)| {
-            // The name says how the closure is written, not how many variables it uses from around it.
+            // The name is a hash of the closure's text, without the number of captured variables.
             let all = routines.range((name.clone(), 0)..).take_while(|((known, _), _)| *known == name);
             all.map(|(_, routine)| routine).next().map(|routine| (routine, captured))
         });

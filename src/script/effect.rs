@@ -1,4 +1,4 @@
-//! What a script asks of the world around it, and what it is answered.
+//! Effects, which are a script's requests to its host, and their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,62 +7,62 @@ use super::passed::Passed;
 use crate::json::{Digest, Map, Value, canonical, json};
 use crate::spans;
 
-/// What a script asks. Whoever runs it performs this, and notes the answer in the journal.
+/// A request of a script. The host performs it and records the result in the journal.
 #[derive(Clone, Debug)]
 pub enum Effect<'c> {
-    /// Run what is wrapped, with this input; answered by its output.
+    /// Run the wrapped execution with this input; returns its output.
     Next {
-        /// The input; the call's own where the script did not change it.
+        /// The input; the call's own if the script did not change it.
         input: Passed<'c>,
-        /// Options for the host's executor in the place of the call's own.
+        /// Options for the host's executor that replace the call's own.
         options: Option<Passed<'c>>,
     },
-    /// Ask a person; answered by `true`, or an error.
+    /// Request human approval; returns `true`, or an error.
     Approve {
-        /// What the person reads.
+        /// The message for the approver.
         message: String,
     },
-    /// The time; answered by milliseconds since 1970.
+    /// The current time; returns milliseconds since 1970.
     Now,
-    /// Answered by a number from 0 to below 1.
+    /// A random number; returns a number from 0 to below 1.
     Random,
-    /// What is kept under a key; answered by that, or null.
+    /// Read a cached value; returns it, or null.
     CacheGet {
         /// The key.
         key: Passed<'c>,
     },
-    /// Keep a value; answered by null.
+    /// Cache a value; returns null.
     CacheSet {
         /// The key.
         key: Passed<'c>,
         /// The value.
         value: Passed<'c>,
-        /// For how long, from when it is kept.
+        /// The lifetime, from when it is stored.
         ttl: Duration,
     },
-    /// Add fields to the audit record; answered by null.
+    /// Add fields to the audit record; returns null.
     Audit {
         /// The fields.
         fields: Map,
     },
 }
 
-/// What a script is answered.
+/// The result of an effect.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// What the effect gives.
+    /// The value that the effect returns.
     Value(Arc<Value>),
-    /// It failed; a script can catch this.
+    /// The effect failed; a script can catch this.
     Error {
-        /// What went wrong.
+        /// The message.
         message: String,
-        /// A word that scripts and policies can match, such as `timeout`.
+        /// An identifier that scripts and policies can match, such as `timeout`.
         kind: Option<String>,
     },
 }
 
 impl Effect<'_> {
-    /// The function that asks for it.
+    /// The function that requests it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Next { .. } => "next",
@@ -75,7 +75,7 @@ impl Effect<'_> {
         }
     }
 
-    /// What it is asked with, as one digest: equal JSON has an equal one.
+    /// One digest of all arguments; equal JSON has equal digests.
     pub(super) fn digest(&self) -> Digest {
         let arguments = match self {
             Self::Next { input, options } => {
@@ -93,7 +93,7 @@ impl Effect<'_> {
         Digest::of(format!("[\"{}\",{arguments}]", self.name()).as_bytes())
     }
 
-    /// Whether both ask for the same.
+    /// Whether both are the same effect with equal arguments.
     pub(super) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Next { input, options }, Self::Next { input: other, options: others }) => {
@@ -120,10 +120,13 @@ impl Effect<'_> {
     }
 }
 
-/// Reads a span of time such as `60s`, `5m` or `1h30m`. Errors: anything else, and no time at all.
+/// Parses a duration such as `60s`, `5m` or `1h30m`.
+///
+/// # Errors
+/// The text is not a duration, or is zero.
 pub(super) fn span_of_time(text: &str) -> Result<Duration, String> {
     spans::parse(text).filter(|duration| !duration.is_zero()).ok_or_else(|| {
         let text = crate::text::inert(&crate::text::cut(text));
-        format!("`{text}` is no span of time: write for example `60s`, `5m` or `24h`")
+        format!("`{text}` is not a duration: write for example `60s`, `5m` or `24h`")
     })
 }

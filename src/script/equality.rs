@@ -1,5 +1,5 @@
-//! The one strict way to compare values: a comparison across JSON types is an error, for an answer of `false` would let a
-//! call slip past a `deny`.
+//! Strict comparison of values: comparing different JSON types is an error, because a result of `false` would let a call bypass a
+//! `deny`.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,10 @@ use super::value::{Kind, List, MAX_NESTING, Val, too_deep};
 use super::work::{Fault, Work};
 use crate::json::{JsonType, MAX_DEPTH};
 
-/// Whether two values are equal. Errors: different types, here or at the same place inside of both.
+/// Whether two values are equal.
+///
+/// # Errors
+/// The values, or two of their members or elements at the same path, have different types.
 pub(super) fn equal(work: &Work, a: &Val<'_>, b: &Val<'_>) -> Result<bool, Fault> {
     equal_below(work, a, b, 0)
 }
@@ -26,7 +29,7 @@ fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bo
             Ok(a == b)
         }
         (Kind::List(a), Kind::List(b)) => {
-            // Every pair is compared, so that a difference does not hide a wrong type behind it.
+            // Every pair is compared, so that a difference does not hide a wrong type after it.
             let mut same = a.len() == b.len();
             for (a, b) in a.iter().zip(b.iter()) {
                 same &= equal_below(work, &a, &b, depth + 1)?;
@@ -47,19 +50,26 @@ fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bo
     }
 }
 
-/// Orders two numbers by value or two strings by their characters. Errors: any other pair.
+/// Orders two numbers by value or two strings by their characters.
+///
+/// # Errors
+/// Any other pair of types.
 pub(super) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, Fault> {
     match (a.kind(), b.kind()) {
         (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)),
         (Kind::Text(a), Kind::Text(b)) => Ok(a.cmp(b)),
         (a, b) if a.json_type() == b.json_type() => {
-            Err(format!("only numbers and strings have an order, these are of type {}", a.json_type()).into())
+            Err(format!("only numbers and strings can be ordered, these are of type {}", a.json_type())
+                .into())
         }
         (a, b) => Err(different(&a, &b).into()),
     }
 }
 
-/// Where a list has an element equal to `wanted`. Errors: an element of another type than `wanted`, wherever it is.
+/// The index of the first element that equals `wanted`.
+///
+/// # Errors
+/// Any element has another type than `wanted`.
 pub(super) fn position(work: &Work, list: List<'_, '_>, wanted: &Val<'_>) -> Result<Option<usize>, Fault> {
     let mut found = None;
     for (index, item) in list.iter().enumerate() {
@@ -73,5 +83,5 @@ pub(super) fn position(work: &Work, list: List<'_, '_>, wanted: &Val<'_>) -> Res
 fn different(a: &Kind<'_, '_>, b: &Kind<'_, '_>) -> String {
     let (a, b) = (a.json_type(), b.json_type());
     let hint = if a == JsonType::Null || b == JsonType::Null { ": `is_null(x)` tests for null" } else { "" };
-    format!("values of different types are compared, {a} and {b}{hint}")
+    format!("cannot compare values of different types, {a} and {b}{hint}")
 }

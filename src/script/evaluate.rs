@@ -1,4 +1,4 @@
-//! Runs a compiled program. Values are pointed at, not copied; every step counts.
+//! Interpreter for compiled programs: program + host → value. Values are borrowed, not copied, and every step counts against the limits.
 
 use regex::Regex;
 
@@ -11,21 +11,24 @@ use super::value::{Kind, MemberMap, Val};
 use super::work::{Fault, Limits, Work};
 use crate::json::JsonType;
 
-/// What a program runs in.
+/// The host of a program: the values that it reads and the effects that it requests.
 pub(super) trait World<'r> {
-    /// A member of the call. Errors: it is not there.
+    /// Reads a member of the call.
+    ///
+    /// # Errors
+    /// The call does not have it.
     fn member(&self, member: Member) -> Result<Val<'r>, String>;
 
-    /// The answer to an effect; or the end of this run, where there is none yet.
+    /// Returns the result of an effect, or ends this run if there is none yet.
     fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, work: &Work) -> Result<Val<'r>, Halt<'r>>;
 }
 
-/// Why an effect gives no value.
+/// The error of an effect, or the end of the run.
 pub(super) enum Halt<'r> {
-    /// An error of the effect's own, which a script can catch.
+    /// An error of the effect itself, which a script can catch.
     Threw(Val<'r>),
     Fault(Fault),
-    /// The world ends the run, and knows why.
+    /// The host ends the run and holds the reason.
     End,
 }
 
@@ -35,7 +38,7 @@ impl From<Fault> for Halt<'_> {
     }
 }
 
-/// Why code gives no value.
+/// A jump, an error or the end of the run, instead of a value.
 pub(super) enum Stop<'r> {
     Break(Val<'r>),
     Continue,
@@ -54,7 +57,7 @@ pub(super) struct Evaluation<'r, W> {
     pub(super) world: W,
     pub(super) work: Work,
     slots: Vec<Val<'r>>,
-    /// The first slot of the function that runs.
+    /// The first slot of the running function.
     base: usize,
     depth: usize,
     calls: usize,
@@ -72,7 +75,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Self { program, world, work, slots: Vec::new(), base: 0, depth: 0, calls: 0 }
     }
 
-    /// Runs the program, with values for its first slots.
+    /// Runs the program with values for its first slots.
     pub(super) fn run(&mut self, given: Vec<Val<'r>>) -> Given<'r> {
         let program = self.program;
         self.body(&program.main, given)
@@ -82,7 +85,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         let (base, calls) = (self.base, self.calls);
         if calls > self.work.limits.calls {
             let Limits { who, calls, .. } = self.work.limits;
-            let message = format!("{who} calls more than {calls} functions inside one another");
+            let message = format!("{who} nests more than {calls} function calls");
             return Err(Stop::Limit(message, body.code.spot));
         }
         self.base = self.slots.len();
@@ -110,7 +113,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         result
     }
 
-    /// Nested code is evaluated by calls of this inside one another, so whatever needs room on the stack has a function of its own.
+    /// Recursive: one stack frame a nesting level, so code with large locals has a function of its own.
     fn code(&mut self, node: &'r Node) -> Given<'r> {
         let spot = node.spot;
         match &node.code {
@@ -303,7 +306,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Val::Json(crate::json::Value::Bool(value)) => Ok(*value),
             other => {
                 let found = other.json_type();
-                let message = format!("a value of type {found} stands where a boolean is needed");
+                let message = format!("expected a boolean, found a value of type {found}");
                 Err(Stop::Wrong(message, node.spot))
             }
         }
@@ -354,12 +357,12 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 self.look([&a, &b, &c], spot)?;
                 run(&self.work, &a, &b, &c).map_err(fault(spot))
             }
-            // The compiler counted them.
-            _ => Err(Stop::Limit("a function has the wrong number of values".to_owned(), spot)),
+            // The compiler checked their number.
+            _ => Err(Stop::Limit("a function has the wrong number of arguments".to_owned(), spot)),
         }
     }
 
-    /// Counts the look that an operator or a function takes over values, beside the steps that it counts itself.
+    /// Counts the scan of an operator's or function's arguments, beside the steps that it counts itself.
     fn look<const N: usize>(&self, values: [&Val<'r>; N], spot: Spot) -> Result<(), Stop<'r>> {
         values.into_iter().try_for_each(|value| self.work.scan(value.extent())).map_err(fault(spot))
     }
@@ -373,7 +376,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    /// Limits, and the end of the run at an effect without an answer, are not caught.
+    /// Does not catch exceeded limits and the end of the run at an effect without a result.
     fn attempt(&mut self, attempt: &'r Node, error: Option<usize>, handler: &'r Node) -> Given<'r> {
         let (base, calls, depth) = (self.base, self.calls, self.depth);
         let caught = match self.node(attempt) {

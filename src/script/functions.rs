@@ -1,7 +1,7 @@
-//! The functions that an expression or a script may call: one table, from which the compiler and the docs are made.
+//! The table of functions that an expression or a script can call; the compiler and the reference are built from it.
 //!
-//! What a function takes is what the test of the same name takes in YAML: `len` and `contains` look at texts and arrays,
-//! all others at one type. Everything else raises.
+//! A function takes the same types as the YAML test of the same name: `len` and `contains` take strings and arrays, all others one
+//! type. Any other type is an error.
 
 use super::library as lib;
 use super::value::Val;
@@ -10,38 +10,38 @@ use super::work::{Fault, Work};
 /// One function of the language.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its parameters as in the docs. The first can stand in front: `to_lower(x)` is `x.to_lower()`.
+    /// The parameters as in the docs. The first can be a receiver: `to_lower(x)` is `x.to_lower()`.
     pub parameters: &'static [&'static str],
-    /// What it gives.
+    /// What it returns.
     pub about: &'static str,
     pub(super) run: Run,
     place: Place,
 }
 
-/// Where a function can be called.
+/// The languages that have a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Everywhere,
     Scripts,
 }
 
-/// How a function is run.
+/// The implementation of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
     One(for<'r> fn(&Work, &Val<'r>) -> Result<Val<'r>, Fault>),
     Two(for<'r> fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>),
-    /// The second value can be left out.
+    /// The second argument is optional.
     OneOrTwo(for<'r> fn(&Work, &Val<'r>, Option<&Val<'r>>) -> Result<Val<'r>, Fault>),
     Three(for<'r> fn(&Work, &Val<'r>, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>),
-    /// A text, and a regex that is written out.
+    /// A string and a regex literal.
     Matches,
-    /// An array, and a closure of one parameter for its elements.
+    /// An array and a closure of one parameter for its elements.
     Each(Each),
-    /// Changes the variable, or the place in it, that its first argument names.
+    /// Changes the variable, or the member or element of it, that the first argument names.
     Change(Change),
-    /// Asks something of the world around the script.
+    /// Requests an effect from the host.
     Effect(EffectKind),
 }
 
@@ -73,7 +73,7 @@ pub(super) enum Change {
     Remove,
 }
 
-/// What a script can ask of the world around it.
+/// An effect that a script can request from its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EffectKind {
     Next,
@@ -86,22 +86,22 @@ pub(super) enum EffectKind {
 }
 
 impl Function {
-    /// The function as a caller writes it: `contains(text, part)`.
+    /// The function as a caller writes it: `contains(string or array, part)`.
     pub fn signature(&self) -> String {
         format!("{}({})", self.name, self.parameters.join(", "))
     }
 
-    /// Whether only scripts have it, not `expr`.
+    /// Whether only scripts have it, not expressions.
     pub fn scripts_only(&self) -> bool {
         self.place == Place::Scripts
     }
 
-    /// Whether it is an effect: it asks something of the world around the script, and its answer is kept in the journal.
+    /// Whether it is an effect: a request to the host whose result is recorded in the journal.
     pub fn is_effect(&self) -> bool {
         matches!(self.run, Run::Effect(_))
     }
 
-    /// How many arguments it takes at least.
+    /// The minimum number of arguments.
     pub(super) fn least(&self) -> usize {
         self.parameters.iter().filter(|parameter| !parameter.ends_with('?')).count()
     }
@@ -125,18 +125,18 @@ impl Function {
     }
 }
 
-/// The function of this name.
+/// The function with this name.
 pub(super) fn by_name(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// Every function: those of expressions, those that scripts have beside them, and the effects.
+/// Every function: those of expressions, those of scripts only, and the effects.
 pub const FUNCTIONS: &[Function] = &[
     Function::new("abs", &["number"], "the number without its sign", Run::One(lib::abs)),
     Function::new(
         "all",
         &["array", "|x| …"],
-        "whether the closure is true of every element",
+        "whether the closure returns true for every element",
         Run::Each(Each::All),
     ),
     Function::new(
@@ -148,32 +148,37 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new(
         "ceil",
         &["number", "digits?"],
-        "the next larger number with so many digits after the point, or none",
+        "the number rounded up to `digits` digits after the point (0 if omitted)",
         Run::OneOrTwo(lib::ceil),
     ),
     Function::new(
         "contains",
-        &["text or array", "part"],
-        "whether a string has this part, or an array this element",
+        &["string or array", "part"],
+        "whether a string contains this part, or an array this element",
         Run::Two(lib::contains),
     ),
     Function::new(
         "count",
         &["array", "value"],
-        "how many elements of an array equal a value",
+        "the number of elements of an array that equal a value",
         Run::Two(lib::count),
     ),
-    Function::new("ends_with", &["text", "end"], "whether a string ends so", Run::Two(lib::ends_with)),
+    Function::new(
+        "ends_with",
+        &["string", "end"],
+        "whether a string ends with `end`",
+        Run::Two(lib::ends_with),
+    ),
     Function::new(
         "filter",
         &["array", "|x| …"],
-        "the elements of which the closure is true",
+        "the elements for which the closure returns true",
         Run::Each(Each::Filter),
     ),
     Function::new(
         "floor",
         &["number", "digits?"],
-        "the next smaller number with so many digits after the point, or none",
+        "the number rounded down to `digits` digits after the point (0 if omitted)",
         Run::OneOrTwo(lib::floor),
     ),
     Function::new("has", &["object", "key"], "whether an object has a key", Run::Two(lib::has)),
@@ -186,32 +191,32 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new(
         "indices",
         &["array"],
-        "the indices of an array, from 0: `indices(a).all(|k| at(a, k) != at(b, k))` goes through two arrays side by side",
+        "the indices of an array, from 0: `indices(a).all(|k| at(a, k) != at(b, k))` compares two arrays element by element",
         Run::One(lib::indices),
     ),
     Function::new("is_null", &["value"], "whether a value is null", Run::One(lib::is_null)),
     Function::new("keys", &["object"], "the keys of an object, sorted", Run::One(lib::keys)),
     Function::new(
         "is_empty",
-        &["text, array or object"],
+        &["string, array or object"],
         "whether it has no characters, elements or keys",
         Run::One(lib::is_empty),
     ),
     Function::new(
         "len",
-        &["text, array or object"],
-        "how many characters, elements or keys it has",
+        &["string, array or object"],
+        "the number of characters, elements or keys",
         Run::One(lib::len),
     ),
     Function::new(
         "map",
         &["array", "|x| …"],
-        "what the closure gives for each element",
+        "an array of what the closure returns for each element",
         Run::Each(Each::Map),
     ),
     Function::new(
         "matches",
-        &["text", "\"regex\""],
+        &["string", "\"regex\""],
         "whether a regex matches anywhere in a string",
         Run::Matches,
     ),
@@ -220,26 +225,36 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new(
         "round",
         &["number", "digits?"],
-        "the nearest number with so many digits after the point, or none; a half is rounded away from zero",
+        "the number rounded to `digits` digits after the point (0 if omitted); a half is rounded away from zero",
         Run::OneOrTwo(lib::round),
     ),
     Function::new(
         "some",
         &["array", "|x| …"],
-        "whether the closure is true of an element",
+        "whether the closure returns true for at least one element",
         Run::Each(Each::Some),
     ),
-    Function::new("split", &["text", "separator"], "the pieces of a string", Run::Two(lib::split)),
+    Function::new(
+        "split",
+        &["string", "separator"],
+        "the parts of a string between separators, as an array",
+        Run::Two(lib::split),
+    ),
     Function::new(
         "starts_with",
-        &["text", "start"],
-        "whether a string starts so",
+        &["string", "start"],
+        "whether a string starts with `start`",
         Run::Two(lib::starts_with),
     ),
     Function::new("sum", &["array"], "the sum of an array of numbers", Run::One(lib::sum)),
-    Function::new("to_lower", &["text"], "the string in lower case", Run::One(lib::to_lower)),
-    Function::new("to_upper", &["text"], "the string in upper case", Run::One(lib::to_upper)),
-    Function::new("trim", &["text"], "the string without white space around it", Run::One(lib::trim)),
+    Function::new("to_lower", &["string"], "the string in lower case", Run::One(lib::to_lower)),
+    Function::new("to_upper", &["string"], "the string in upper case", Run::One(lib::to_upper)),
+    Function::new(
+        "trim",
+        &["string"],
+        "the string without leading and trailing white space",
+        Run::One(lib::trim),
+    ),
     Function::new(
         "type_of",
         &["value"],
@@ -261,83 +276,93 @@ pub const FUNCTIONS: &[Function] = &[
     Function::scripts(
         "merge",
         &["object", "other"],
-        "an object with the members of both; where both have a key, with the other's",
+        "an object with the members of both; for a key in both, `other` wins",
         Run::Two(lib::merge),
     ),
     Function::scripts(
         "pop",
         &["array"],
-        "takes the last element out of an array, and gives it",
+        "removes the last element of an array and returns it",
         Run::Change(Change::Pop),
     ),
     Function::scripts(
         "push",
         &["array", "value"],
-        "adds an element at the end of an array",
+        "appends an element to an array",
         Run::Change(Change::Push),
     ),
     Function::scripts(
         "range",
         &["from", "to"],
-        "the whole numbers from one to before the other, as an array",
+        "the whole numbers from `from` to before `to`, as an array",
         Run::Two(lib::range),
     ),
     Function::scripts(
         "remove",
         &["object", "key"],
-        "takes a key out of an object, and gives whether it was there",
+        "removes a key from an object and returns whether it existed",
         Run::Change(Change::Remove),
     ),
     Function::scripts(
         "replace",
-        &["text", "part", "with"],
-        "the string with something else in every place of a part",
+        &["string", "part", "with"],
+        "the string with every occurrence of `part` replaced",
         Run::Three(lib::replace),
     ),
     Function::scripts(
         "slice",
-        &["text or array", "from", "to"],
-        "the characters or elements from an index to before another; negative ones count from the end",
+        &["string or array", "from", "to"],
+        "the characters or elements from index `from` to before `to`; negative indices count from the end",
         Run::Three(lib::slice),
     ),
-    Function::scripts("sort", &["array"], "the numbers or strings of an array in order", Run::One(lib::sort)),
+    Function::scripts(
+        "sort",
+        &["array"],
+        "the numbers or strings of an array in ascending order",
+        Run::One(lib::sort),
+    ),
     Function::scripts(
         "to_number",
-        &["text"],
-        "the number that a string holds, written as in JSON; anything else raises",
+        &["string"],
+        "the number that a string holds in JSON notation; any other string is an error",
         Run::One(lib::to_number),
     ),
     Function::scripts(
         "to_text",
         &["value"],
-        "a string as it is, anything else as its JSON text",
+        "a string unchanged, any other value as JSON text",
         Run::One(lib::to_text),
     ),
     Function::scripts(
         "next",
         &["input", "options?"],
-        "runs the tool, or what is wrapped inside of this policy, with this input (and these options for the host's executor), and \
-         gives its output; its error is thrown as `#{message, kind}`, `kind` an empty string where it has none",
+        "runs the tool, or the next inner wrapper, with this input (and these options for the host's executor), and \
+         returns its output; its error is thrown as `#{message, kind}`, with an empty string for a missing `kind`",
         Run::Effect(EffectKind::Next),
     ),
     Function::scripts(
         "approve",
         &["message"],
-        "asks a person; gives `true` once approved, and throws otherwise",
+        "requests human approval; returns `true` once approved, and throws otherwise",
         Run::Effect(EffectKind::Approve),
     ),
-    Function::scripts("now", &[], "the time, in milliseconds since 1970 (UTC)", Run::Effect(EffectKind::Now)),
-    Function::scripts("random", &[], "a number from 0 to below 1", Run::Effect(EffectKind::Random)),
+    Function::scripts(
+        "now",
+        &[],
+        "the current time, in milliseconds since 1970 (UTC)",
+        Run::Effect(EffectKind::Now),
+    ),
+    Function::scripts("random", &[], "a random number from 0 to below 1", Run::Effect(EffectKind::Random)),
     Function::scripts(
         "cache_get",
         &["key"],
-        "what is kept under a key (any value), or null",
+        "the cached value of a key (any JSON value), or null",
         Run::Effect(EffectKind::CacheGet),
     ),
     Function::scripts(
         "cache_set",
         &["key", "value", "ttl"],
-        "keeps a value under a key for a span of time such as `\"60s\"`",
+        "caches a value under a key for a duration such as `\"60s\"`",
         Run::Effect(EffectKind::CacheSet),
     ),
     Function::scripts(

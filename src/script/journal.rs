@@ -1,4 +1,4 @@
-//! What happened around a script so far: its effects and their answers. It is data, so that a script can go on in another
+//! The journal of a script: its effects so far and their results. It is plain data, so that a script can resume in another
 //! process, and it is bound to the script and the call.
 
 use std::sync::Arc;
@@ -11,25 +11,24 @@ use super::effect::{Answer, Effect};
 use super::work::VALUE_BYTES;
 use crate::json::{self, Value};
 
-/// Effects that one call of a script may ask for.
+/// The maximum number of effects of one call.
 pub const MAX_EFFECTS: usize = 64;
-/// Bytes that a journal may have where it is kept or read; each value counts as 64 of them beside its text.
+/// The maximum size of a stored journal, in bytes; each value counts as 64 bytes beside its text.
 pub const MAX_JOURNAL: usize = 16 << 20;
 
-/// The effects of one call of a script, in order, with their answers.
+/// The effects of one call of a script, in order, with their results.
 ///
-/// Serialized, it is a JSON object with digests of the script, of the call and of what each effect was asked with, the
-/// answers, and what the script reads of the session. Nothing in it is signed: whoever keeps it where others can write must
-/// seal it.
+/// Serialized, it is a JSON object with digests of the script, of the call and of each effect's arguments, the
+/// results, and the session values that the script reads. It is not signed: seal it if you store it where others can write.
 #[derive(Clone, Debug)]
 pub struct Journal<'c> {
     pub(super) call: ScriptCall<'c>,
     pub(super) entries: Vec<Entry<'c>>,
-    /// Steps that replays with it have taken in this process.
+    /// The steps of all replays with it in this process.
     pub(super) steps: StepsTaken,
 }
 
-/// A count that replays, which only read the journal, add to.
+/// A step counter with interior mutability: replays borrow the journal only for reading.
 #[derive(Debug, Default)]
 pub(super) struct StepsTaken(AtomicU64);
 
@@ -58,55 +57,58 @@ pub(super) struct Entry<'c> {
 #[derive(Clone, Debug)]
 enum Asked<'c> {
     Here(Effect<'c>),
-    /// Read from a journal that was kept: what it was asked with is known by its digest.
+    /// Read from a stored journal, which holds only the digest of the arguments.
     Kept {
         effect: String,
         arguments: String,
     },
 }
 
-/// Why a kept journal is not for this script and call.
+/// A stored journal that is not valid for this script and call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// It is no journal, or one of another version.
-    #[error("this is no journal of a script: {0}")]
+    /// The value is not a journal, or has an unknown version.
+    #[error("invalid script journal: {0}")]
     Malformed(String),
-    /// It was written for another script.
-    #[error("the journal is of another script")]
+    /// The journal belongs to another script.
+    #[error("the journal belongs to another script")]
     OtherScript,
-    /// It was written for another call.
-    #[error("the journal is of another call")]
+    /// The journal belongs to another call.
+    #[error("the journal belongs to another call")]
     OtherCall,
-    /// It is longer than a journal may be.
+    /// The journal exceeds [`MAX_JOURNAL`] or [`MAX_EFFECTS`].
     #[error("the journal is too large")]
     TooLarge,
-    /// The call cannot be wrapped by the script.
+    /// The script cannot run around this call.
     #[error("{0}")]
     Call(String),
 }
 
 impl<'c> Journal<'c> {
-    /// An empty journal of a call.
+    /// Creates an empty journal for a call.
     pub fn new(call: &ScriptCall<'c>) -> Self {
         Self { call: call.clone(), entries: Vec::new(), steps: StepsTaken::default() }
     }
 
-    /// Notes the answer to an effect that was asked for last.
+    /// Records the result of the effect that was requested last.
     pub fn push(&mut self, effect: Effect<'c>, answer: Answer) {
         self.entries.push(Entry { asked: Asked::Here(effect), answer });
     }
 
-    /// How many effects were answered.
+    /// The number of effects that have a result.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no effect was answered yet.
+    /// Whether no effect has a result yet.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Reads a kept journal. Errors: none, one of another version, or too large.
+    /// Parses a stored journal.
+    ///
+    /// # Errors
+    /// The value is not a journal, has an unknown version, or is too large.
     pub(super) fn of_stored(stored: &Value) -> Result<Stored, JournalError> {
         if size(stored) > MAX_JOURNAL {
             return Err(JournalError::TooLarge);
@@ -122,7 +124,9 @@ impl<'c> Journal<'c> {
         for entry in &stored.entries {
             let known = super::functions::by_name(&entry.effect).is_some_and(super::Function::is_effect);
             if !known || (entry.error.is_some() == entry.value.is_some()) {
-                return Err(JournalError::Malformed("an entry is no effect with one answer".to_owned()));
+                return Err(JournalError::Malformed(
+                    "an entry is not an effect with exactly one result".to_owned(),
+                ));
             }
         }
         Ok(stored)
@@ -141,7 +145,7 @@ impl<'c> Journal<'c> {
 }
 
 impl<'c> Entry<'c> {
-    /// Whether this is the answer to that effect.
+    /// Whether this entry holds the result of that effect.
     pub(super) fn answers(&self, effect: &Effect<'_>) -> bool {
         match &self.asked {
             Asked::Here(asked) => asked.same(effect),
@@ -155,7 +159,7 @@ impl<'c> Entry<'c> {
         self.asked.effect()
     }
 
-    /// What was asked, where that was in this process.
+    /// The effect, if it was requested in this process.
     pub(super) fn asked_here(&self) -> Option<&Effect<'c>> {
         match &self.asked {
             Asked::Here(effect) => Some(effect),
@@ -175,7 +179,7 @@ impl Asked<'_> {
 
 const VERSION: u64 = 1;
 
-/// A journal as it is kept.
+/// The stored form of a journal.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stored {
@@ -198,7 +202,7 @@ struct StoredEntry {
     error: Option<StoredError>,
 }
 
-/// An answer of null is an answer.
+/// Reads null as a value: it is a valid result of an effect.
 fn also_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -245,7 +249,7 @@ impl Serialize for Journal<'_> {
     }
 }
 
-/// About how many bytes a value takes.
+/// The approximate size of a value, in bytes.
 fn size(value: &Value) -> usize {
     VALUE_BYTES
         + match value {

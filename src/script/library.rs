@@ -1,4 +1,4 @@
-//! What the functions of the table do.
+//! Implementations of the functions in the table.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::value::{Kind, List, MemberMap, Object, Val, key_value, offset};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 
-/// Pieces that `split` gives at most.
+/// The maximum number of parts that `split` returns.
 const MAX_PIECES: usize = 1_000;
 
 type Given<'r> = Result<Val<'r>, Fault>;
@@ -159,7 +159,7 @@ pub(super) fn split<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Gi
         }
     };
     if pieces.len() > MAX_PIECES {
-        return Err(format!("`split` gives more than {MAX_PIECES} pieces").into());
+        return Err(format!("`split` returns more than {MAX_PIECES} parts").into());
     }
     Val::list(work, pieces)
 }
@@ -199,7 +199,7 @@ pub(super) fn join<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Giv
         }
         let Kind::Text(piece) = item.kind() else {
             let found = item.json_type();
-            return Err(format!("`join` takes an array of strings, one element is of type {found}: `to_text(x)` makes a string").into());
+            return Err(format!("`join` takes an array of strings, one element is of type {found}: `to_text(x)` converts it to a string").into());
         };
         joined.push_str(piece);
         if joined.len() > work.limits.text {
@@ -227,7 +227,7 @@ pub(super) fn merge<'r>(work: &Work, value: &Val<'r>, other: &Val<'r>) -> Given<
 
 pub(super) fn range<'r>(work: &Work, from: &Val<'r>, to: &Val<'r>) -> Given<'r> {
     let (from, to) = (whole("range", from)?, whole("range", to)?);
-    // Counted before it is made.
+    // Checked before allocation.
     let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
     work.values(length)?;
     Val::list(work, (from..to).map(|number| Val::Number(Number::from(number))).collect())
@@ -238,7 +238,7 @@ pub(super) fn replace<'r>(work: &Work, value: &Val<'r>, part: &Val<'r>, with: &V
     if part.is_empty() {
         return Err("`replace` takes a part of at least one character".into());
     }
-    // Counted before it is made: every place may become longer.
+    // Checked before allocation: every replacement may be longer.
     let places = if with.len() > part.len() { value.matches(part).count() } else { 0 };
     let length = value.len().saturating_add(places.saturating_mul(with.len().saturating_sub(part.len())));
     work.text(length)?;
@@ -270,7 +270,7 @@ pub(super) fn slice<'r>(work: &Work, value: &Val<'r>, from: &Val<'r>, to: &Val<'
 pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
     let mut items: Vec<Val<'r>> = list("sort", value)?.iter().collect();
     work.values(items.len())?;
-    // Each pair is compared once before, so that the order itself cannot fail.
+    // Each adjacent pair is compared first, so that the sort itself cannot fail.
     for pair in items.windows(2) {
         if let [a, b] = pair {
             work.step()?;
@@ -284,7 +284,7 @@ pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
 pub(super) fn to_number<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
     let text = text("to_number", value)?;
     let number: crate::json::Number = text.parse().map_err(|_| {
-        Fault::from(format!("`{}` is no number", crate::text::inert(&crate::text::cut(text))))
+        Fault::from(format!("`{}` is not a number", crate::text::inert(&crate::text::cut(text))))
     })?;
     Ok(Val::Number(Numeral::from_json(&number).exact()?))
 }

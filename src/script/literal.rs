@@ -1,4 +1,4 @@
-//! Number literals as they are written. Rhai's syntax tree holds the nearest float or a wrapped integer; the text has the digits.
+//! Exact number literals, read from the source text: Rhai's syntax tree holds only the nearest float or a wrapped integer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,20 +13,20 @@ use super::program::Code;
 use crate::json::{self, Number as JsonNumber, Value};
 
 impl Lowering<'_> {
-    /// The number that is written where the syntax tree has a literal.
+    /// Reads the exact number at the position of a literal in the syntax tree.
     ///
     /// # Errors
-    /// No such number is written there.
+    /// The text at the position is not that number.
     pub(super) fn number(&self, literal: &Expr, position: Position) -> Lowered<Code> {
         let number = offset(self.text, position)
             .and_then(|start| written(self.text, start))
             .filter(|number| is_parsed_as(number, literal))
             .ok_or_else(|| {
                 self.error(position, "this number cannot be read exactly")
-                    .help("write decimal digits, a sign directly before them".to_owned())
+                    .help("write decimal digits, with the sign directly before them".to_owned())
             })?;
         Ok(match Number::from_json(&number) {
-            // What the number itself writes the same way needs no text.
+            // A number that prints as its source text needs no text of its own.
             Some(value) if value.to_string() == *number.text() => Code::Number(value),
             _ => Code::Literal(Value::Number(number)),
         })
@@ -57,7 +57,7 @@ fn written(text: &str, start: usize) -> Option<JsonNumber> {
     }
 }
 
-/// `007.` and `1.e5` in the spelling of JSON.
+/// Converts `007.` and `1.e5` into JSON notation.
 fn json_text(digits: &str) -> String {
     let (mantissa, exponent) =
         digits.split_once('e').map_or((digits, None), |(mantissa, exponent)| (mantissa, Some(exponent)));
@@ -75,7 +75,7 @@ fn json_text(digits: &str) -> String {
     text
 }
 
-/// How far the number at the start of a text reaches.
+/// The range of the number at the start of a text.
 fn literal_at(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit());
@@ -109,7 +109,7 @@ fn is_name(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
 }
 
-/// Whether Rhai reads the number so. A place that was found wrongly fails here.
+/// Whether Rhai parsed the same number. A wrong position fails here.
 fn is_parsed_as(number: &JsonNumber, literal: &Expr) -> bool {
     match literal {
         Expr::IntegerConstant(value, _) => number.as_i64() == Some(*value),
@@ -118,10 +118,10 @@ fn is_parsed_as(number: &JsonNumber, literal: &Expr) -> bool {
     }
 }
 
-/// Rhai takes two closures for one where they differ only in numbers that are the same float.
+/// Rejects different numbers that are the same float: Rhai would merge two closures that differ only in these.
 ///
 /// # Errors
-/// Two such numbers are written, somewhere in the text.
+/// The text contains two such numbers.
 pub(super) fn refuse_equal_floats(text: &str) -> Lowered<()> {
     if !text.contains('|') {
         return Ok(());
@@ -136,7 +136,7 @@ pub(super) fn refuse_equal_floats(text: &str) -> Lowered<()> {
         let value = number.canonical();
         if *known.entry(float.to_bits()).or_insert_with(|| value.clone()) != value {
             return Err(ScriptError {
-                message: "two numbers are written that are too close together to be told apart".to_owned(),
+                message: "two numbers are too close together to be distinguished".to_owned(),
                 offset: Some(start),
                 help: Some("write them with fewer digits, or compute one of them".to_owned()),
             });

@@ -1,4 +1,4 @@
-//! What runs code several times: closures over arrays, and loops.
+//! Interpreter for closures over arrays, and for loops.
 
 use super::evaluate::{Evaluation, Given, Stop, World, fault};
 use super::functions::Each;
@@ -29,7 +29,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 continue;
             }
             let Kind::Boolean(said) = said.kind() else {
-                let message = format!("the closure of `{}` must give a boolean", how.name());
+                let message = format!("the closure of `{}` must return a boolean", how.name());
                 return Err(Stop::Wrong(message, closure.body.spot));
             };
             match how {
@@ -69,7 +69,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             _ => {
                 let found = over.json_type();
                 let message =
-                    format!("`for` goes over an array or the keys of an object, this is of type {found}");
+                    format!("`for` iterates over an array or the keys of an object, this is of type {found}");
                 return Err(Stop::Wrong(message, parts.over.spot));
             }
         };

@@ -1,5 +1,5 @@
-//! Rhai's syntax tree → a program of our own. What the language does not have is refused here, with its place, and not
-//! only when a call happens to come to it.
+//! Compiler: Rhai's syntax tree → [`Program`]. Unsupported constructs are rejected here, with their position, and not only when a
+//! call reaches them.
 
 use std::collections::BTreeMap;
 
@@ -16,39 +16,42 @@ use super::reads::Reads;
 use crate::call::Root;
 use crate::diagnostic::nearest;
 
-/// Links that may follow one another in `a.b[c].d()`.
+/// The maximum number of links in a chain such as `a.b[c].d()`.
 const MAX_LINKS: usize = 48;
 
 pub(super) type Lowered<T> = Result<T, ScriptError>;
 
-/// What a text says, and what it reads.
+/// The compiler's state for one text.
 pub(super) struct Lowering<'a> {
     pub(super) text: &'a str,
     language: Language,
     pub(super) routines: &'a BTreeMap<(String, usize), Routine>,
-    /// The script's own functions, as they are numbered.
+    /// The script's own functions; the index is the function's number.
     pub(super) own: Vec<&'a (String, usize)>,
     pub(super) names: Vec<Name>,
-    /// How many slots the function that is lowered needs.
+    /// The number of slots that the current function needs.
     slots: usize,
     pub(super) reads: Reads,
 }
 
-/// A variable in scope; its slot is its place in the list.
+/// A variable in scope; its slot is its index in the list.
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) name: String,
     pub(super) constant: bool,
 }
 
-/// A program, and what it reads.
+/// A program and its dependencies.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) program: Program,
     pub(super) reads: Reads,
 }
 
-/// Compiles a syntax tree of `text`. Errors: the first thing that the language does not have.
+/// Compiles the syntax tree of `text`.
+///
+/// # Errors
+/// The first unsupported construct or unknown name.
 pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compiled> {
     refuse_equal_floats(text)?;
     let routines = routines(ast);
@@ -89,7 +92,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn no_place(&self, position: Position, what: &str) -> ScriptError {
-        self.error(position, format!("{what} has no place in {}", self.here()))
+        self.error(position, format!("{what} is not supported in {}", self.here()))
     }
 
     fn routine(&mut self, key: &(String, usize)) -> Lowered<Body> {
@@ -103,7 +106,7 @@ impl<'a> Lowering<'a> {
         }
         if by_name(name).is_some() || operator(name).is_some() {
             return Err(self
-                .error(position, format!("there is a function `{name}` already"))
+                .error(position, format!("a function `{name}` already exists"))
                 .help("choose another name".to_owned()));
         }
         if self.own.iter().filter(|(known, _)| known == name).count() > 1 {
@@ -119,7 +122,10 @@ impl<'a> Lowering<'a> {
         Ok(Body { slots: self.slots, code })
     }
 
-    /// Brings a variable into scope. Errors: it has the name of a member of the call.
+    /// Adds a variable to the scope.
+    ///
+    /// # Errors
+    /// A member of the call has the same name.
     pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> Lowered<usize> {
         if self.member(name).is_some() || name == "input" {
             return Err(
@@ -146,7 +152,7 @@ impl<'a> Lowering<'a> {
         self.is_script() && slot == 0 && self.names.first().is_some_and(|name| name.name == "input")
     }
 
-    /// Notes that the program looks for a key, written out, in a value.
+    /// Records that the program looks up a literal key in a value.
     pub(super) fn looks_for(&mut self, container: &Expr, key: &Expr) {
         let Expr::StringConstant(key, _) = key else { return };
         let (base, links) = links(container);
@@ -174,7 +180,7 @@ impl<'a> Lowering<'a> {
         Node { spot: spot(position), code }
     }
 
-    /// `Pay ${input.amount}?`: its parts as texts, joined.
+    /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
     fn interpolated(&mut self, parts: &[Expr], position: Position) -> Lowered<Node> {
         let mut joined = Self::node(position, Code::Text(String::new()));
         for part in parts {
@@ -198,8 +204,8 @@ impl<'a> Lowering<'a> {
             Expr::StringConstant(text, _) => Code::Text(text.to_string()),
             Expr::CharConstant(..) => {
                 return Err(self
-                    .error(position, "`'…'` is no string")
-                    .help("put it into double quotes".to_owned()));
+                    .error(position, "`'…'` is not a string")
+                    .help("write it in double quotes".to_owned()));
             }
             Expr::InterpolatedString(parts, _) if self.is_script() => {
                 return self.interpolated(parts, position);
@@ -225,26 +231,26 @@ impl<'a> Lowering<'a> {
             Expr::FnCall(call, position) => return self.call(call, *position, None),
             Expr::Dot(..) | Expr::Index(..) => return self.chain(expression),
             _ if closure_name(expression).is_some() => {
-                let message = "a closure stands only in a call of `all`, `some`, `filter` or `map`";
+                let message = "a closure is allowed only as an argument of `all`, `some`, `filter` or `map`";
                 return Err(self.error(position, message));
             }
             Expr::Stmt(block) if self.is_script() => return self.block(block.statements(), position),
             Expr::Stmt(_) => return Err(self.statements_refused(position)),
             Expr::ThisPtr(_) => return Err(self.no_place(position, "`this`")),
-            _ => return Err(self.no_place(position, "this")),
+            _ => return Err(self.no_place(position, "this expression")),
         };
         Ok(Self::node(position, code))
     }
 
     pub(super) fn statements_refused(&self, position: Position) -> ScriptError {
-        self.error(position, "an expression is one value, without statements")
+        self.error(position, "an expression is a single value, without statements")
     }
 
     pub(super) fn slot(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|known| known.name == name)
     }
 
-    /// Reads a variable, of which the place that `keys` lead to is looked at.
+    /// Compiles a read of a variable and records the path `keys` as a dependency.
     fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> Lowered<Code> {
         if let Some(slot) = self.slot(name) {
             if self.is_input(slot) {
@@ -267,8 +273,8 @@ impl<'a> Lowering<'a> {
     fn unknown_variable(&self, name: &str, position: Position) -> ScriptError {
         if self.is_script() && name == "input" {
             return self
-                .error(position, "a function cannot use `input` of the script")
-                .help("hand it over as an argument".to_owned());
+                .error(position, "a function cannot read the script's `input`")
+                .help("pass it as an argument".to_owned());
         }
         let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
@@ -276,7 +282,7 @@ impl<'a> Lowering<'a> {
         let known: Vec<&str> = own.chain(members).collect();
         let help = match nearest(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("there are {}", quoted(&known)),
+            None => format!("available variables: {}", quoted(&known)),
         };
         self.error(position, format!("unknown variable `{name}`")).help(help)
     }
@@ -329,16 +335,16 @@ impl<'a> Lowering<'a> {
                 }
                 Link::Optional(position) => {
                     return Err(self
-                        .no_place(*position, "`?.` and `?[`")
+                        .no_place(*position, "`?.` or `?[`")
                         .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
                 }
-                Link::Other(other) => return Err(self.no_place(other.start_position(), "this")),
+                Link::Other(other) => return Err(self.no_place(other.start_position(), "this expression")),
             };
         }
         Ok(node)
     }
 
-    /// The place that an expression names, to be changed.
+    /// Compiles the assignment target that an expression names.
     pub(super) fn place_of(&mut self, expression: &Expr) -> Lowered<Place> {
         match expression {
             Expr::Dot(..) | Expr::Index(..) => {
@@ -355,14 +361,16 @@ impl<'a> Lowering<'a> {
             return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
         }
         let Expr::Variable(variable, _, _) = base else {
-            return Err(self.error(position, "only variables, and places in them, can be changed"));
+            return Err(
+                self.error(position, "only variables, and members or elements of them, can be changed")
+            );
         };
         let name = variable.1.as_str();
         let Some(slot) = self.slot(name) else {
             if self.member(name).is_some() || self.options(name) {
                 return Err(self
-                    .error(position, format!("`{name}` cannot be changed"))
-                    .help(format!("make a variable of it: `let copy = {name};`")));
+                    .error(position, format!("`{name}` is read-only"))
+                    .help(format!("copy it into a variable: `let copy = {name};`")));
             }
             return Err(self.unknown_variable(name, position));
         };
@@ -379,7 +387,10 @@ impl<'a> Lowering<'a> {
                 Link::Property(key, _) => Step::Key((*key).to_owned()),
                 Link::Index(Expr::StringConstant(key, _), _) => Step::Key(key.to_string()),
                 Link::Index(index, _) => Step::Index(self.expression(index)?),
-                _ => return Err(self.error(position, "only variables, and places in them, can be changed")),
+                _ => {
+                    return Err(self
+                        .error(position, "only variables, and members or elements of them, can be changed"));
+                }
             });
         }
         Ok(Place { slot, steps })

@@ -1,6 +1,7 @@
-//! The scripting language, and the only room that names Rhai, which parses it: expressions over one call (`expr:`), and
-//! scripts around an execution (`around:`), in a sandbox that reaches outside only by effects, and takes no two values of
-//! different types for merely unequal.
+//! The scripting language: expressions over one call (`expr:`) and scripts around an execution (`around:`), sandboxed.
+//!
+//! Text + call → value. Scripts reach the host only through effects; comparing values of different types is an error. Rhai parses the
+//! syntax, and no other module uses it.
 
 mod number;
 mod work;
@@ -38,15 +39,15 @@ pub use passed::Passed;
 pub use predicate::{Expression, Predicate, PredicateError};
 pub use work::Limits;
 
-/// Why a text is no expression or script.
+/// A compile error of an expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ScriptError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// Where, in bytes from the start of the text.
+    /// The position, in bytes from the start of the text.
     pub offset: Option<usize>,
-    /// What to do.
+    /// The fix, if known.
     pub help: Option<String>,
 }
 

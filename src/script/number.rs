@@ -1,4 +1,4 @@
-//! Numbers of an expression or a script: exact decimals of up to 34 significant digits.
+//! Numbers of expressions and scripts: exact decimals of up to 34 significant digits.
 //!
 //! Every operation gives the exact result or an error. Only a quotient is rounded, half to even, as in IEEE 754's decimal128.
 
@@ -13,11 +13,11 @@ use crate::json::{self, Value};
 type Repr = dashu_float::Repr<10>;
 type FpResult<R> = dashu_float::FpResult<dashu_float::FBig<R, 10>>;
 
-/// Significant digits of a number.
+/// The maximum number of significant digits.
 pub(super) const DIGITS: usize = 34;
-/// The power of ten of a number's first digit lies between this and its negative.
+/// The maximum absolute power of ten of a number's first digit.
 const MAX_MAGNITUDE: i64 = 6144;
-/// A number is written without an exponent where that takes no more zeros than this.
+/// The maximum number of zeros that are written instead of an exponent.
 const MAX_ZEROS: usize = 34;
 
 /// An exact decimal: `coefficient × 10^exponent`. The coefficient has at most 34 digits and does not end in a zero, so one value
@@ -28,15 +28,15 @@ pub(super) struct Number {
     exponent: i32,
 }
 
-/// A number where it is read.
+/// A number as it is read from a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numeral<'v> {
     Exact(Number),
-    /// A JSON number beyond what is calculated with: it can only be compared.
+    /// A JSON number out of range for arithmetic: it can only be compared.
     Beyond(&'v json::Number),
 }
 
-/// How a number with a fraction becomes one with fewer digits.
+/// The rounding mode for fewer digits after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rounding {
     /// To the nearest; a half is rounded away from zero.
@@ -140,7 +140,7 @@ impl Number {
             .ok_or_else(|| format!("{self} / {other} is too large or too small for a number"))
     }
 
-    /// What is left of a division that gives a whole number; it has the sign of the dividend.
+    /// The remainder of a truncated division; it has the sign of the dividend.
     ///
     /// # Errors
     /// The divisor is zero.
@@ -155,7 +155,7 @@ impl Number {
     /// The exponent is not a whole number from 0, or the power has more than 34 significant digits.
     pub(super) fn power(self, exponent: Self) -> Result<Self, String> {
         let mut left = exponent.to_i64().and_then(|whole| u64::try_from(whole).ok()).ok_or_else(|| {
-            format!("an exponent is a whole number from 0, this is {exponent}: write `1 / x ** n` for a negative one")
+            format!("an exponent must be a whole number of at least 0, this is {exponent}: write `1 / x ** n` for a negative one")
         })?;
         let too_long = |_| too_long(&format!("{self} ** {exponent}"));
         let (mut power, mut square) = (Self::from(1), self);
@@ -164,7 +164,7 @@ impl Number {
                 power = power.times(square).map_err(too_long)?;
             }
             left >>= 1;
-            // Where a square is too long, so is every power that needs it.
+            // If a square is too long, so is every power that needs it.
             if left > 0 {
                 square = square.times(square).map_err(too_long)?;
             }
@@ -180,7 +180,7 @@ impl Number {
         if dropped == 0 {
             return self;
         }
-        // All digits are dropped where the power does not fit, and less than a half is left of them.
+        // If the power does not fit, all digits are dropped and the rest is less than a half.
         let (quotient, rest, half) = match 10_i128.checked_pow(dropped) {
             Some(power) => {
                 let rest = self.coefficient % power;
@@ -208,7 +208,7 @@ impl Number {
             _ => None,
         }
         .ok_or_else(|| {
-            format!("{}: `round(x, 10)` shortens a number", too_long(&format!("{self} {symbol} {other}")))
+            format!("{}: shorten a number with `round(x, 10)`", too_long(&format!("{self} {symbol} {other}")))
         })
     }
 }
@@ -293,7 +293,7 @@ impl<'v> Numeral<'v> {
         Number::from_json(number).map_or(Self::Beyond(number), Self::Exact)
     }
 
-    /// The number to calculate with.
+    /// The number for arithmetic.
     ///
     /// # Errors
     /// It has more than 34 significant digits, or is out of range.
@@ -305,7 +305,7 @@ impl<'v> Numeral<'v> {
                 let cut: String = text.chars().take(20).collect();
                 let dots = if cut.len() < text.len() { "…" } else { "" };
                 Err(format!(
-                    "{}: it can be compared, but not calculated with",
+                    "{}: it can be compared, but not used in arithmetic",
                     too_long(&format!("the number {cut}{dots}"))
                 ))
             }

@@ -1,4 +1,4 @@
-//! The operators, all of them strict: none guesses what a value of the wrong type was meant to be.
+//! The operators, all of them strict: none converts a value of the wrong type.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use super::number::Number;
 use super::value::{Kind, Val};
 use super::work::{Fault, Work};
 
-/// An operator's work: its operands in, its value out.
+/// The implementation of an operator: operands → value.
 pub(super) type Operator = for<'r> fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>;
 
-/// Every operator with two operands, by its symbol. There are no others.
+/// Every binary operator, by its symbol.
 pub(super) const BINARY: &[(&str, Operator)] = &[
     ("==", |work, a, b| Ok(Val::Boolean(equal(work, a, b)?))),
     ("!=", |work, a, b| Ok(Val::Boolean(!equal(work, a, b)?))),
@@ -28,7 +28,7 @@ pub(super) const BINARY: &[(&str, Operator)] = &[
     ("**", |_, a, b| calculate("**", a, b, Number::power)),
 ];
 
-/// The operator of this symbol.
+/// The operator with this symbol.
 pub(super) fn operator(symbol: &str) -> Option<Operator> {
     BINARY.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
 }
@@ -36,27 +36,27 @@ pub(super) fn operator(symbol: &str) -> Option<Operator> {
 pub(super) fn not<'r>(value: &Val<'_>) -> Result<Val<'r>, Fault> {
     match value.kind() {
         Kind::Boolean(value) => Ok(Val::Boolean(!value)),
-        other => Err(format!("`!` is for booleans, this is of type {}", other.json_type()).into()),
+        other => Err(format!("`!` takes a boolean, this is of type {}", other.json_type()).into()),
     }
 }
 
 pub(super) fn negate<'r>(value: &Val<'_>) -> Result<Val<'r>, Fault> {
     match value.kind() {
         Kind::Number(number) => Ok(Val::Number(number.exact()?.negated())),
-        other => Err(format!("`-` is for numbers, this is of type {}", other.json_type()).into()),
+        other => Err(format!("`-` takes a number, this is of type {}", other.json_type()).into()),
     }
 }
 
-/// `x in list`. An object is refused: there, an object instead of a list would quietly answer `false`.
+/// `x in list`. An object is an error: if an object came instead of a list, the result would silently be `false`.
 fn is_in<'r>(work: &Work, wanted: &Val<'r>, container: &Val<'r>) -> Result<Val<'r>, Fault> {
     match container.kind() {
         Kind::List(list) => Ok(Val::Boolean(position(work, list, wanted)?.is_some())),
         Kind::Object(_) => Err(
-            "`in` looks for an element of an array, this is an object: `has(object, key)` looks for a key"
+            "`in` looks for an element of an array, this is an object: use `has(object, key)` to look for a key"
                 .into(),
         ),
         Kind::Text(_) => Err(
-            "`in` looks for an element of an array, this is a string: `contains(text, part)` looks into one"
+            "`in` looks for an element of an array, this is a string: use `contains(string, part)` to search it"
                 .into(),
         ),
         other => {
@@ -92,7 +92,7 @@ fn calculate<'r>(
     match (a.kind(), b.kind()) {
         (Kind::Number(a), Kind::Number(b)) => Ok(Val::Number(operation(a.exact()?, b.exact()?)?)),
         (a, b) => Err(format!(
-            "`{symbol}` is for numbers, these are of type {} and {}",
+            "`{symbol}` takes two numbers, these are of type {} and {}",
             a.json_type(),
             b.json_type()
         )

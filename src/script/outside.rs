@@ -1,4 +1,4 @@
-//! The world around a replay of a script: the call as it was, and the answers that the journal holds.
+//! Host of a replay: the call as it was, and the effect results of the journal.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::work::{Fault, Work};
 use crate::call::Root;
 use crate::json::Value;
 
-/// The world around a replay: the call, and the journal.
+/// The host of a replay: the call and the journal.
 pub(super) struct Outside<'r, 'c> {
     pub(super) call: &'r Seen<'c>,
     pub(super) journal: &'r Journal<'c>,
-    /// How many effects were answered in this replay.
+    /// The number of effects that returned in this replay.
     pub(super) answered: usize,
     pub(super) end: Option<Replay<'c>>,
 }
 
 impl<'r, 'c> Outside<'r, 'c> {
-    /// What this value is, where a script passes it on unchanged.
+    /// The original of a value that the script passes on unchanged. Returns `None` for any other value.
     fn unchanged(&self, value: &Val<'r>) -> Option<Passed<'c>> {
         let Val::Json(json) = value else { return None };
         let Seen { call, annotations, .. } = self.call;
@@ -41,14 +41,14 @@ impl<'r, 'c> Outside<'r, 'c> {
         }
     }
 
-    /// The entry whose answer this value in memory is.
+    /// The index of the entry whose result is this very value in memory.
     fn answer(&self, value: &Value) -> Option<usize> {
         let is_this =
             |answer: &Answer| matches!(answer, Answer::Value(known) if std::ptr::eq(known.as_ref(), value));
         self.journal.entries.iter().position(|entry| is_this(&entry.answer))
     }
 
-    /// The value for others to have: what is passed on unchanged is pointed at, all else copied.
+    /// Exports a value: one that is passed on unchanged is borrowed, any other copied.
     fn passed(&self, value: &Val<'r>, work: &Work) -> Result<Passed<'c>, Fault> {
         match self.unchanged(value) {
             Some(unchanged) => Ok(unchanged),
@@ -56,7 +56,8 @@ impl<'r, 'c> Outside<'r, 'c> {
         }
     }
 
-    /// Whether this is plainly what was passed before. What is not may be the same all the same, spelled otherwise.
+    /// Whether this equals a value that was exported before, by a cheap test. On `false`, the values may still be equal JSON in another
+    /// notation.
     fn is_passed(&self, value: &Val<'r>, before: &Passed<'c>, work: &Work) -> Result<bool, Fault> {
         match self.unchanged(value) {
             Some(unchanged) => Ok(unchanged.is(before)),
@@ -64,7 +65,7 @@ impl<'r, 'c> Outside<'r, 'c> {
         }
     }
 
-    /// Whether a script plainly asks for the same again, found without writing out what it asks with.
+    /// Whether a script requests the same effect again, by a cheap test that does not export the arguments.
     fn asks_again(
         &self,
         asked: &Effect<'c>,
@@ -121,11 +122,11 @@ impl<'r, 'c> Outside<'r, 'c> {
         })
     }
 
-    /// The next entry of the journal, where it answers this effect. Where it does not, or there is none, the replay ends.
+    /// Returns the next journal entry if it is for this effect. Ends the replay if it is not, or if there is none.
     fn answering(&mut self, effect: Effect<'c>) -> Result<&'r Entry<'c>, Halt<'r>> {
         let Some(entry) = self.journal.entries.get(self.answered) else {
             if self.answered >= MAX_EFFECTS {
-                let message = format!("the script asks for more than {MAX_EFFECTS} effects");
+                let message = format!("the script requests more than {MAX_EFFECTS} effects");
                 return Err(Halt::Fault(Fault::Limit(message)));
             }
             self.end = Some(Replay::Effect(effect));
@@ -133,9 +134,9 @@ impl<'r, 'c> Outside<'r, 'c> {
         };
         if !entry.answers(&effect) {
             let message = if entry.effect() == effect.name() {
-                format!("the script asks for `{}` with other values than the journal holds", effect.name())
+                format!("the script requests `{}` with other arguments than the journal holds", effect.name())
             } else {
-                format!("the script asks for `{}`, the journal holds `{}`", effect.name(), entry.effect())
+                format!("the script requests `{}`, the journal holds `{}`", effect.name(), entry.effect())
             };
             self.end = Some(Replay::Failed(ScriptFailure::mismatch(message, None)));
             return Err(Halt::End);
@@ -161,7 +162,7 @@ impl<'r, 'c> Outside<'r, 'c> {
             _ => None,
         };
         let Some(message) = member("message") else {
-            return Replay::Failed(ScriptFailure::new("what is thrown has no message", Some(spot)));
+            return Replay::Failed(ScriptFailure::new("the thrown value has no `message`", Some(spot)));
         };
         let kind = member("kind").filter(|kind| !kind.is_empty());
         let is_this = |answer: &Answer| {

@@ -1,4 +1,4 @@
-//! Text → Rhai's syntax tree. Rhai parses and no more: what a program means, and what it may say, is ours.
+//! Parser: text → Rhai's syntax tree. Rhai only parses; the compiler and the interpreter of this module define the language.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,18 +12,18 @@ use rhai::{
 use super::ScriptError;
 use super::program::Spot;
 
-/// How deep code may nest, and how many operators may follow one another in a row.
+/// The maximum nesting of code, and the maximum number of chained operators.
 const MAX_NESTING: usize = 48;
-/// What a function or a closure may nest.
+/// The maximum nesting in a function or a closure.
 const MAX_FUNCTION_NESTING: usize = 32;
-/// A string that is written out is no longer than this, in bytes.
+/// The maximum length of a string literal, in bytes.
 const MAX_CONSTANT: usize = 64 << 10;
-/// Functions and closures that a script may have.
+/// The maximum number of functions and closures in a script.
 const MAX_FUNCTIONS: usize = 64;
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let mut engine = Engine::new_raw();
-    // Folding constants would compare them by Rhai's own rules.
+    // Constant folding would compare values by Rhai's own rules.
     engine.set_optimization_level(OptimizationLevel::None);
     engine.set_max_expr_depths(MAX_NESTING, MAX_FUNCTION_NESTING);
     engine.set_max_string_size(MAX_CONSTANT);
@@ -31,16 +31,19 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     engine
 });
 
-/// What is compiled.
+/// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
-    /// One value, without statements and effects.
+    /// A single value, without statements and effects.
     Expression,
     /// Statements around an execution.
     Script,
 }
 
-/// Parses a text. Errors: bad syntax, and text longer than `most` bytes.
+/// Parses a text.
+///
+/// # Errors
+/// Invalid syntax, or text longer than `most` bytes.
 pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, ScriptError> {
     let at = |message: String, position| ScriptError { message, offset: offset(text, position), help: None };
     if text.len() > most {
@@ -54,9 +57,9 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
         let told = at(first_letter_lowered(error.err_type().to_string()), error.position());
         match error.err_type() {
-            ParseErrorType::Reserved(word) => told.help(format!(
-                "choose another name; as a key of an object it stands in quotes: `\"{word}\": …`"
-            )),
+            ParseErrorType::Reserved(word) => {
+                told.help(format!("choose another name; quote it as a key of an object: `\"{word}\": …`"))
+            }
             ParseErrorType::MissingToken(token, _) if token == ";" => {
                 told.help("end the statement before this with `;`".to_owned())
             }
@@ -65,9 +68,10 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
     })
 }
 
-/// A panic, wherever it comes from, is an error like any other.
+/// Runs `work` and turns a panic into an error.
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| "the expression made its evaluation fail".to_owned())
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| "the evaluation failed with an internal error".to_owned())
 }
 
 fn first_letter_lowered(text: String) -> String {
@@ -75,7 +79,7 @@ fn first_letter_lowered(text: String) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Where a position of Rhai's (line and column, in characters) stands in the text, in bytes.
+/// Converts a position of Rhai (line and column, in characters) into a byte offset in the text.
 pub(super) fn offset(text: &str, position: Position) -> Option<usize> {
     let start: usize = text.split_inclusive('\n').take(position.line()? - 1).map(str::len).sum();
     let line = text.get(start..)?;
@@ -87,22 +91,22 @@ pub(super) fn spot(position: Position) -> Spot {
     Spot { line: position.line().unwrap_or(1), column: position.position().unwrap_or(1) }
 }
 
-/// A function of the script's own, or a closure.
+/// A function of the script, or a closure.
 pub(super) struct Routine {
-    /// Of a closure: what it uses from around it, and then its own.
+    /// For a closure: the captured variables, then its own parameters.
     pub(super) parameters: Vec<ImmutableString>,
     pub(super) body: Vec<Stmt>,
     pub(super) position: Position,
-    /// `fn type.name()`, which is called on a value of one type.
+    /// Whether it is `fn type.name()`, a method of one type.
     pub(super) of_type: bool,
 }
 
-/// Functions and closures, by the name that Rhai gives them and the number of their parameters.
+/// Functions and closures, by Rhai's name for them and their number of parameters.
 pub(super) fn routines(ast: &AST) -> BTreeMap<(String, usize), Routine> {
     let routine = |definition: &rhai::ScriptFuncDef| {
         let parameters: Vec<_> = definition.params.iter().cloned().collect();
         let key = (definition.name.to_string(), parameters.len());
-        // Rhai shows a body only to a walk, in which each statement is a path of its own.
+        // Rhai exposes a body only to `walk`, where each statement is a path of its own.
         let mut alone = ast.clone_functions_only();
         alone.retain_functions(|_, _, name, arity| name == key.0 && arity == key.1);
         let routine = Routine {
@@ -138,7 +142,7 @@ pub(super) enum Link<'e> {
 }
 
 impl<'e> Link<'e> {
-    /// The key that it names, where that is written out.
+    /// The key, if it is a literal.
     pub(super) fn key(&self) -> Option<&'e str> {
         match self {
             Self::Property(key, _) => Some(key),
@@ -148,7 +152,7 @@ impl<'e> Link<'e> {
     }
 }
 
-/// Takes `base.property[index].method()` apart.
+/// Splits `base.property[index].method()` into its base and its links.
 pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
     let mut links = Vec::new();
     let mut base = None;
@@ -159,7 +163,7 @@ pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
             links.push(Link::Optional(*position));
         }
         base.get_or_insert(&pair.lhs);
-        // What follows is the rest of the chain, unless Rhai marks that it ends here.
+        // The right side is the rest of the chain, unless Rhai marks its end here.
         let goes_on = matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !flags.contains(ASTFlags::BREAK);
         let link = match &pair.rhs {
             Expr::Dot(rest, ..) | Expr::Index(rest, ..) if goes_on => &rest.lhs,
@@ -176,7 +180,7 @@ pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
     (base.unwrap_or(expression), links)
 }
 
-/// The name under which Rhai keeps a closure's body, and how many variables it uses from around it.
+/// The name under which Rhai stores a closure's body, and the number of captured variables.
 pub(super) fn closure_name(expression: &Expr) -> Option<(String, usize)> {
     match expression {
         Expr::DynamicConstant(value, _) => {
@@ -198,9 +202,9 @@ pub(super) fn closure_name(expression: &Expr) -> Option<(String, usize)> {
 mod tests {
     use super::*;
 
-    /// Rhai names closures by a hash of what they say: two that say different things must not share a name.
+    /// Rhai names closures by a hash of their code: two with different code must not share a name.
     #[test]
-    fn different_closures_have_bodies_of_their_own() {
+    fn different_closures_have_different_names() {
         let bodies = [
             "x > 1",
             "x > 2",

@@ -1,26 +1,26 @@
-//! Values on their way out of a script: what it passes on unchanged is pointed at, only what it made is a value of its own.
+//! Values that leave a script: one that is passed on unchanged is borrowed, only a new one is owned.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::json::Value;
 
-/// A JSON value that a script hands out. To clone it copies nothing.
+/// A JSON value that a script exports. Cloning copies no data.
 #[derive(Clone, Debug)]
 pub enum Passed<'c> {
     /// A whole part of the call, unchanged: its input, context or options, or the annotations.
     Call(&'c Value),
-    /// A whole answer, unchanged, or what the script made.
+    /// A whole effect result, unchanged, or a value that the script created.
     Shared(Arc<Value>),
 }
 
 impl Passed<'_> {
-    /// Whether it is this very value in memory, which is no look inside.
+    /// Whether it is this very value in memory; does not compare contents.
     pub fn is(&self, value: &Value) -> bool {
         std::ptr::eq(&raw const **self, value)
     }
 
-    /// The value itself: copied where it is the call's, or someone else still has it.
+    /// Converts into an owned value. Copies a value that belongs to the call or is still shared.
     pub fn into_value(self) -> Value {
         match self {
             Self::Call(value) => value.clone(),

@@ -1,4 +1,4 @@
-//! Places in values: reading a property or an element, and changing what lies there.
+//! Property and element access in values, and assignment to them.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::value::{Kind, Val, depth, offset};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 
-/// One step to a place, reckoned.
+/// One step of a path, with its index evaluated.
 pub(super) enum Target<'r> {
     Key(&'r str),
     Index(Val<'r>),
@@ -24,8 +24,10 @@ impl<'r> Target<'r> {
 
 pub(super) fn property<'r>(object: &Val<'r>, key: &str) -> Result<Val<'r>, Fault> {
     match object.kind() {
-        Kind::Object(object) => object.get(key).ok_or_else(|| format!("there is no `{key}`").into()),
-        _ => Err(format!("`{key}` is read from a value that is no object").into()),
+        Kind::Object(object) => {
+            object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
+        }
+        _ => Err(format!("`{key}` is read from a value that is not an object").into()),
     }
 }
 
@@ -43,19 +45,19 @@ pub(super) fn element<'r>(container: &Val<'r>, index: &Val<'r>) -> Result<Val<'r
 }
 
 fn no_whole_index() -> Fault {
-    "an index of an array is a whole number".into()
+    "an array index must be a whole number".into()
 }
 
 fn no_index(container: JsonType, index: JsonType) -> Fault {
     format!(
-        "an index reads from an array by a whole number, or from an object by a string, these are of type {container} and {index}"
+        "an array takes a whole number as index and an object a string, these are of type {container} and {index}"
     )
     .into()
 }
 
 type Action<'a, 'r> = &'a mut dyn FnMut(&mut Val<'r>) -> Result<Val<'r>, Fault>;
 
-/// Acts on the place that the steps lead to. What is shared with another variable is copied on the way.
+/// Applies an action to the value at a path. Values on the way that other variables share are copied (copy on write).
 pub(super) fn inside<'r>(
     work: &Work,
     target: Option<&mut Val<'r>>,
@@ -65,7 +67,7 @@ pub(super) fn inside<'r>(
     let Some(target) = target else { return Err(Fault::Limit("the variable is missing".to_owned())) };
     let Some((step, rest)) = steps.split_first() else { return action(target) };
     work.step()?;
-    // Says what is wrong with the step, if anything is.
+    // Returns the error message of an invalid step.
     step.read(target)?;
     let key = match step {
         Target::Key(key) => Some((*key).to_owned()),
@@ -99,10 +101,10 @@ pub(super) fn inside<'r>(
 }
 
 fn missing() -> Fault {
-    Fault::Wrong("this place is not there".to_owned())
+    Fault::Wrong("this member or element does not exist".to_owned())
 }
 
-/// Puts a value in a place. The last step may be a key that is not there yet.
+/// Assigns a value at a path. The last step may be a new key.
 pub(super) fn assign<'r>(
     work: &Work,
     target: Option<&mut Val<'r>>,
@@ -138,7 +140,7 @@ fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'
     let inner = depth(&value);
     if let Some(key) = key {
         let Some(members) = container.members_mut(work)? else {
-            return Err(format!("`{key}` is set in a value that is no object but of type {found}").into());
+            return Err(format!("`{key}` is set in a value that is not an object but of type {found}").into());
         };
         if !members.inside.contains_key(&key) {
             work.values(1)?;
@@ -185,7 +187,7 @@ pub(super) fn changed<'r>(
             items
                 .inside
                 .pop()
-                .ok_or_else(|| "`pop` takes an element out of an array, this one is empty".into())
+                .ok_or_else(|| "`pop` takes an array with at least one element, this one is empty".into())
         }
         Change::Remove => {
             let key = match argument.map(Val::kind) {
@@ -195,7 +197,7 @@ pub(super) fn changed<'r>(
             let Some(members) = target.members_mut(work)? else {
                 return Err(format!("`remove` takes an object, this is of type {found}").into());
             };
-            // In place: the order of the others stays.
+            // In place: keeps the order of the other members.
             Ok(Val::Boolean(members.inside.shift_remove(key.as_str()).is_some()))
         }
     }

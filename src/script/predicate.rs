@@ -1,4 +1,4 @@
-//! Expressions over one call: those that give a value, and those that are true or false of it.
+//! Expressions over one call: [`Expression`] (call → value) and [`Predicate`] (call → boolean).
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
-/// An expression longer than this, in bytes, is refused.
+/// The maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 16 << 10;
 
 static LIMITS: Limits = Limits {
@@ -30,18 +30,18 @@ static LIMITS: Limits = Limits {
     calls: 1,
 };
 
-/// What the call has no context of.
+/// The context of a call without one.
 pub(super) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
 
-/// Why an expression is neither true nor false of a call: the test that it stands for is undecided.
+/// An evaluation error of an expression; the condition that uses it is undecided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PredicateError {
-    /// What went wrong.
+    /// The problem.
     pub message: String,
 }
 
-/// A compiled expression. It can be evaluated on several threads at once.
+/// A compiled expression, which several threads can evaluate at once.
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
@@ -51,14 +51,15 @@ pub struct Expression {
 impl Expression {
     /// Compiles a Rhai expression over the members of the call document: `to_lower(input.query)`.
     ///
-    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % ** in !in` it may call [`FUNCTIONS`](super::FUNCTIONS),
-    /// but for those of scripts. Nothing is converted: each operator and function takes values of its own types and
-    /// raises at others; `x in y` looks for an element of an array, or for a key of `input`, `context` or `session`.
+    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % ** in !in` it can call [`FUNCTIONS`](super::FUNCTIONS),
+    /// except those of scripts only. Nothing is converted: each operator and function takes values of its own types, and
+    /// any other type is an error; `x in y` looks for an element of an array, or for a key of `input`, `context` or `session`.
     /// Numbers are exact decimals of up to 34 significant digits ([`NUMBERS`](super::NUMBERS)): `7 / 2` is 3.5, and 1 and 1.0 are
     /// the same.
     ///
-    /// Errors: bad syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
-    /// whatever else of Rhai an expression has no use for.
+    /// # Errors
+    /// Invalid syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
+    /// Rhai features that expressions do not support.
     pub fn compile(text: &str) -> Result<Self, ScriptError> {
         let ast = parse(text, Language::Expression, MAX_LENGTH)?;
         let compiled = lower(text, &ast, Language::Expression)?;
@@ -75,15 +76,18 @@ impl Expression {
         &self.reads.context
     }
 
-    /// The arguments that it reads, as far as their names are written out.
+    /// The arguments that it reads, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
         self.reads.argument_names()
     }
 
-    /// What the expression gives for a call. Errors: a comparison of values of different types, a missing property or
-    /// member, a part of the session that could not be decided, a result of more than 34 digits, and every limit of the
-    /// sandbox.
+    /// Evaluates the expression for a call.
     ///
+    /// # Errors
+    /// A comparison of values of different types, a missing property or member, an undecided part of the session, a result of more
+    /// than 34 digits, and any exceeded limit of the sandbox.
+    ///
+    /// # Examples
     /// ```
     /// use callgate::call::{CallView, SessionState, ToolCall};
     /// use callgate::script::Expression;
@@ -117,24 +121,24 @@ impl Expression {
         make: impl FnOnce(&Val<'_>, &Work) -> Result<T, String>,
     ) -> Result<T, String> {
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
-            return Err("the input is no JSON object".to_owned());
+            return Err("the input is not a JSON object".to_owned());
         }
         self.reads.refuse_unsettled(view.session)?;
         let mut evaluation = Evaluation::new(&self.program, Seen(*view), Work::new(&LIMITS));
         match evaluation.run(Vec::new()) {
             Ok(value) => make(&value, &evaluation.work),
             Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
-            Err(_) => Err("the expression gives no value".to_owned()),
+            Err(_) => Err("the expression returns no value".to_owned()),
         }
     }
 }
 
-/// A compiled expression that is true or false of a call.
+/// A compiled expression that is true or false for a call.
 #[derive(Debug)]
 pub struct Predicate(Expression);
 
 impl Predicate {
-    /// Compiles an expression, as [`Expression::compile`] does: `input.amount > 100 && tool != "ping"`.
+    /// Compiles an expression such as `input.amount > 100 && tool != "ping"`, as [`Expression::compile`] does.
     ///
     /// ```
     /// use callgate::call::{CallView, SessionState, ToolCall};
@@ -161,25 +165,27 @@ impl Predicate {
         self.0.context_reads()
     }
 
-    /// The arguments that it reads, as far as their names are written out.
+    /// The arguments that it reads, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
         self.0.argument_names()
     }
 
-    /// Whether the expression is true of a call. Errors: anything but a boolean, and all for which an expression has no
-    /// [value](Expression::value).
+    /// Whether the expression is true for a call.
+    ///
+    /// # Errors
+    /// A result that is not a boolean, and the errors of [`Expression::value`].
     pub fn eval(&self, view: &CallView<'_>) -> Result<bool, PredicateError> {
         self.0.evaluate(view, |value, _| match value {
             Val::Boolean(value) => Ok(*value),
             Val::Json(Value::Bool(value)) => Ok(*value),
             other => {
-                Err(format!("the expression gives a value of type {}, not a boolean", other.json_type()))
+                Err(format!("the expression returns a value of type {}, not a boolean", other.json_type()))
             }
         })
     }
 }
 
-/// The call that an expression sees.
+/// The call that an expression reads.
 struct Seen<'a>(CallView<'a>);
 
 impl<'a> World<'a> for Seen<'a> {
@@ -190,7 +196,7 @@ impl<'a> World<'a> for Seen<'a> {
             Some(Node::Text(text)) => Ok(Val::Borrowed(text)),
             None if root == Root::Context => Ok(Val::Json(&EMPTY)),
             None if root.settle_only() => {
-                Err(format!("`{}` is there only once the call has settled", root.name()))
+                Err(format!("`{}` is available only once the call has settled", root.name()))
             }
             None => Err(format!("the call has no `{}`", root.name())),
         }

@@ -1,5 +1,4 @@
-//! A compiled expression or script: a tree of our own, in which every name is resolved and nothing is left that the
-//! language does not have.
+//! Compiled form of an expression or script: a tree in which every name is resolved and every construct is supported.
 
 use regex::Regex;
 
@@ -15,18 +14,18 @@ pub(super) struct Spot {
     pub(super) column: usize,
 }
 
-/// Code, and where it stands in the text.
+/// Code and its position in the text.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) spot: Spot,
     pub(super) code: Code,
 }
 
-/// What a program reads that it cannot change.
+/// A read-only variable of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Member {
     Root(Root),
-    /// What the host passes to its executor.
+    /// The options that the host passes to its executor.
     Options,
 }
 
@@ -35,7 +34,7 @@ pub(super) enum Code {
     Null,
     Boolean(bool),
     Number(Number),
-    /// A number whose text says more than its value: `1.10`, or more digits than are calculated with.
+    /// A number whose text must be kept: `1.10`, or more digits than arithmetic supports.
     Literal(crate::json::Value),
     Text(String),
     Member(Member),
@@ -48,7 +47,7 @@ pub(super) enum Code {
     Not(Box<Node>),
     Negate(Box<Node>),
     Binary(Operator, Box<[Node; 2]>),
-    /// `"key" in input`, of a member of the call that is always an object.
+    /// `"key" in input`, for a member of the call that is always an object.
     InMember(Box<[Node; 2]>),
     Property(Box<Node>, String),
     Index(Box<[Node; 2]>),
@@ -57,12 +56,12 @@ pub(super) enum Code {
     Each(Each, Box<Node>, Box<Closure>),
     Change(Change, Place, Vec<Node>),
     Effect(EffectKind, Vec<Node>),
-    /// A function of the script's own.
+    /// A call of a function of the script.
     Call(usize, Vec<Node>),
     Let(usize, Box<Node>),
     Assign(Place, Option<Operator>, Box<Node>),
     If(Box<Node>, Box<Node>, Box<Node>),
-    /// Without a condition, it ends only from inside.
+    /// Without a condition, it is a `loop`.
     While(Option<Box<Node>>, Box<Node>),
     For(Box<For>),
     Try(Box<Node>, Option<usize>, Box<Node>),
@@ -73,7 +72,7 @@ pub(super) enum Code {
     Block(Vec<Node>),
 }
 
-/// A variable, or a place in it.
+/// An assignment target: a variable, or a member or element of it.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) slot: usize,
@@ -100,7 +99,7 @@ pub(super) struct For {
     pub(super) body: Node,
 }
 
-/// The whole, or a function of the script's own. Its parameters, or the script's `input`, are the first slots.
+/// The main program, or a function of the script. The parameters, or the script's `input`, are the first slots.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) slots: usize,

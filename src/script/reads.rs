@@ -1,4 +1,4 @@
-//! What a program reads of a call, found once when it is compiled.
+//! Dependencies of a program: the members of the call, context, session and arguments that it reads, collected at compile time.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use crate::call::{ContextReads, Root, SessionState};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
-/// Everything that a program reads.
+/// All data that a program reads.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) roots: BTreeSet<Root>,
     pub(super) context: ContextReads,
-    /// What it reads of the session, as far as its keys are written out: `facts`, `order`, or nothing for all of it.
+    /// The session paths that it reads, as far as their keys are literals: `facts`, `order`; empty for the whole session.
     session: Vec<Vec<String>>,
-    /// What it reads of the arguments, as far as its keys are written out.
+    /// The argument paths that it reads, as far as their keys are literals.
     input: Vec<Vec<String>>,
-    /// Names of members that it reads of other values, which may come from the arguments.
+    /// The names of members that it reads from other values, which may come from the arguments.
     members: BTreeSet<String>,
 }
 
 impl Reads {
-    /// Notes that the program looks at a member of the call document, at the place that these keys lead to.
+    /// Records a read of a member of the call document, at the path of these keys.
     pub(super) fn add(&mut self, root: Root, keys: Vec<String>) {
         self.roots.insert(root);
         match (root, keys.first()) {
@@ -32,7 +32,7 @@ impl Reads {
         }
     }
 
-    /// Notes a name of a member that the program reads of a value which may come from the arguments.
+    /// Records the name of a member that the program reads from a value which may come from the arguments.
     pub(super) fn add_member(&mut self, name: &str) {
         self.members.insert(name.to_owned());
     }
@@ -47,7 +47,10 @@ impl Reads {
         names
     }
 
-    /// Errors: the program reads a part of the session that could not be decided.
+    /// Checks the session for undecided parts.
+    ///
+    /// # Errors
+    /// The program reads a part of the session that could not be decided.
     pub(super) fn refuse_unsettled(&self, session: &SessionState) -> Result<(), String> {
         for unsettled in session.unsettled() {
             if self.session.iter().any(|read| overlap(&read.join("."), unsettled)) {
@@ -57,7 +60,7 @@ impl Reads {
         Ok(())
     }
 
-    /// A copy of what the program reads of the session.
+    /// A copy of the parts of the session that the program reads.
     pub(super) fn of_session(&self, document: &Value) -> Value {
         let mut copy = Value::Object(Map::new());
         for keys in &self.session {
@@ -71,7 +74,7 @@ fn copy_place(from: &Value, keys: &[String], to: &mut Value) {
     match (keys.split_first(), from) {
         (Some((key, rest)), Value::Object(members)) => {
             let Some(member) = members.get(key) else { return };
-            // Where `to` holds no object, all of this was copied for another place.
+            // If `to` is not an object, all of this was already copied for another path.
             if let Value::Object(copied) = to {
                 let empty = || if member.is_object() { Value::Object(Map::new()) } else { Value::Null };
                 copy_place(member, rest, copied.entry(key.as_str()).or_insert_with(empty));
@@ -81,7 +84,7 @@ fn copy_place(from: &Value, keys: &[String], to: &mut Value) {
     }
 }
 
-/// Whether one of two places is the other or lies inside of it.
+/// Whether two paths are equal, or one is a prefix of the other.
 fn overlap(a: &str, b: &str) -> bool {
     let inside = |inner: &str, outer: &str| {
         outer.is_empty()
@@ -96,7 +99,7 @@ mod tests {
     use crate::json::json;
 
     #[test]
-    fn copies_of_the_session_what_is_read() {
+    fn copies_only_the_session_parts_that_are_read() {
         let document =
             json!({"facts": {"order": {"o1": {"a": 1}, "o2": 2}, "n": 3}, "labels": ["x"], "calls": {}});
         for (places, copied) in [

@@ -1,4 +1,4 @@
-//! Statements → code.
+//! Compiler for statements: Rhai's syntax tree → code.
 
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
@@ -7,7 +7,7 @@ use super::operators::operator;
 use super::program::{Code, For, Node};
 
 impl Lowering<'_> {
-    /// Lowers statements with a scope of their own. An expression is one value.
+    /// Compiles statements in a scope of their own. An expression must be a single value.
     pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> Lowered<Node> {
         let scope = self.names.len();
         let mut nodes = Vec::with_capacity(statements.len());
@@ -40,7 +40,7 @@ impl Lowering<'_> {
             Stmt::Noop(_) => Code::Null,
             Stmt::Block(block) => return self.block(block.statements(), position),
             Stmt::Var(parts, flags, _) => {
-                // Before the name is there: it may stand for an older one on the right side.
+                // Before the declaration: on the right side, the name may refer to an older variable.
                 let value = self.expression(&parts.1)?;
                 let constant = flags.contains(ASTFlags::CONSTANT);
                 let slot = self.declare(&parts.0.name, parts.0.pos, constant)?;
@@ -99,15 +99,15 @@ impl Lowering<'_> {
                 return Err(self.refused(position, "`do`", "write `loop { …; if … { break; } }`"));
             }
             Stmt::Import(..) | Stmt::Export(..) => {
-                return Err(self.refused(position, "a module", "write what is needed into the script"));
+                return Err(self.refused(position, "`import` or `export`", "copy the code into the script"));
             }
-            _ => return Err(self.refused(position, "this", "say it otherwise")),
+            _ => return Err(self.refused(position, "this statement", "use a supported statement")),
         };
         Ok(Self::node(position, code))
     }
 
     fn refused(&self, position: Position, what: &str, help: &str) -> super::ScriptError {
-        self.error(position, format!("{what} has no place in a script")).help(help.to_owned())
+        self.error(position, format!("{what} is not supported in a script")).help(help.to_owned())
     }
 
     fn optional(&mut self, value: Option<&Expr>, position: Position) -> Lowered<Node> {
@@ -127,7 +127,7 @@ impl Lowering<'_> {
                     return Err(self.refused(
                         position,
                         &format!("`{written}`"),
-                        "there are `=`, `+=`, `-=`, `*=`, `/=`, `%=` and `**=`",
+                        "the assignment operators are `=`, `+=`, `-=`, `*=`, `/=`, `%=` and `**=`",
                     ));
                 }
             },

@@ -1,21 +1,21 @@
-//! Errors as scripts see them.
+//! Errors as values of a script: what `throw` takes and `catch` receives.
 
 use super::value::{Kind, MemberMap, Val};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 
-/// The `kind` of an error that is not the tool's but the script's own.
+/// The `kind` of a runtime error of the script itself.
 pub(super) const SCRIPT_ERROR: &str = "script_error";
 
-/// An error as a script sees it.
+/// Creates the value that `catch` receives: an object with `message` and `kind`.
 pub(super) fn error_object<'r>(message: Val<'r>, kind: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
     let members = MemberMap::from_iter([("message".into(), message), ("kind".into(), kind)]);
     Val::object(work, members)
 }
 
-/// What is thrown: an object with `message` and `kind`, or a text for its message.
+/// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
 pub(super) fn thrown<'r>(value: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
-    let says = "`throw` takes a string, or an object with a `message` and perhaps a `kind`, both strings";
+    let says = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
         Kind::Text(_) => error_object(value.clone(), Val::Borrowed(""), work),
         Kind::Object(object) => {

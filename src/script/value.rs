@@ -1,5 +1,4 @@
-//! Values of an expression or a script. What comes from the call stays where it is and is only pointed at; what is made is
-//! shared until it is changed.
+//! Values of expressions and scripts: data of the call is borrowed, new values are shared and copied on write.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -10,13 +9,13 @@ use super::number::{Number, Numeral};
 use super::work::{Fault, VALUE_BYTES, Work};
 use crate::json::{JsonType, MAX_DEPTH, Value};
 
-/// A value made by an expression or script nests no deeper than this, not counting what it holds of the call.
+/// The maximum nesting of a value that an expression or script creates, not counting borrowed data of the call.
 pub(super) const MAX_NESTING: usize = 64;
 
 /// The members of an object, in order.
 pub(super) type MemberMap<'r> = IndexMap<Cow<'r, str>, Val<'r>>;
 
-/// A value. `'r` is what it may point at: the call, the answers to effects, the program's own constants.
+/// A value. `'r` is the lifetime of borrowed data: the call, the results of effects, the program's constants.
 #[derive(Clone, Debug)]
 pub(super) enum Val<'r> {
     Null,
@@ -26,18 +25,18 @@ pub(super) enum Val<'r> {
     Text(Rc<str>),
     List(Rc<Nest<Vec<Val<'r>>>>),
     Object(Rc<Nest<MemberMap<'r>>>),
-    /// JSON as it came.
+    /// Borrowed JSON.
     Json(&'r Value),
 }
 
-/// A container that was made, with how deep it nests: deeper than [`MAX_NESTING`] it could not even be dropped safely.
+/// A new container with its nesting depth: deeper than [`MAX_NESTING`], dropping it could overflow the stack.
 #[derive(Clone, Debug)]
 pub(super) struct Nest<T> {
     pub(super) inside: T,
     depth: usize,
 }
 
-/// What a value is in terms of JSON.
+/// A view of a value by JSON type.
 pub(super) enum Kind<'v, 'r> {
     Null,
     Boolean(bool),
@@ -47,14 +46,14 @@ pub(super) enum Kind<'v, 'r> {
     Object(Object<'v, 'r>),
 }
 
-/// An array, wherever it lies.
+/// A view of an array, borrowed or created.
 #[derive(Clone, Copy)]
 pub(super) enum List<'v, 'r> {
     Json(&'r [Value]),
     Made(&'v [Val<'r>]),
 }
 
-/// An object, wherever it lies.
+/// A view of an object, borrowed or created.
 #[derive(Clone, Copy)]
 pub(super) enum Object<'v, 'r> {
     Json(&'r crate::json::Map),
@@ -66,20 +65,29 @@ impl<'r> Val<'r> {
         Self::Number(Number::from(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 
-    /// A new text. Errors: longer than a text may be, or more text than one evaluation may make.
+    /// Creates a string.
+    ///
+    /// # Errors
+    /// The string, or all strings of the evaluation together, exceed the limit.
     pub(super) fn text(work: &Work, text: &str) -> Result<Self, Fault> {
         work.text(text.len())?;
         Ok(Self::Text(text.into()))
     }
 
-    /// A new array. Errors: more values than one evaluation may make, or nested too deeply.
+    /// Creates an array.
+    ///
+    /// # Errors
+    /// The number of values exceeds the limit, or the array nests too deeply.
     pub(super) fn list(work: &Work, items: Vec<Self>) -> Result<Self, Fault> {
         work.values(items.len())?;
         let depth = nested(items.iter().map(Self::depth).max())?;
         Ok(Self::List(Rc::new(Nest { inside: items, depth })))
     }
 
-    /// A new object. Errors: as for an array.
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// As for [`Val::list`].
     pub(super) fn object(work: &Work, members: MemberMap<'r>) -> Result<Self, Fault> {
         work.values(members.len())?;
         let depth = nested(members.values().map(Self::depth).max())?;
@@ -94,7 +102,7 @@ impl<'r> Val<'r> {
         }
     }
 
-    /// The text of a value that only points at one, which lives as long as the evaluation.
+    /// The string of a value that borrows it for the whole evaluation. Returns `None` for any other value.
     pub(super) fn borrowed(&self) -> Option<&'r str> {
         match self {
             Self::Borrowed(text) => Some(text),
@@ -103,7 +111,7 @@ impl<'r> Val<'r> {
         }
     }
 
-    /// About how many bytes have to be looked at to know the value, without what its elements and members hold.
+    /// The approximate number of bytes to scan for the value itself, without its elements and members.
     pub(super) fn extent(&self) -> usize {
         const OF_MEMBER: usize = 32;
         match self {
@@ -129,7 +137,7 @@ impl<'r> Val<'r> {
         }
     }
 
-    /// What the value is.
+    /// The view of the value by JSON type.
     pub(super) fn kind<'v>(&'v self) -> Kind<'v, 'r> {
         match self {
             Self::Null | Self::Json(Value::Null) => Kind::Null,
@@ -146,7 +154,10 @@ impl<'r> Val<'r> {
         }
     }
 
-    /// The elements, to be changed. Errors: no array, or the limit on values where they have to be copied first.
+    /// The elements for a change. Returns `None` if the value is not an array.
+    ///
+    /// # Errors
+    /// The elements have to be copied first, which exceeds the limit on values.
     pub(super) fn items_mut(&mut self, work: &Work) -> Result<Option<&mut Nest<Vec<Self>>>, Fault> {
         if let Self::Json(Value::Array(items)) = self {
             *self = Self::list(work, items.iter().map(Self::Json).collect())?;
@@ -158,7 +169,10 @@ impl<'r> Val<'r> {
         Ok(Some(Rc::make_mut(list)))
     }
 
-    /// The members, to be changed. Errors: as for the elements.
+    /// The members for a change. Returns `None` if the value is not an object.
+    ///
+    /// # Errors
+    /// As for [`Val::items_mut`].
     pub(super) fn members_mut(&mut self, work: &Work) -> Result<Option<&mut Nest<MemberMap<'r>>>, Fault> {
         if let Self::Json(Value::Object(members)) = self {
             let members = members.iter().map(|(key, member)| (Cow::from(key.as_str()), Self::Json(member)));
@@ -171,7 +185,10 @@ impl<'r> Val<'r> {
         Ok(Some(Rc::make_mut(object)))
     }
 
-    /// A copy as JSON. Errors: more than one evaluation may hand out, or nested too deeply.
+    /// Copies the value to JSON.
+    ///
+    /// # Errors
+    /// The copy exceeds the output limit, or nests too deeply.
     pub(super) fn to_json(&self, work: &Work) -> Result<Value, Fault> {
         self.json_below(work, 0)
     }
@@ -229,14 +246,17 @@ impl<'r> Val<'r> {
 }
 
 impl<T> Nest<T> {
-    /// Notes that a value now lies inside of this one. Errors: it nests too deeply.
+    /// Updates the depth for a new element or member.
+    ///
+    /// # Errors
+    /// The container nests too deeply.
     pub(super) fn holds(&mut self, value_depth: usize) -> Result<(), Fault> {
         self.depth = self.depth.max(nested(Some(value_depth))?);
         Ok(())
     }
 }
 
-/// How deep a value nests, for [`Nest::holds`].
+/// The nesting depth of a value, for [`Nest::holds`].
 pub(super) fn depth(value: &Val<'_>) -> usize {
     value.depth()
 }
@@ -298,7 +318,7 @@ impl<'v, 'r> Object<'v, 'r> {
         }
     }
 
-    /// The keys, sorted, so that no answer depends on how an object was written.
+    /// The keys, sorted, so that no result depends on the order in which an object was written.
     pub(super) fn sorted_keys(self) -> Vec<Cow<'r, str>> {
         let mut keys: Vec<Cow<'r, str>> = match self {
             Self::Json(members) => members.keys().map(|key| Cow::Borrowed(key.as_str())).collect(),
@@ -309,7 +329,7 @@ impl<'v, 'r> Object<'v, 'r> {
     }
 }
 
-/// A key as a value.
+/// Converts a key into a value.
 pub(super) fn key_value(key: Cow<'_, str>) -> Val<'_> {
     match key {
         Cow::Borrowed(key) => Val::Borrowed(key),
@@ -317,7 +337,7 @@ pub(super) fn key_value(key: Cow<'_, str>) -> Val<'_> {
     }
 }
 
-/// Where an index points to; a negative one counts from the end.
+/// Converts an index, which counts from the end if negative, into an offset. Returns `None` if it is out of range.
 pub(super) fn offset(index: i64, len: usize) -> Option<usize> {
     match usize::try_from(index) {
         Ok(index) => Some(index),

@@ -1,4 +1,4 @@
-//! What one evaluation may spend. Every limit is always on, and none can be caught by a script.
+//! Work limits of one evaluation (fuel). Every limit is always on, and no script can catch an exceeded limit.
 
 use std::cell::Cell;
 
@@ -7,35 +7,35 @@ use crate::meter;
 /// The limits of one evaluation.
 #[derive(Debug)]
 pub struct Limits {
-    /// What is limited, in a sentence: `the script`.
+    /// The subject of error messages: `the script`.
     pub(super) who: &'static str,
-    /// Steps it may take, a script with all its replays.
+    /// Steps, counted over all replays of a script.
     pub steps: u64,
-    /// Bytes of one string that it makes.
+    /// Bytes of one new string.
     pub text: usize,
-    /// Bytes of all strings that it makes.
+    /// Bytes of all new strings.
     pub texts: usize,
-    /// Elements and members that it makes.
+    /// New elements and members.
     pub values: usize,
-    /// Bytes that it hands out: arguments of effects, and its output, where they are not passed on as they came. Each value
-    /// counts as 64 of them beside its text.
+    /// Bytes of exported values: arguments of effects, and the output, unless they are passed on unchanged. Each value
+    /// counts as 64 bytes beside its text.
     pub output: usize,
-    /// Functions and expressions inside one another.
+    /// Nesting depth of functions and expressions.
     pub depth: usize,
-    /// Functions of the script's own inside one another.
+    /// Nesting depth of calls of the script's own functions.
     pub calls: usize,
 }
 
-/// What a JSON value takes beside its text, about, in bytes.
+/// The approximate size of a JSON value without its text, in bytes.
 pub(super) const VALUE_BYTES: usize = 64;
 
 /// Work units of a step.
 const STEP_UNITS: u64 = 3;
-/// Bytes that are looked over for a unit, and for a step.
+/// Scanned bytes that cost one unit, and one step.
 const SCANNED_PER_UNIT: u64 = 8;
 const SCANNED_PER_STEP: u64 = 256;
 
-/// What an evaluation has spent.
+/// The work that an evaluation has spent.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) limits: &'static Limits,
@@ -45,12 +45,12 @@ pub(super) struct Work {
     output: Cell<usize>,
 }
 
-/// Why an operator or a function gives no value.
+/// The error of an operator or a function.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// What it was given is wrong; a script may catch this.
+    /// Invalid arguments; a script can catch this.
     Wrong(String),
-    /// A limit, which ends the evaluation.
+    /// An exceeded limit, which ends the evaluation.
     Limit(String),
 }
 
@@ -71,7 +71,7 @@ impl Work {
         Self::after(limits, 0)
     }
 
-    /// Of an evaluation that took so many steps before.
+    /// Starts with the number of steps that earlier replays took.
     pub(super) fn after(limits: &'static Limits, steps: u64) -> Self {
         Self {
             limits,
@@ -82,7 +82,7 @@ impl Work {
         }
     }
 
-    /// How many steps were taken.
+    /// The number of steps taken.
     pub(super) fn steps_taken(&self) -> u64 {
         self.steps.get()
     }
@@ -102,35 +102,35 @@ impl Work {
         Ok(())
     }
 
-    /// Counts a look over a text, which is a step for so many bytes.
+    /// Counts a scan of a string: one step per [`SCANNED_PER_STEP`] bytes.
     pub(super) fn scan(&self, bytes: usize) -> Result<(), Fault> {
         meter::spend_on(bytes, SCANNED_PER_UNIT).map_err(exceeded)?;
         self.steps(bytes as u64 / SCANNED_PER_STEP)
     }
 
-    /// Counts a text that is made.
+    /// Counts a new string.
     pub(super) fn text(&self, bytes: usize) -> Result<(), Fault> {
         self.scan(bytes)?;
         if bytes > self.limits.text {
             let Limits { who, text, .. } = self.limits;
-            return Err(Fault::Limit(format!("{who} makes a string of more than {text} bytes")));
+            return Err(Fault::Limit(format!("{who} creates a string of more than {text} bytes")));
         }
         count(&self.texts, bytes, self.limits.texts).map_err(|most| {
-            Fault::Limit(format!("{} makes more than {most} bytes of strings", self.limits.who))
+            Fault::Limit(format!("{} creates more than {most} bytes of strings", self.limits.who))
         })
     }
 
-    /// Counts elements or members that are made.
+    /// Counts new elements or members.
     pub(super) fn values(&self, number: usize) -> Result<(), Fault> {
         meter::spend(number as u64).map_err(exceeded)?;
         count(&self.values, number, self.limits.values)
-            .map_err(|most| Fault::Limit(format!("{} makes more than {most} elements", self.limits.who)))
+            .map_err(|most| Fault::Limit(format!("{} creates more than {most} elements", self.limits.who)))
     }
 
-    /// Counts what is handed out.
+    /// Counts exported bytes.
     pub(super) fn handed_out(&self, size: usize) -> Result<(), Fault> {
         count(&self.output, size, self.limits.output)
-            .map_err(|most| Fault::Limit(format!("{} hands out more than {most} bytes", self.limits.who)))
+            .map_err(|most| Fault::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
     }
 }
 

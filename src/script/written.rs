@@ -1,12 +1,12 @@
-//! Whether a value is what was written out before, found without writing it out again.
+//! Equality of a script value with a stored JSON value, without converting the script value to JSON.
 
 use super::value::{Val, too_deep};
 use super::work::{Fault, VALUE_BYTES, Work};
 use crate::json::{MAX_DEPTH, Value};
 
 impl Val<'_> {
-    /// Whether a copy as JSON would equal `json`. Nothing is copied, but where it would, that counts and errs as the copy does:
-    /// a replay spends the same whether or not its journal was kept meanwhile.
+    /// Whether a JSON copy of this value would equal `json`. Copies nothing, but counts the same work and returns the same errors as
+    /// the copy: a replay spends the same whether or not its journal was stored in between.
     pub(super) fn is_json(&self, json: &Value, work: &Work) -> Result<bool, Fault> {
         self.is_json_below(json, work, 0)
     }
@@ -88,9 +88,9 @@ mod tests {
         format!("{work:?}").split("steps").last().unwrap_or_default().to_owned()
     }
 
-    /// What a replay may spend must not depend on whether it compares or writes out.
+    /// The cost of a replay must not depend on whether it compares or copies values.
     #[test]
-    fn comparing_finds_what_was_written_and_spends_what_writing_spends() {
+    fn comparison_agrees_with_the_json_copy_and_costs_the_same() {
         let call = json!({"z": [1, 1.50, "text", null, true], "y": {"n": 12345678901234567890u64, "e": []}});
         let own = Work::new(&SCRIPT_LIMITS);
         let made = |second: Val<'static>| {

@@ -1,8 +1,8 @@
-//! Texts with places for values of a call: `Refund {{ input.amount }} to {{ input.customer }}?`
+//! Message templates with placeholders for values of a call: `Refund {{ input.amount }} to {{ input.customer }}?`
 //!
-//! A place names a member of the call document and goes on with keys and indices: `{{ context.tenant }}`,
-//! `{{ $.input.items[0].name }}`, `{{ input["odd key"] }}`. `{{{{` stands for two literal braces; a single brace and a
-//! closing `}}` stand for themselves.
+//! A placeholder is a member of the call document with keys and indices: `{{ context.tenant }}`,
+//! `{{ $.input.items[0].name }}`, `{{ input["odd key"] }}`. `{{{{` is an escape for two braces; a single brace and a
+//! closing `}}` are literal.
 
 mod parse;
 mod render;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use crate::call::{ContextReads, Root};
 use crate::path::ArgumentNames;
 
-/// A parsed text.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -27,10 +27,10 @@ enum Piece {
     Place(Place),
 }
 
-/// `{{ … }}`
+/// A placeholder: `{{ … }}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// As it was written, without the braces.
+    /// The source text without the braces.
     written: String,
     subject: Subject,
     steps: Vec<Step>,
@@ -39,7 +39,7 @@ struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Subject {
     Root(Root),
-    /// A name that the caller gives a value to.
+    /// A name whose value the caller supplies.
     Extra(String),
 }
 
@@ -50,9 +50,12 @@ enum Step {
 }
 
 impl Template {
-    /// Parses a text whose places name members of the call. Errors, with their place in the text: an unclosed or empty
-    /// `{{ }}`, an unknown member, a path that cannot be read.
+    /// Parses a template whose placeholders name members of the call.
     ///
+    /// # Errors
+    /// An unclosed or empty `{{ }}`, an unknown member, or an invalid path, with its position in the text.
+    ///
+    /// # Examples
     /// ```
     /// use callgate::call::{CallView, SessionState, ToolCall};
     /// use callgate::template::Template;
@@ -65,13 +68,16 @@ impl Template {
         Self::parse_with(text, &[])
     }
 
-    /// Like [`parse`](Self::parse), and also allows plain names whose values are given when it is rendered. They go
-    /// before members of the call of the same name.
+    /// Like [`parse`](Self::parse), and also allows names whose values are supplied at rendering. They take precedence over
+    /// members of the call with the same name.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
     pub fn parse_with(text: &str, extra: &[&str]) -> Result<Self, TemplateError> {
         Ok(Self { pieces: parse::pieces(text, extra)? })
     }
 
-    /// The members of the call that the text reads.
+    /// The members of the call that the template reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         let root = |piece: &Piece| match piece {
             Piece::Place(Place { subject: Subject::Root(root), .. }) => Some(*root),
@@ -80,7 +86,7 @@ impl Template {
         self.pieces.iter().filter_map(root).collect()
     }
 
-    /// The members of the context that the text reads.
+    /// The members of the context that the template reads.
     pub fn context_reads(&self) -> ContextReads {
         let mut reads = ContextReads::default();
         for piece in &self.pieces {
@@ -94,12 +100,12 @@ impl Template {
         reads
     }
 
-    /// The arguments that the text names.
+    /// The arguments that the template reads.
     pub fn argument_names(&self) -> ArgumentNames {
         let mut names = ArgumentNames::default();
         for piece in &self.pieces {
             if let Piece::Place(Place { subject: Subject::Root(Root::Input), steps, .. }) = piece {
-                // What is read of one element is read of all: an index says nothing of the arguments' names.
+                // An index has no name, so a read of one element counts as a read of all.
                 steps.iter().fold(&mut names, |at, step| match step {
                     Step::Key(name) => at.add_member(std::slice::from_ref(name)),
                     Step::Index(_) => at.add_any(),

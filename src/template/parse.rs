@@ -1,4 +1,4 @@
-//! Text into literal pieces and places.
+//! Parser: template text → literal pieces and placeholders.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use super::{Piece, Place, Step, Subject};
 use crate::call::Root;
 use crate::diagnostic::nearest;
 
-/// Why a text is no template.
+/// A syntax error in a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// Where, in bytes from the start of the text.
+    /// The position, in bytes from the start of the text.
     pub range: Range<usize>,
-    /// What to do.
+    /// The fix, if known.
     pub help: Option<String>,
 }
 
@@ -86,18 +86,18 @@ impl<'t> Reader<'t> {
         rest.get(..length).unwrap_or_default()
     }
 
-    /// Reads `{{ … }}`, which starts here.
+    /// Parses `{{ … }}`, which starts here.
     fn place(&mut self, extra: &[&str]) -> Result<Place, TemplateError> {
         let open = self.at;
         self.take(OPEN);
         if !self.rest().contains(CLOSE) {
-            return Err(TemplateError::new("`{{` is never closed", open..open + OPEN.len())
+            return Err(TemplateError::new("`{{` is not closed", open..open + OPEN.len())
                 .help("close it with `}}`, or write `{{{{` for two literal braces"));
         }
         self.take_while(char::is_whitespace);
         let start = self.at;
         if self.take(CLOSE) {
-            return Err(TemplateError::new("`{{ }}` names nothing", open..self.at)
+            return Err(TemplateError::new("`{{ }}` is empty", open..self.at)
                 .help("name a value, as in `{{ input.amount }}`"));
         }
         self.take("$.");
@@ -108,7 +108,7 @@ impl<'t> Reader<'t> {
         }
         if let (Subject::Extra(name), false) = (&subject, steps.is_empty()) {
             return Err(TemplateError::new(
-                format!("`{name}` is a text and has nothing inside"),
+                format!("`{name}` is a string and has no members"),
                 start..self.at,
             ));
         }
@@ -137,7 +137,7 @@ impl<'t> Reader<'t> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => {
                 let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-                format!("there are {}", known.join(", "))
+                format!("available values: {}", known.join(", "))
             }
         };
         Err(TemplateError::new(format!("unknown value `{name}`"), start..self.at).help(help))
@@ -156,9 +156,9 @@ impl<'t> Reader<'t> {
             Some('0'..='9') => {
                 let start = self.at;
                 let digits = self.take_while(|c| c.is_ascii_digit());
-                let index = digits
-                    .parse()
-                    .map_err(|_| TemplateError::new(format!("`{digits}` is no index"), start..self.at))?;
+                let index = digits.parse().map_err(|_| {
+                    TemplateError::new(format!("`{digits}` is not a valid index"), start..self.at)
+                })?;
                 Step::Index(index)
             }
             _ => return Err(self.unexpected()),
@@ -166,14 +166,14 @@ impl<'t> Reader<'t> {
         if self.take("]") { Ok(Some(step)) } else { Err(self.unexpected()) }
     }
 
-    /// A quoted key; a backslash makes the next character, whatever it is, part of the key.
+    /// Parses a quoted key; a backslash escapes any next character.
     fn quoted(&mut self, quote: char) -> Result<String, TemplateError> {
         let start = self.at;
         self.next();
         let mut key = String::new();
         loop {
             match self.next() {
-                None => return Err(TemplateError::new("the key is never closed", start..self.at)),
+                None => return Err(TemplateError::new("the quoted key is not closed", start..self.at)),
                 Some(c) if c == quote => return Ok(key),
                 Some('\\') => key.extend(self.next()),
                 Some(c) => key.push(c),
@@ -185,11 +185,11 @@ impl<'t> Reader<'t> {
         let found = self.rest().chars().next();
         let end = self.at + found.map_or(0, char::len_utf8);
         let message = match found {
-            Some(found) => format!("unexpected `{found}` in a place"),
-            None => "the text ends inside of a place".to_owned(),
+            Some(found) => format!("unexpected `{found}` in a placeholder"),
+            None => "the text ends inside a placeholder".to_owned(),
         };
         TemplateError::new(message, self.at..end)
-            .help("a place is a member of the call with keys and indices, as in `{{ input.items[0][\"odd key\"] }}`")
+            .help("a placeholder is a member of the call with keys and indices, as in `{{ input.items[0][\"odd key\"] }}`")
     }
 }
 
@@ -202,20 +202,20 @@ mod tests {
     use super::super::Template;
 
     #[test]
-    fn errors_point_at_what_is_wrong() {
+    fn errors_have_the_range_of_the_problem() {
         for (text, range, message, help) in [
-            ("a {{ input.x", 2..4, "never closed", "`{{{{`"),
-            ("a {{ }} b", 2..7, "names nothing", "{{ input.amount }}"),
+            ("a {{ input.x", 2..4, "not closed", "`{{{{`"),
+            ("a {{ }} b", 2..7, "is empty", "{{ input.amount }}"),
             ("{{inptu.x}}", 2..7, "unknown value `inptu`", "did you mean `input`?"),
             ("ü {{ zzz }}", 6..9, "unknown value `zzz`", "`suggestion`, `tool`"),
             ("{{ sugestion }}", 3..12, "unknown value", "did you mean `suggestion`?"),
             ("{{ input. }}", 9..10, "unexpected ` `", ""),
             ("{{ input.a b }}", 11..12, "unexpected `b`", ""),
             ("{{ input[-1] }}", 9..10, "unexpected `-`", ""),
-            ("{{ input[99999999999999999999] }}", 9..29, "is no index", ""),
-            ("{{ input[\"a }}", 9..14, "key is never closed", ""),
+            ("{{ input[99999999999999999999] }}", 9..29, "is not a valid index", ""),
+            ("{{ input[\"a }}", 9..14, "key is not closed", ""),
             ("{{ input[0 }}", 10..11, "unexpected ` `", ""),
-            ("{{ suggestion.x }}", 3..15, "nothing inside", ""),
+            ("{{ suggestion.x }}", 3..15, "has no members", ""),
             ("{{ input.a | upper }}", 11..12, "unexpected `|`", ""),
             ("{{{ input.a }}}", 2..3, "unexpected `{`", ""),
         ] {
