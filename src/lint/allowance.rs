@@ -1,5 +1,4 @@
-//! Comments that allow a lint in one place: `# callgate: allow CG511 because the gateway refuses calls without it`, on the
-//! line that the lint points at or above it.
+//! Suppression comments: `# callgate: allow CG511 because the gateway refuses calls without it`, on the line of the lint or above it.
 
 use super::LINTS;
 use super::checked::Checked;
@@ -8,8 +7,8 @@ use crate::diagnostic::{
 };
 use crate::source::{Comment, comments};
 
-/// Takes out of `found` what comments allow, and adds what is wrong with the comments. `asked` are the lints that were
-/// looked for.
+/// Removes the diagnostics that comments suppress from `found`, and adds diagnostics for the comments themselves. `asked` are the
+/// lints that ran.
 pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut Diagnostics) {
     let mut about = Diagnostics::default();
     for file in checked.files {
@@ -42,9 +41,9 @@ pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut 
                     Diagnostic::new(
                         &ALLOWANCE_WITHOUT_REASON,
                         allowance.span,
-                        "this allows a lint and says not why",
+                        "this suppression has no reason",
                     )
-                    .help("say why it is meant so: `# callgate: allow CG511 because …`"),
+                    .help("add the reason: `# callgate: allow CG511 because …`"),
                 );
             }
         }
@@ -52,15 +51,15 @@ pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut 
     found.extend(about);
 }
 
-/// Why a code should not stand in a comment.
+/// The problem of a code in a comment.
 struct Unused {
     message: String,
     help: String,
-    /// The lint that was probably meant.
+    /// The lint that the author probably meant.
     meant: Option<&'static str>,
 }
 
-/// Why a code that allowed nothing should not stand there. Nothing where it was not looked for.
+/// Returns the problem of a code that suppressed nothing. Returns `None` if its lint did not run.
 fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> Option<Unused> {
     let lints = || LINTS.iter().map(|lint| lint.code);
     let of = |message: String, help: &str| Some(Unused { message, help: help.to_owned(), meant: None });
@@ -70,17 +69,17 @@ fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> O
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Some(Unused { message: format!("there is no lint `{word}`"), help, meant });
+        return Some(Unused { message: format!("unknown lint `{word}`"), help, meant });
     };
     if !lints().any(|lint| lint == code) {
-        let help = "lints about what is probably not meant can be allowed, nothing else";
-        return of(format!("`{word}` can't be allowed"), help);
+        let help = "remove it: only lints can be suppressed, not errors";
+        return of(format!("`{word}` can't be suppressed"), help);
     }
-    let help = "take it away; it stands on the line that the lint points at, or above it";
-    asked.contains(&code).then(|| of(format!("there is no `{word}` here to allow"), help)).flatten()
+    let help = "remove it, or move it to the line of the lint or above it";
+    asked.contains(&code).then(|| of(format!("there is no `{word}` here to suppress"), help)).flatten()
 }
 
-/// Takes one code out of a comment, or the comment where it is the only one.
+/// Returns a fix that removes a code from a comment, or the whole comment if it has no other code.
 fn removal(text: &str, allowance: &Comment<'_>, place: Span) -> Option<Fix> {
     let Span { source, start, end } = allowance.span;
     let place = match allowance.words.iter().position(|(span, _)| *span == place)? {
@@ -93,5 +92,5 @@ fn removal(text: &str, allowance: &Comment<'_>, place: Span) -> Option<Fix> {
         0 => Span::new(source, place.start, allowance.words.get(1)?.0.start),
         after => Span::new(source, allowance.words.get(after - 1)?.0.end, place.end),
     };
-    Some(Fix::replace("remove what allows nothing", place, ""))
+    Some(Fix::replace("remove the unused suppression", place, ""))
 }

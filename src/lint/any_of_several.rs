@@ -1,4 +1,4 @@
-//! Permissions for which one good value among several is enough.
+//! Lint: tests that permit a call if one of several values passes.
 
 use super::checked::Checked;
 use super::condition::{Each, WrittenTest};
@@ -13,7 +13,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         let permits = written.is(&["allow", "respond"]);
         let restricts = written.is(&["deny", "halt", "approval"]);
         for test in written.tests.iter().filter(|test| is_of_several(test)) {
-            // Under `not` a restriction is lifted by what passes, and a permission is given by what does not.
+            // Under `not`, a passing value lifts a restriction, and a failing one permits the call.
             let lifts = (permits && test.positive) || (restricts && !test.positive);
             if !lifts {
                 continue;
@@ -23,14 +23,16 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             let path = test.path.text();
             let message = match permits {
                 true => {
-                    format!("one value of `{path}` that passes permits the call, whatever the others are")
+                    format!("one passing value of `{path}` permits the call, whatever the others are")
                 }
-                false => format!("one value of `{path}` that passes lifts this, whatever the others are"),
+                false => {
+                    format!("one passing value of `{path}` lifts this restriction, whatever the others are")
+                }
             };
             found.push(
                 written
                     .tells(&ANY_OF_SEVERAL, span, message)
-                    .help("write `each: every` if all of them must pass"),
+                    .help("write `each: every` if all values must pass"),
             );
         }
     }

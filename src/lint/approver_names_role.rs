@@ -1,4 +1,4 @@
-//! Entries of `approvers` that name a principal and are probably meant for a role: before roles had a prefix, one entry named both.
+//! Lint: entries of `approvers` that name a principal and are probably meant as a role, without the prefix `role:`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::source::Node;
 
 pub(super) static LINT: Lint = Lint { code: &APPROVER_NAMES_ROLE, needs: Needs::Nothing, check };
 
-/// The last words of names that are roles rather than people.
+/// Last words of names that are probably roles, not people.
 const WORDS: [&str; 37] = [
     "accounting",
     "admin",
@@ -64,9 +64,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 continue;
             };
             let why = match known.role(name) {
-                Some(place) => format!("which is a role in {place}"),
+                Some(place) => format!("which {place} use as a role"),
                 None if known.is_principal(name) || !reads_like_a_role(name) => continue,
-                None => "which reads like a role".to_owned(),
+                None => "which looks like a role".to_owned(),
             };
             let span = replaceable(checked.sources, entry);
             let is_sure = known.role(name).is_some() && !known.is_principal(name);
@@ -74,16 +74,16 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 let role = format!("role:{name}");
                 Fix::replace(format!("write `{role}`"), span, in_place_of(entry, &role))
             });
-            let message = format!("only a principal named `{name}` may answer, {why}");
+            let message = format!("only a principal named `{name}` can approve, {why}");
             let help = format!(
-                "write `role:{name}` for everybody with the role, or allow this where a principal is called so"
+                "write `role:{name}` for everybody with the role, or suppress this lint if a principal has that name"
             );
             found.push(written.tells(&APPROVER_NAMES_ROLE, entry.span, message).help(help).fix(fix));
         }
     }
 }
 
-/// The names that the rules and their tests use.
+/// The names of roles and principals in the rules and their tests.
 struct Known {
     in_rules: BTreeSet<String>,
     in_tests: BTreeSet<String>,
@@ -114,9 +114,9 @@ impl Known {
         }
     }
 
-    /// Where a name is used as a role.
+    /// Returns where a name is used as a role.
     fn role(&self, name: &str) -> Option<&'static str> {
-        let places = [(&self.in_rules, "a condition of these rules"), (&self.in_tests, "the policy tests")];
+        let places = [(&self.in_rules, "conditions of these rules"), (&self.in_tests, "the policy tests")];
         places.into_iter().find(|(roles, _)| roles.contains(name)).map(|(_, place)| place)
     }
 

@@ -1,4 +1,4 @@
-//! What the schemas of known tools say of a place in the arguments.
+//! Argument lookup: path into the arguments + schemas of the known tools → the schemas at that path.
 
 use std::collections::HashSet;
 
@@ -9,23 +9,23 @@ use crate::json::{JsonType, Value};
 use crate::path::{Path, Step};
 use crate::source::Node;
 
-/// References that lead to references, and schemas inside of schemas, are followed so far.
+/// Maximum depth of nested references and schemas.
 const MAX_DEPTH: usize = 16;
 
-/// What the schemas of all tools that a policy concerns say of a place.
+/// Result of looking up a path in the schemas of all tools that a policy applies to.
 pub(super) enum Place<'t> {
-    /// They have it, and this is what stands there: the schemas that it must fit, of each tool that has it.
+    /// The path exists. The schemas at it, of each tool that has it.
     Known(Vec<&'t Value>),
-    /// None of them has it; these are the names that stand there instead.
+    /// No tool has the path. The names that exist at that level instead.
     Absent(Vec<&'t str>),
-    /// They do not say, or the place may be made by a policy.
+    /// The schemas don't determine it, or a policy may create the value.
     Unknown,
 }
 
-/// Looks places up in the schemas of tools.
+/// Looks up paths in the schemas of the known tools.
 pub(super) struct Arguments<'c, 'a> {
     checked: &'c Checked<'a>,
-    /// The arguments that policies make or rewrite before they are judged.
+    /// The arguments that `transform` policies create or change before the call is evaluated.
     made: HashSet<String>,
 }
 
@@ -41,8 +41,8 @@ impl<'c, 'a> Arguments<'c, 'a> {
         Self { checked, made }
     }
 
-    /// What is known of a place of the arguments, over all tools that the policy concerns. Of a path that may lead to
-    /// several places the first step is looked up.
+    /// Looks up a path in the schemas of all tools that the policy applies to. Only the first step is looked up if the path is not
+    /// singular.
     pub(super) fn find(&self, written: &Written<'a>, path: &Path) -> Place<'a> {
         let first: Vec<Step> =
             first_name(path.text()).map(|name| Step::Name(name.to_owned())).into_iter().collect();
@@ -69,7 +69,7 @@ impl<'c, 'a> Arguments<'c, 'a> {
     }
 }
 
-/// The name of the argument that a path below `$.input` leads to or into.
+/// Returns the name of the argument that a path below `$.input` starts with.
 pub(super) fn first_name(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("$.input.")?;
     let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -127,12 +127,12 @@ fn item(schema: &Value) -> Place<'_> {
     }
 }
 
-/// Whether a schema takes no value with members.
+/// Whether a schema permits no objects.
 fn is_closed_to_members(schema: &Value) -> bool {
     types(schema).is_some_and(|types| !types.contains(&JsonType::Object))
 }
 
-/// The schemas of which a value must fit one (or all), references followed; nothing where that can't be told.
+/// Returns the schemas of which a value must match one (or all), with references resolved. Returns `None` if they can't be determined.
 fn alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<Vec<&'t Value>> {
     let members = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
     if ["if", "not", "dependentSchemas", "$dynamicRef", "unevaluatedProperties"]
@@ -157,7 +157,7 @@ fn alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<
     Some(found)
 }
 
-/// The types that a schema takes; nothing where it takes any.
+/// Returns the types that a schema permits. Returns `None` if it permits any type.
 pub(super) fn types(schema: &Value) -> Option<Vec<JsonType>> {
     let of_word = |word: &str| {
         Some(match word {
@@ -177,7 +177,7 @@ pub(super) fn types(schema: &Value) -> Option<Vec<JsonType>> {
     }
 }
 
-/// The only values that a schema takes; nothing where it takes any.
+/// Returns the values of `const` or `enum`. Returns `None` if the schema has neither.
 pub(super) fn values(schema: &Value) -> Option<Vec<&Value>> {
     match (schema.get("const"), schema.get("enum").and_then(Value::as_array)) {
         (Some(value), _) => Some(vec![value]),

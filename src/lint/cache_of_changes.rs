@@ -1,4 +1,4 @@
-//! Caches in front of tools that change something.
+//! Lint: caches for tools with side effects.
 
 use super::checked::Checked;
 use super::{Lint, Needs};
@@ -8,7 +8,7 @@ use crate::matcher::NamePattern;
 
 pub(super) static LINT: Lint = Lint { code: &CACHE_OF_CHANGES, needs: Needs::Nothing, check };
 
-/// How the names of tools begin that change something.
+/// First words of the names of tools with side effects.
 const CHANGING: [&str; 40] = [
     "add", "approve", "append", "archive", "book", "buy", "cancel", "charge", "clear", "close", "commit",
     "create", "delete", "deploy", "disable", "drop", "edit", "enable", "grant", "insert", "invite", "merge",
@@ -30,29 +30,27 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 .filter_map(|tool| changes(tool.annotations.as_ref()?))
                 .collect();
             let why = if said.contains(&true) {
-                "its server says so (`readOnlyHint: false`)"
+                "according to its hint (`readOnlyHint: false`)"
             } else if said.is_empty()
                 && first_word(name).is_some_and(|word| CHANGING.contains(&word.as_str()))
             {
-                "its name says so"
+                "according to its name"
             } else {
                 continue;
             };
-            let message = format!(
-                "`{}` may change something: {why}, and a cached answer changes nothing",
-                pattern.text()
-            );
+            let message =
+                format!("`{}` may have side effects {why}, and a cache hit has none", pattern.text());
             found.push(
                 written
                     .tells(&CACHE_OF_CHANGES, node.span, message)
                     .label(written.kind.key_span, "the second of two equal calls does not reach the tool")
-                    .help("cache what only reads; name what changes it under `invalidate_on`"),
+                    .help("cache only read-only tools; list the tools that change their data under `invalidate_on`"),
             );
         }
     }
 }
 
-/// What the hints of a tool say, if they say it.
+/// Returns whether a tool has side effects according to its hints. Returns `None` if they don't tell.
 fn changes(annotations: &Value) -> Option<bool> {
     let hint = |name: &str| annotations.get(name).and_then(Value::as_bool);
     match (hint("readOnlyHint"), hint("destructiveHint")) {
@@ -62,8 +60,8 @@ fn changes(annotations: &Value) -> Option<bool> {
     }
 }
 
-/// The first word of a name, behind what it belongs to: `create` of `createRefund`, `create-refund` and `shop.create_refund`. A
-/// word that does not end is none: `post` of `postal_codes`.
+/// Returns the first word of a name after its namespace: `create` for `createRefund`, `create-refund` and `shop.create_refund`, but
+/// `postal`, not `post`, for `postal_codes`.
 fn first_word(name: &str) -> Option<String> {
     let own = name.rsplit(['.', '/', ':']).find(|part| !part.is_empty())?;
     let own = own.rsplit("__").next().unwrap_or(own);
@@ -85,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_of_a_name_is_what_it_does() {
+    fn first_word_is_the_verb_without_namespace() {
         for (name, word) in [
             ("createRefund", "create"),
             ("create_refund", "create"),

@@ -1,8 +1,8 @@
-//! Caches shared by people of whom others may not see what one of them may.
+//! Lint: caches that share results between principals or tenants with different permissions.
 //!
-//! Without `scope` a result is shared by calls of one tenant and principal only, and gate is asked of every call, also of
-//! one that a cache answers. So a result reaches the wrong person only where it is shared by several, and either the
-//! execution itself depends on who calls, or gate decides by an argument that the key leaves out.
+//! Without `scope`, only calls of one tenant and principal share a result, and the gate phase applies to cache hits, too. So a result
+//! reaches the wrong person only if the scope is wider, and if either the execution depends on the caller, or a gate policy decides
+//! by an argument that is not part of the key.
 
 use super::checked::Checked;
 use super::condition::WrittenTest;
@@ -24,22 +24,22 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         }
         for other in checked.beside(cache).into_iter().filter(|other| other.acts()) {
             let Some((span, what)) = dependence(other, word, &key) else { continue };
-            let who = if word == "shared" { "everyone" } else { "all of a tenant" };
-            let message = format!("{who} shares what is kept, and `{}` {what}", other.id());
+            let who = if word == "shared" { "all callers" } else { "all callers of a tenant" };
+            let message = format!("{who} share cached results, but `{}` {what}", other.id());
             found.push(
                 cache
                     .tells(&CACHE_SHARED_TOO_WIDELY, scope.span, message)
-                    .label(span, "it depends on who calls")
-                    .help("leave `scope` out, so that nobody gets what another one asked for, or put what it depends on into `key`"),
+                    .label(span, "depends on the caller")
+                    .help("remove `scope`, so that callers don't share results, or add what the result depends on to `key`"),
             );
             break;
         }
     }
 }
 
-/// What a cache's key is made of.
+/// The key of a cache.
 struct Key<'a> {
-    /// Places; none where all arguments are the key, or an expression is.
+    /// The paths. `None` if the key consists of all arguments, or is an expression.
     places: Option<Vec<&'a str>>,
     reads_context: bool,
 }
@@ -66,12 +66,12 @@ impl<'a> Key<'a> {
     }
 }
 
-/// How a policy makes what is kept depend on who calls, beyond what the scope keeps apart.
+/// Returns how a policy makes a cached result depend on the caller, apart from what the scope separates.
 fn dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, String)> {
     if other.is(&["around"]) {
         let script = other.kind.value.get("script")?;
         let reads = script.as_str()?.contains("context.");
-        return reads.then(|| (script.span, "asks in its script who calls".to_owned()));
+        return reads.then(|| (script.span, "reads the caller in its script".to_owned()));
     }
     if !other.is(&["deny", "halt", "approval", "allow"]) {
         return None;
@@ -81,11 +81,11 @@ fn dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, 
         .tests
         .iter()
         .find(|test| test.path.root() == Root::Input && key.leaves_out(test.path.text()))?;
-    let what = format!("decides by `{}`, which is not in the key, who may ask", left_out.path.text());
+    let what = format!("decides who may call by `{}`, which is not part of the key", left_out.path.text());
     Some((asks_who.node.span, what))
 }
 
-/// Whether a test looks at who calls, other than at the tenant that the scope keeps apart.
+/// Whether a test reads the caller, apart from the tenant that the scope separates.
 fn names_caller(test: &WrittenTest<'_>, scope: &str) -> bool {
     let kept_apart = |path: &str| scope == "tenant" && path.starts_with("$.context.tenant");
     let of_caller = |path: &str| path.starts_with("$.context") && !kept_apart(path);

@@ -1,4 +1,4 @@
-//! The bundle that is checked, with what is known beside it.
+//! Lint context: the bundle that is linted, the known tools and the policy tests, with lookups over them.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -16,23 +16,23 @@ use crate::source::{LoadedFile, Node};
 use crate::suite::LoadedSuite;
 use crate::tools::{ToolDescriptor, ToolSet};
 
-/// Some of the known tools.
+/// A list of known tools.
 type Tools<'a> = Rc<[&'a ToolDescriptor]>;
 
-/// The bundle that is checked, with what is known beside it.
+/// The bundle that is linted, with the known tools and the policy tests.
 pub(super) struct Checked<'a> {
-    /// The policies that are not off, in the order in which they act.
+    /// The policies that are not off, in evaluation order.
     pub(super) policies: Vec<Written<'a>>,
-    /// For each policy of `chains`, its place in `policies`.
+    /// For each policy index of `chains`, the index in `policies`.
     places: HashMap<u32, usize>,
     pub(super) chains: &'a Arc<Chains>,
     pub(super) files: &'a [LoadedFile],
     pub(super) sources: &'a SourceMap,
-    /// The tools that there are; none where they are not known.
+    /// The known tools.
     pub(super) tools: &'a [ToolDescriptor],
     tools_are_known: bool,
     tools_by_name: HashMap<&'a str, Vec<&'a ToolDescriptor>>,
-    /// The tools that fit a pattern, by whether it is one and by its text.
+    /// Cache of the tools that match a pattern, by whether it is an exact name, and by its text.
     fitting_tools: RefCell<HashMap<(bool, String), Tools<'a>>>,
     tool_set: OnceCell<ToolSet>,
     keys: OnceCell<Option<Keys>>,
@@ -84,19 +84,19 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// The policies that act, in order.
+    /// The enforced policies, in evaluation order.
     pub(super) fn acting(&self) -> impl Iterator<Item = &Written<'a>> {
         self.policies.iter().filter(|written| written.acts())
     }
 
-    /// The policies whose patterns for tools fit this name, in order.
+    /// The policies whose tool patterns match this name, in evaluation order.
     pub(super) fn fitting(&self, tool: &str) -> impl Iterator<Item = &Written<'a>> {
         let indices = self.chains.fitting(tool).into_iter();
         indices.filter_map(|index| self.policies.get(*self.places.get(&index)?))
     }
 
-    /// The policies that concern some of the calls that this one concerns, as far as names tell: those that fit one of its
-    /// exact names, and for patterns those with the same pattern or for every tool.
+    /// Returns the policies that may apply to the same calls, by their tool patterns: for exact names the policies that match one of
+    /// them, for patterns those with the same pattern or for every tool.
     pub(super) fn beside<'s>(&'s self, written: &Written<'a>) -> Vec<&'s Written<'a>> {
         let mut found: Vec<&Written<'a>> = Vec::new();
         for pattern in &written.policy.matcher.tools {
@@ -110,17 +110,17 @@ impl<'a> Checked<'a> {
         found
     }
 
-    /// Keys for calls that are tried; nothing where the operating system returns no random bytes.
+    /// Returns random keys for example calls. Returns `None` if the operating system returns no random bytes.
     pub(super) fn keys(&self) -> Option<&Keys> {
         self.keys.get_or_init(|| Keys::random().ok()).as_ref()
     }
 
-    /// The known tools with their schemas, compiled when they are first asked for.
+    /// Returns the known tools with their schemas, which are compiled on the first call.
     pub(super) fn tool_set(&self) -> &ToolSet {
         self.tool_set.get_or_init(|| ToolSet::new(self.tools.iter().cloned()))
     }
 
-    /// The known tools that a policy concerns.
+    /// Returns the known tools that a policy applies to.
     pub(super) fn tools_of(&self, written: &Written<'_>) -> Vec<&'a ToolDescriptor> {
         let matcher = &written.policy.matcher;
         let mut tools: Vec<&ToolDescriptor> = match matcher.tools.as_slice() {
@@ -128,12 +128,12 @@ impl<'a> Checked<'a> {
             [pattern] => self.tools_that_fit(pattern).to_vec(),
             patterns => patterns.iter().flat_map(|pattern| self.tools_that_fit(pattern).to_vec()).collect(),
         };
-        // A tool without a server is found for calls of every server.
+        // A tool without a server belongs to calls of every server.
         tools.retain(|tool| tool.server.as_deref().is_none_or(|server| matcher.concerns(server, &tool.name)));
         tools
     }
 
-    /// The known tools whose names fit a pattern; looked for once.
+    /// Returns the known tools whose names match a pattern. The result is cached.
     pub(super) fn tools_that_fit(&self, pattern: &NamePattern) -> Tools<'a> {
         let key = (pattern.as_regex().is_some(), pattern.text().to_owned());
         if let Some(known) = self.fitting_tools.borrow().get(&key) {
@@ -149,12 +149,12 @@ impl<'a> Checked<'a> {
         fitting
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     pub(super) fn text(&self, source: SourceId) -> &'a str {
         self.sources.get(source).map_or("", |source| source.text())
     }
 
-    /// Whether a policy changes arguments before they are judged.
+    /// Whether a policy changes arguments before the call is evaluated.
     pub(super) fn changes_input(written: &Written<'_>) -> bool {
         matches!(&written.policy.kind, Kind::Transform(transform) if !transform.input.is_empty())
     }

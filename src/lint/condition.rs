@@ -1,4 +1,4 @@
-//! The tests of a policy's conditions, each with its place and with what stands around it.
+//! Tests in a policy's conditions: collects them with their source nodes and their logical context (`all`, `any`, `not`).
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ pub(super) enum Each {
     None,
 }
 
-/// One test as it is written.
+/// A test as written.
 pub(super) struct WrittenTest<'a> {
     pub(super) node: &'a Node,
     /// The node of its path.
     pub(super) place: &'a Node,
     pub(super) path: Arc<Path>,
     pub(super) each: Each,
-    /// Whether it stands under no `not`, or under an even number of them.
+    /// Whether the test is under an even number of `not`s, or none.
     pub(super) positive: bool,
-    /// Whether the policy can't match where the test does not hold.
+    /// Whether the policy can only match if the test holds.
     pub(super) required: bool,
-    /// Whether an absent place counts as matching.
+    /// Whether an absent value counts as matching.
     pub(super) absence_counts: bool,
-    /// The conditions that must hold together with it.
+    /// The scope: the conditions that must hold together with it.
     pub(super) scope: usize,
 }
 
 impl<'a> WrittenTest<'a> {
-    /// What it asks of a value: the operators with their operands.
+    /// The operators with their operands, without `exists`.
     pub(super) fn operators(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
         let entries = self.node.entries().unwrap_or_default().iter();
         entries.filter(|entry| !["path", "each", "absent", "base", "exists"].contains(&entry.key.as_str()))
@@ -46,7 +46,7 @@ impl<'a> WrittenTest<'a> {
     }
 }
 
-/// Which conditions stand in which: those of one scope must hold together.
+/// The tree of scopes. Conditions of one scope must hold together.
 #[derive(Default)]
 pub(super) struct Scopes {
     parents: Vec<Option<usize>>,
@@ -58,7 +58,7 @@ impl Scopes {
         self.parents.len() - 1
     }
 
-    /// Whether what stands in `outer` must hold, too, wherever what stands in `inner` does.
+    /// Whether the conditions in `outer` must hold whenever those in `inner` do.
     pub(super) fn holds_with(&self, inner: usize, outer: usize) -> bool {
         let mut at = Some(inner);
         while let Some(scope) = at {
@@ -71,7 +71,7 @@ impl Scopes {
     }
 }
 
-/// What was found in the conditions of one policy.
+/// The conditions and tests of one policy.
 pub(super) struct Found<'a> {
     pub(super) demands: Vec<&'a Node>,
     pub(super) tests: Vec<WrittenTest<'a>>,
@@ -79,7 +79,7 @@ pub(super) struct Found<'a> {
     absence_counts: bool,
 }
 
-/// Where a condition stands.
+/// The logical context of a condition.
 #[derive(Clone, Copy)]
 struct Standing {
     scope: usize,

@@ -1,4 +1,4 @@
-//! Tests of one place that no value passes together.
+//! Lint: tests of the same path that no value can pass together.
 
 use super::checked::Checked;
 use super::condition::{Each, WrittenTest};
@@ -12,12 +12,12 @@ use crate::source::{Entry, Node};
 
 pub(super) static LINT: Lint = Lint { code: &CONTRADICTING_TESTS, needs: Needs::Nothing, check };
 
-/// Of more tests of one place in one policy, the first are compared.
+/// Maximum number of operators per policy that are compared; further ones are skipped.
 const MOST_COMPARED: usize = 32;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
-        // What is absent passes these tests, whatever they ask.
+        // With `absent: match` an absent value passes every test.
         let tests: Vec<&WrittenTest<'_>> = written
             .tests
             .iter()
@@ -42,7 +42,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Whether two tests are of one place and must hold together.
+/// Whether two tests have the same path and must hold together.
 fn together(written: &Written<'_>, a: &WrittenTest<'_>, b: &WrittenTest<'_>) -> bool {
     a.path.text() == b.path.text()
         && a.exists() != Some(false)
@@ -66,7 +66,7 @@ fn contradiction(
     written
         .tells(&CONTRADICTING_TESTS, whole, message)
         .label(span, "the other test")
-        .help("all tests that stand together must hold; put what may hold instead under `any:`")
+        .help("both tests must hold; put alternatives under `any:`")
 }
 
 fn absent_and_tested(
@@ -84,13 +84,13 @@ fn absent_and_tested(
     let (Some((other, operator)), Some(exists)) = (other, test.operator("exists")) else { return };
     let path = test.path.text();
     let message = match std::ptr::eq(other.node, test.node) {
-        true => format!("`{}` is never asked of `{path}`, which must be absent", shown(operator)),
-        false => format!("`{path}` must be absent, and pass `{}`", shown(operator)),
+        true => format!("`{}` is never evaluated, because `{path}` must be absent", shown(operator)),
+        false => format!("`{path}` must be absent and also pass `{}`", shown(operator)),
     };
     let diagnostic = written
         .tells(&CONTRADICTING_TESTS, operator.key_span, message)
-        .label(exists.key_span, "here it must be absent")
-        .help("leave one of the two out, or put them under `any:` as items of their own");
+        .label(exists.key_span, "must be absent here")
+        .help("remove one of the two, or make them separate items under `any:`");
     found.push(diagnostic);
 }
 
@@ -98,7 +98,7 @@ fn shown(operator: &Entry) -> String {
     format!("{}: {}", operator.key, super::scalars::shown(&operator.value.to_json()))
 }
 
-/// Whether certainly no value passes both operators.
+/// Whether it is certain that no value passes both operators.
 fn exclude_each_other(a: &Entry, b: &Entry) -> bool {
     if !is_literal(&a.value) || !is_literal(&b.value) {
         return false;
@@ -106,7 +106,7 @@ fn exclude_each_other(a: &Entry, b: &Entry) -> bool {
     none_of_the_values(a, b) || none_of_the_values(b, a) || apart(a, b) || apart(b, a) || typed_apart(a, b)
 }
 
-/// `a` names the only values, and none of them passes `b`.
+/// Whether `a` lists all permitted values and none of them passes `b`.
 fn none_of_the_values(a: &Entry, b: &Entry) -> bool {
     let values: &[Node] = match a.key.as_str() {
         "eq" => std::slice::from_ref(&a.value),
@@ -120,7 +120,7 @@ fn none_of_the_values(a: &Entry, b: &Entry) -> bool {
         _ => false,
     };
     let passes = |value: &Node| match b.key.as_str() {
-        // Beside a value of another type these are undecided, which is another matter.
+        // With a value of another type these are undecided, which another lint reports.
         "ne" => value.to_json() != b.value.to_json(),
         "not_in" => !b.value.items().is_some_and(|items| contains(items, value)),
         _ => value_passes(value, b),
@@ -132,7 +132,7 @@ fn contains(items: &[Node], value: &Node) -> bool {
     items.iter().any(|item| item.to_json() == value.to_json())
 }
 
-/// `low` asks for more than `high` allows.
+/// Whether the lower bound `low` is above the upper bound `high`.
 fn apart(low: &Entry, high: &Entry) -> bool {
     let Some(order) = order(&low.value, &high.value) else { return false };
     match (low.key.as_str(), high.key.as_str()) {
@@ -142,7 +142,7 @@ fn apart(low: &Entry, high: &Entry) -> bool {
     }
 }
 
-/// The two ask for values of different types.
+/// Whether the operators need values of different types.
 fn typed_apart(a: &Entry, b: &Entry) -> bool {
     match (wanted_types(a), wanted_types(b)) {
         (Some(a), Some(b)) => !a.iter().any(|json_type| b.contains(json_type)),

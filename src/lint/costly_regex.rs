@@ -1,4 +1,4 @@
-//! Regular expressions that repeat so much that they are slow to build and to run.
+//! Lint: regular expressions with large repetition counts, which are slow to compile and to match.
 
 use super::checked::Checked;
 use super::written::Written;
@@ -8,7 +8,7 @@ use crate::source::{Node, NodeValue};
 
 pub(super) static LINT: Lint = Lint { code: &COSTLY_REGEX, needs: Needs::Nothing, check };
 
-/// More repetitions than this, in one another multiplied, are told.
+/// Maximum product of nested repetition counts that is not reported.
 const MANY: u64 = 1000;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
@@ -22,9 +22,10 @@ fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnost
         NodeValue::String(text) if regex || text.text.starts_with('/') => {
             let times = repetitions(&text.text);
             if times > MANY {
-                let message =
-                    format!("this repeats up to {times} times, which takes much memory and may be slow");
-                let help = "repeat without a count (`+`, `*`) and bound the length with `length:`";
+                let message = format!(
+                    "this regular expression repeats up to {times} times, which needs much memory and may be slow"
+                );
+                let help = "repeat without a count (`+`, `*`) and limit the length with `length:`";
                 found.push(written.tells(&COSTLY_REGEX, node.span, message).help(help));
             }
         }
@@ -39,9 +40,9 @@ fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnost
     }
 }
 
-/// The largest product of counts of repetitions that stand in one another.
+/// Returns the largest product of nested repetition counts.
 fn repetitions(pattern: &str) -> u64 {
-    // What the pieces of each open group come to, the innermost last.
+    // The largest product in each open group, innermost last.
     let mut open: Vec<u64> = vec![1];
     let (mut last, mut in_class) = (1, false);
     let mut rest = pattern.char_indices();
@@ -49,7 +50,7 @@ fn repetitions(pattern: &str) -> u64 {
         match c {
             '\\' => {
                 let named = rest.next().is_some_and(|(_, c)| matches!(c, 'p' | 'P' | 'x' | 'u' | 'U'));
-                // The braces of `\p{Greek}` and `\x{1F600}` count nothing.
+                // The braces of `\p{Greek}` and `\x{1F600}` are not counts.
                 let behind = rest.as_str();
                 if named
                     && behind.starts_with('{')
@@ -93,7 +94,7 @@ fn raise(open: &mut [u64], times: u64) {
     }
 }
 
-/// The larger number of `{3}`, `{3,}` or `{3,5}`.
+/// Returns the larger number of `{3}`, `{3,}` or `{3,5}`.
 fn bound(count: &str) -> Option<u64> {
     let (min, max) = count.split_once(',').unwrap_or((count, count));
     let number = |text: &str| text.trim().parse::<u64>().ok();
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_inside_one_another_multiply() {
+    fn nested_repetitions_multiply() {
         for (pattern, times) in [
             ("a{3}b{4}", 4),
             ("(a{30}b){40}", 1200),

@@ -1,4 +1,4 @@
-//! Scripts that are near what one run may spend.
+//! Lint: scripts that are near the evaluation limits.
 
 use super::checked::Checked;
 use super::written::Written;
@@ -9,7 +9,7 @@ use crate::source::{Node, NodeValue, place_in};
 
 pub(super) static LINT: Lint = Lint { code: &COSTLY_SCRIPT, needs: Needs::Nothing, check };
 
-/// Steps that one turn of a loop takes at the least, roughly.
+/// Approximate minimum number of steps of a loop iteration.
 const STEPS_OF_A_TURN: u64 = 4;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
@@ -20,9 +20,12 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         for node in texts {
             let text = node.as_str().unwrap_or_default();
             if text.len() > MAX_SCRIPT / 4 * 3 {
-                let message =
-                    format!("this script has {} of at most {} KiB", text.len() >> 10, MAX_SCRIPT >> 10);
-                let help = "a script that long is hard to judge; make several policies of it";
+                let message = format!(
+                    "this script has {} KiB, and the maximum is {} KiB",
+                    text.len() >> 10,
+                    MAX_SCRIPT >> 10
+                );
+                let help = "a script of that size is hard to review; split it into several policies";
                 found.push(written.tells(&COSTLY_SCRIPT, node.span, message).help(help));
             }
             if let Some((at, turns)) = most_turns(text) {
@@ -44,11 +47,14 @@ fn tell_turns(
     if turns.saturating_mul(STEPS_OF_A_TURN) <= steps {
         return;
     }
-    let word =
-        if written.is(&["around"]) { "the call fails then" } else { "the condition is undecided then" };
-    let message = format!("these loops may turn {turns} times, and a run has {steps} steps: {word}");
+    let word = if written.is(&["around"]) {
+        "beyond them the call fails"
+    } else {
+        "beyond them the condition is undecided"
+    };
+    let message = format!("these loops may iterate {turns} times, and a script has {steps} steps: {word}");
     let span = place_in(checked.sources, node, at..at + "for".len());
-    found.push(written.tells(&COSTLY_SCRIPT, span, message).help("turn less often"));
+    found.push(written.tells(&COSTLY_SCRIPT, span, message).help("reduce the number of iterations"));
 }
 
 fn expressions<'a>(node: &'a Node, texts: &mut Vec<&'a Node>) {
@@ -67,11 +73,11 @@ fn expressions<'a>(node: &'a Node, texts: &mut Vec<&'a Node>) {
     }
 }
 
-/// The outermost of the loops that turn most often, as far as their bounds are written out: where it stands, and how often
-/// the innermost of them turns.
+/// Finds the nested loops with the most iterations among those with literal bounds. Returns the position of the outermost loop, and
+/// the number of iterations of the innermost one.
 fn most_turns(text: &str) -> Option<(usize, u64)> {
     let mut most: Option<(usize, u64)> = None;
-    // The loops that are open, each with the depth of braces at which it ends and the turns so far.
+    // The open loops, each with its start, the brace depth at which it ends, and the product of iterations so far.
     let mut open: Vec<(usize, usize, u64)> = Vec::new();
     let mut depth = 0usize;
     let mut waiting: Option<(usize, u64)> = None;
@@ -109,7 +115,7 @@ fn is_word(text: &str, at: usize, word: &str) -> bool {
         && !text.get(..at).unwrap_or_default().ends_with(letter)
 }
 
-/// How often a loop turns, where its head says so: `for i in range(0, 100)`.
+/// Returns the number of iterations of a loop with literal bounds, such as `for i in range(0, 100)`. Returns `None` for other loops.
 fn written_turns(head: &str) -> Option<u64> {
     let number = |text: &str| text.trim().trim_end_matches(')').trim().replace('_', "").parse::<u64>().ok();
     let inside = head.split_once(" in ")?.1.trim().strip_prefix("range(")?;
@@ -123,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_of_loops_in_one_another_multiply() {
+    fn iterations_of_nested_loops_multiply() {
         for (script, turns) in [
             ("for i in range(0, 10) { x(); }", Some(10)),
             (

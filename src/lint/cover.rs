@@ -1,4 +1,4 @@
-//! Whether every call that one policy matches is matched by another, as far as that is certain.
+//! Subsumption: whether a policy is certain to match every call that another one matches.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::json::JsonType;
 use crate::matcher::NamePattern;
 use crate::source::{Entry, Node};
 
-/// Whether `wide` certainly matches every call that `narrow` matches.
+/// Whether `wide` is certain to match every call that `narrow` matches.
 pub(super) fn covers(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
     let (wide_calls, narrow_calls) = (&wide.policy.matcher, &narrow.policy.matcher);
     NamePattern::all_cover(&wide_calls.tools, &narrow_calls.tools)
@@ -18,7 +18,7 @@ pub(super) fn covers(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
 }
 
 fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {
-    // What an absent place says depends on what the policy does with calls.
+    // The result for an absent value depends on the policy's polarity.
     let same_reading = wide.polarity() == narrow.polarity() || demand.get("path").is_none();
     if same_reading && narrow.demands.iter().any(|other| other.to_json() == demand.to_json()) {
         return true;
@@ -30,13 +30,13 @@ fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {
     narrow.required_tests().filter(|test| test.positive).any(|test| test_implies(test, wanted))
 }
 
-/// Whether a place that passes one test certainly passes the other.
+/// Whether a value that passes one test is certain to pass the other.
 fn test_implies(given: &WrittenTest<'_>, wanted: &WrittenTest<'_>) -> bool {
     let single = given.path.is_singular() && given.each == Each::Any && wanted.each == Each::Any;
     if !single || given.path.text() != wanted.path.text() || given.node.get("base").is_some() {
         return false;
     }
-    // By being absent a place may pass the one and not the other.
+    // An absent value may pass the one test and not the other.
     if given.exists() == Some(false) || (given.absence_counts && !wanted.absence_counts) {
         return false;
     }
@@ -77,7 +77,7 @@ fn text_implies(given: &Entry, wanted: &Entry) -> bool {
     }
 }
 
-/// Whether one written value certainly passes one operator with a written operand.
+/// Whether a literal is certain to pass an operator with a literal operand.
 pub(super) fn value_passes(value: &Node, wanted: &Entry) -> bool {
     let operand = &wanted.value;
     let same_type = |other: &Node| JsonType::of(&other.to_json()) == JsonType::of(&value.to_json());

@@ -1,5 +1,4 @@
-//! Finds the policies that cover another one, without comparing each with each: by the names of tools, and by what is
-//! demanded first.
+//! Subsumption index: finds the policies that cover another one by tool pattern and first condition, without comparing all pairs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,20 +11,20 @@ use crate::json::{self, Value};
 use crate::matcher::NamePattern;
 use crate::source::Node;
 
-/// So many policies alike in tool and first demand are compared; of more, later ones are not looked at.
+/// Maximum number of policies with the same tool pattern and first condition that are compared. Later ones are skipped.
 const MOST_COMPARED: usize = 64;
 
-/// The policies of some kinds, found by what they cover.
+/// Index of policies by what they cover.
 pub(super) struct Covering<'c, 'a> {
     checked: &'c Checked<'a>,
-    /// By a tool's pattern and what is demanded first.
+    /// Indices of policies by tool pattern and first condition.
     wide: HashMap<String, HashMap<String, Vec<usize>>>,
-    /// The patterns that fit an exact name.
+    /// Cache of the patterns that match an exact name.
     fitting: RefCell<HashMap<String, Rc<Vec<String>>>>,
 }
 
 impl<'c, 'a> Covering<'c, 'a> {
-    /// Those of the policies that act and of which `is_wide` says so.
+    /// Indexes the enforced policies for which `is_wide` returns `true`.
     pub(super) fn new(checked: &'c Checked<'a>, is_wide: impl Fn(&Written<'a>) -> bool) -> Self {
         let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
         for (place, written) in checked.policies.iter().enumerate() {
@@ -46,7 +45,7 @@ impl<'c, 'a> Covering<'c, 'a> {
         Self { checked, wide, fitting: RefCell::default() }
     }
 
-    /// Those that cover this policy, in the order in which they act; never the policy itself.
+    /// Returns the policies that cover this one, in evaluation order, without the policy itself.
     pub(super) fn of(&self, narrow: &Written<'a>) -> Vec<&'c Written<'a>> {
         let mut found: Vec<&Written<'a>> = Vec::new();
         let mut demands = None;
@@ -63,7 +62,7 @@ impl<'c, 'a> Covering<'c, 'a> {
         found
     }
 
-    /// The patterns that cover the first of a policy's patterns, and so may cover all.
+    /// Returns the patterns that cover the first pattern of a policy, and so may cover all of them.
     fn tools_that_may_cover(&self, narrow: &Written<'a>) -> Rc<Vec<String>> {
         match narrow.policy.matcher.tools.first() {
             None => Rc::new(vec!["*".to_owned()]),
@@ -116,7 +115,7 @@ fn pattern_text(pattern: &NamePattern) -> String {
     }
 }
 
-/// Keys of the first of a policy's demands: of a test for certain values one for each of them.
+/// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
 fn first_demand(written: &Written<'_>) -> Vec<String> {
     let Some(demand) = written.demands.first() else { return vec![String::new()] };
     let Some(path) = demand.get("path").and_then(Node::as_str) else { return vec![whole(demand)] };
@@ -126,7 +125,7 @@ fn first_demand(written: &Written<'_>) -> Vec<String> {
     }
 }
 
-/// Keys of everything that is certain where a policy matches.
+/// Returns the keys of all conditions that hold whenever a policy matches.
 fn demands_met(written: &Written<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
     for demand in &written.demands {

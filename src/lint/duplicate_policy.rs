@@ -1,4 +1,4 @@
-//! Policies that do the same for the same calls.
+//! Lint: policies that do the same for the same calls.
 
 use std::collections::HashMap;
 
@@ -18,19 +18,19 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             first.insert(behaviour(written), written);
             continue;
         };
-        let message = format!("`{}` does what `{}` does, for the same calls", written.id(), earlier.id());
+        let message = format!("`{}` does the same as `{}` for the same calls", written.id(), earlier.id());
         let fix = idempotent(written).then(|| removal(checked, written)).flatten();
         found.push(
             written
                 .tells(&DUPLICATE_POLICY, written.id_span(), message)
-                .label(earlier.id_span(), "the other one")
-                .help("take one of the two away, or change what was forgotten after copying")
+                .label(earlier.id_span(), "the other policy")
+                .help("remove one of the two, or make the change that was missed after copying")
                 .fix(fix),
         );
     }
 }
 
-/// Whether two policies are the same but for their names and what they are for.
+/// Whether two policies are the same except for their ids and descriptions.
 pub(super) fn is_same(a: &Written<'_>, b: &Written<'_>) -> bool {
     behaviour(a) == behaviour(b)
 }
@@ -40,13 +40,13 @@ fn behaviour(written: &Written<'_>) -> String {
     json::canonical(&crate::json::json!([matcher, written.kind.key, written.kind.value.to_json()]))
 }
 
-/// Whether the second of two changes nothing: neither what becomes of a call nor how it is counted or recorded. Where the
-/// two stand apart in order, others may act between them.
+/// Whether removing the second of two equal policies changes nothing: neither a call's outcome nor how it is counted or recorded.
+/// Other policies may be evaluated between the two.
 fn idempotent(written: &Written<'_>) -> bool {
     written.is(&["deny", "halt", "allow", "validate", "label"]) && written.node.get("description").is_none()
 }
 
-/// Takes the lines of a policy out of its file, where no other stands on them.
+/// Returns a fix that removes the lines of a policy. Returns `None` if something else is on them.
 fn removal(checked: &Checked<'_>, written: &Written<'_>) -> Option<Fix> {
     let span = written.node.span;
     let text = checked.text(span.source);
@@ -58,9 +58,9 @@ fn removal(checked: &Checked<'_>, written: &Written<'_>) -> Option<Fix> {
     alone.then(|| Fix::replace(format!("remove `{}`", written.id()), Span::new(span.source, line, end), ""))
 }
 
-/// Where the last word of a node ends; nothing where that can't be told.
+/// Returns the end of a node's last token. Returns `None` if it can't be determined.
 fn last_end(text: &str, node: &Node) -> Option<usize> {
-    // The ends of flow collections and of aliases are written; a block one ends where its last item does.
+    // Spans of flow collections and aliases are exact; a block collection ends with its last item.
     if text.get(node.span.start..)?.starts_with(['{', '[', '*']) {
         return Some(node.span.end);
     }

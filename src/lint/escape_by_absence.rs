@@ -1,4 +1,4 @@
-//! Restricting tests that a call escapes by leaving the tested field out.
+//! Lint: restricting tests that a call bypasses by omitting the tested field.
 
 use super::checked::Checked;
 use super::condition::{Each, WrittenTest};
@@ -26,12 +26,14 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 continue;
             }
             let path = test.path.text();
-            let message =
-                format!("a call without `{path}` escapes: what is absent passes no `{}`", operator.key);
+            let message = format!(
+                "a call without `{path}` bypasses this policy: `{}` is false for an absent value",
+                operator.key
+            );
             found.push(
                 written
                     .tells(&ESCAPE_BY_ABSENCE, operator.key_span, message)
-                    .label(test.place.span, "may be left out")
+                    .label(test.place.span, "may be absent")
                     .help(format!(
                         "add `absent: match`, or deny calls without it: `path: {path}, exists: false`"
                     ))
@@ -41,10 +43,10 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Whether leaving the place out makes the test fail and with it, perhaps, the policy.
+/// Whether an absent value makes the test false, and with it perhaps the policy.
 fn escapes(written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
     let said = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
-    // What is left out of `not` makes the policy match; what stands in `any` beside a test for absence is thought of.
+    // Under `not` an absent value makes the policy match. Next to a test with `exists` the author has considered absence.
     let thought_of =
         written.tests.iter().any(|other| other.exists().is_some() && other.path.text() == test.path.text());
     let inside = test.path.steps().is_some_and(|steps| !steps.is_empty());
@@ -52,7 +54,7 @@ fn escapes(written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
     test.positive && test.each == Each::Any && inside && by_client && !said && !thought_of
 }
 
-/// Whether another policy, or the tool's schema, sees to it that the place is there.
+/// Whether another policy or the tool's schema ensures that the value is present.
 fn is_required_elsewhere(
     checked: &Checked<'_>,
     written: &Written<'_>,
@@ -72,7 +74,7 @@ fn is_required_elsewhere(
         let schema = other.kind.value.get("schema").filter(|_| other.is(&["validate"]));
         let validates = schema.is_some_and(|schema| match schema.as_str() {
             Some(_) => every_tool(checked, written, requires),
-            // A schema in a file of its own is not read again for this.
+            // A schema in a separate file is not read here.
             None => requires(&schema.to_json()) || schema.get("file").is_some(),
         });
         denies_absence || (validates && test.path.root() == Root::Input)
@@ -82,11 +84,11 @@ fn is_required_elsewhere(
 
 fn every_tool(checked: &Checked<'_>, written: &Written<'_>, requires: impl Fn(&Value) -> bool) -> bool {
     let tools = checked.tools_of(written);
-    // Where the tools are not known, their schemas may well require it.
+    // Without known tools, assume that their schemas require it.
     tools.is_empty() || tools.iter().all(|tool| tool.input_schema.as_ref().is_some_and(&requires))
 }
 
-/// Whether a transform puts something where nothing was.
+/// Whether a `transform` sets an absent value.
 fn has_default(beside: &[&Written<'_>], test: &WrittenTest<'_>) -> bool {
     let transforms = beside.iter().filter(|other| Checked::changes_input(other));
     let mut steps =
@@ -98,7 +100,7 @@ fn has_default(beside: &[&Written<'_>], test: &WrittenTest<'_>) -> bool {
     })
 }
 
-/// The policies beside this one that can see to it that something is there.
+/// Returns the policies for the same calls that can ensure that a value is present.
 fn able_to_require<'s, 'a>(checked: &'s Checked<'a>, written: &Written<'a>) -> Vec<&'s Written<'a>> {
     let tests_absence = |other: &Written<'_>| {
         other.is(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
@@ -110,16 +112,16 @@ fn able_to_require<'s, 'a>(checked: &'s Checked<'a>, written: &Written<'a>) -> V
     beside
 }
 
-/// Adds `absent: match` behind the last key of a test.
+/// Returns a fix that adds `absent: match` after the last key of a test.
 fn adding_absence(checked: &Checked<'_>, test: &WrittenTest<'_>) -> Option<Fix> {
     let (first, last) = (test.node.entries()?.first()?, test.node.entries()?.last()?);
     let text = checked.text(test.node.span.source);
-    // Of an alias the words stand elsewhere.
+    // The text of an alias is elsewhere.
     let written = text.get(first.key_span.start..first.key_span.end)?;
     if written.trim_matches(['"', '\'']) != first.key {
         return None;
     }
-    // What ends at a line's end may have taken the line break with it.
+    // A span that ends at the end of a line may include the line break.
     let end = text.get(..last.value.span.end)?.trim_end().len();
     let flow = text.get(test.node.span.start..)?.starts_with('{');
     let (at, addition) = if flow {
@@ -128,7 +130,7 @@ fn adding_absence(checked: &Checked<'_>, test: &WrittenTest<'_>) -> Option<Fix> 
         let line = text.get(..first.key_span.start)?.rfind('\n').map_or(0, |at| at + 1);
         let column = text.get(line..first.key_span.start)?.chars().count();
         let rest = text.get(end..)?.lines().next().unwrap_or_default();
-        // A comment behind the last value stays with it.
+        // A comment after the last value stays on its line.
         if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
             return None;
         }

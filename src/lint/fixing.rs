@@ -1,4 +1,4 @@
-//! Making the fixes of diagnostics, over as many passes as it takes.
+//! Fixes: applies the fixes of diagnostics in passes, until none is left.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use super::{Beside, Linted, OF_ALLOWANCES, lint};
 use crate::diagnostic::Fix;
 use crate::policy::build_changed;
 
-/// A fix can make room for another; two that undo each other end here.
+/// Maximum number of passes. A fix can enable another one; the limit stops two that undo each other.
 const MAX_PASSES: usize = 16;
 
-/// What became of the rules files of a bundle.
+/// Result of applying fixes to a bundle.
 #[derive(Debug)]
 pub struct Fixed {
-    /// The bundle after the last pass, with what is left to mend by hand.
+    /// The bundle after the last pass, with the diagnostics that remain.
     pub linted: Linted,
-    /// The files that changed, by name, each with its text before and after.
+    /// The changed files by name, each with its text before and after.
     pub changed: BTreeMap<String, (String, String)>,
-    /// How many fixes were made.
+    /// The number of applied fixes.
     pub fixes: usize,
 }
 
-/// Makes the fixes of what was found, and of what is then found. A pass after which the bundle would have an error is not
-/// made. Nothing is written.
+/// Applies the fixes of all diagnostics, and then of those in the fixed bundle. A pass that would cause an error is discarded. Nothing
+/// is written to disk.
 pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
     let mut fixed = Fixed { linted, changed: BTreeMap::new(), fixes: 0 };
     for _ in 0..MAX_PASSES {
@@ -43,12 +43,12 @@ pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
     fixed
 }
 
-/// The texts of all rules files after one pass, and how many fixes were made; nothing where there are none to make.
+/// Returns the texts of all rules files after one pass, and the number of fixes. Returns `None` if there are no fixes to apply.
 fn one_pass(linted: &Linted) -> Option<(Vec<(String, String)>, usize)> {
     let all = || {
         linted.diagnostics.iter().filter_map(|diagnostic| Some((diagnostic.code, diagnostic.fix.as_ref()?)))
     };
-    // A comment that is mended may allow what would else be mended.
+    // Fix suppression comments first: a corrected comment may suppress a diagnostic that would be fixed otherwise.
     let of_comments = all().filter(|(code, _)| OF_ALLOWANCES.contains(code));
     let mut fixes: Vec<&Fix> = of_comments.map(|(_, fix)| fix).collect();
     if fixes.is_empty() {

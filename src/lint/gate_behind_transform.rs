@@ -1,4 +1,4 @@
-//! Gates that test what a transform has changed before, so that they never hold.
+//! Lint: gate policies that never match, because a `transform` changes the tested argument first.
 
 use super::checked::Checked;
 use super::condition::WrittenTest;
@@ -36,17 +36,17 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         for test in required {
             let touching: Vec<&(&Written<'_>, &Node)> =
                 steps.iter().filter(|(_, step)| touches(step, test.path.text())).collect();
-            // What several steps make of a place together is not judged, nor what only some of the calls go through.
+            // Not decided: several steps that change one value, and transforms that apply only to some of the calls.
             let [(transform, step)] = touching.as_slice() else { continue };
             if !covers(transform, gate) {
                 continue;
             }
             let Some((change, why)) = defeats(step, test) else { continue };
-            let message = format!("`{}` never matches: `{}` {why} before", gate.id(), transform.id());
+            let message = format!("`{}` never matches: `{}` {why} first", gate.id(), transform.id());
             found.push(
                 gate.tells(&GATE_BEHIND_TRANSFORM, test.place.span, message)
                     .label(change.key_span, format!("`{}` changes it here", transform.id()))
-                    .help("arguments are brought into form before they are judged; test what they are then, or leave the step out"),
+                    .help("`transform` runs before gate policies; test the transformed value, or remove the step"),
             );
         }
     }
@@ -56,7 +56,7 @@ fn steps<'a>(transform: &Written<'a>) -> impl Iterator<Item = &'a Node> + use<'a
     transform.kind.value.get("input").and_then(Node::items).unwrap_or_default().iter()
 }
 
-/// Whether a step may change what stands at a path.
+/// Whether a step may change the value at a path.
 fn touches(step: &Node, path: &str) -> bool {
     let Some(at) = step.get("path").and_then(Node::as_str) else { return true };
     let below = |inner: &str, outer: &str| {
@@ -73,20 +73,20 @@ fn touches(step: &Node, path: &str) -> bool {
         || renamed.is_some_and(|to| below(path, &to) || below(&to, path))
 }
 
-/// The change of a step after which a test never holds, with what it does.
+/// Returns the change of a step after which a test never holds, with a description.
 fn defeats<'a>(step: &'a Node, test: &WrittenTest<'_>) -> Option<(&'a Entry, String)> {
     let at = step.get("path")?.as_str()?;
     let change = step.entries()?.iter().find(|entry| entry.key != "path")?;
     let (path, exact) = (test.path.text(), at == test.path.text());
     let wants_absence = test.exists() == Some(false);
-    let gone = format!("takes `{path}` away");
+    let gone = format!("removes `{path}`");
     let operand = &change.value;
     let defeated = match change.key.as_str() {
         "remove" | "rename" if path.starts_with(at) => {
             return (!wants_absence && !test.absence_counts).then_some((change, gone));
         }
         "default" if exact && wants_absence => {
-            return Some((change, format!("puts something into `{path}`")));
+            return Some((change, format!("sets `{path}`")));
         }
         "set" if exact => {
             let why = format!("sets `{path}` to `{}`", super::scalars::shown(&operand.to_json()));
@@ -102,14 +102,14 @@ fn defeats<'a>(step: &'a Node, test: &WrittenTest<'_>) -> Option<(&'a Entry, Str
         _ => false,
     };
     let does = match change.key.as_str() {
-        "clamp" => format!("brings `{path}` within other bounds"),
+        "clamp" => format!("clamps `{path}` to other bounds"),
         "trim" => format!("trims `{path}`"),
-        key => format!("puts `{path}` into {}", key.replace("case", " case")),
+        key => format!("converts `{path}` to {}", key.replace("case", " case")),
     };
     defeated.then_some((change, does))
 }
 
-/// Whether a value fails an operator whatever the call.
+/// Whether a literal fails an operator for every call.
 fn surely_fails(value: &Node, operator: &Entry) -> bool {
     let comparable = matches!(operator.key.as_str(), "eq" | "in" | "gt" | "gte" | "lt" | "lte");
     let json = value.to_json();
@@ -135,7 +135,7 @@ fn out_of_bounds(clamp: &Node, operator: &Entry) -> bool {
     }
 }
 
-/// Whether a test needs letters that the place no longer has.
+/// Whether a test needs letters that the value no longer has.
 fn wants_letters(test: &WrittenTest<'_>, gone: fn(char) -> bool) -> bool {
     test.operators().any(|operator| {
         let texts = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));

@@ -1,4 +1,4 @@
-//! Rate limits that are counted by what the agent itself chooses, and nothing beside.
+//! Lint: rate limits whose key the agent controls, so that it can bypass them.
 
 use super::checked::Checked;
 use super::covering::Covering;
@@ -9,7 +9,7 @@ use crate::source::Node;
 
 pub(super) static LINT: Lint = Lint { code: &KEY_CHOSEN_BY_CLIENT, needs: Needs::Nothing, check };
 
-/// What comes with a call and not from the host. Facts and labels are Callgate's own.
+/// Paths to values that come with a call and not from the host. Facts and labels are set by Callgate.
 const CHOSEN: [&str; 7] = [
     "$.input",
     "$.id",
@@ -25,21 +25,21 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         Covering::new(checked, |written| written.is(&["rate_limit"]) && chosen_key(written).is_none());
     for written in checked.acting().filter(|written| written.is(&["rate_limit"])) {
         let Some(key) = chosen_key(written) else { continue };
-        // A limit for each order, say, is well beside one that counts all orders.
+        // A limit per order, for example, is fine in addition to one for all orders.
         if !bounded.of(written).is_empty() {
             continue;
         }
         let path = key.as_str().unwrap_or_default();
-        let message = format!("whoever calls chooses `{path}`, and with another value begins a new count");
+        let message = format!("the caller controls `{path}`, and bypasses the limit with a new value");
         found.push(
             written
                 .tells(&KEY_CHOSEN_BY_CLIENT, key.span, message)
-                .help("count by what the host vouches for, as in `key: $.context.principal`, or add a second `rate_limit` that does"),
+                .help("use a key that the host sets, as in `key: $.context.principal`, or add a second `rate_limit` with such a key"),
         );
     }
 }
 
-/// The place in a limit's key that the agent chooses.
+/// Returns the path in a limit's key that the agent controls.
 fn chosen_key<'a>(written: &Written<'a>) -> Option<&'a Node> {
     let key = written.kind.value.get("key")?;
     let mut places = key.items().unwrap_or(std::slice::from_ref(key)).iter();

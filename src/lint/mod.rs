@@ -1,4 +1,4 @@
-//! What is probably not meant, in a bundle that is valid: the catalogue of lints, one file each.
+//! Linter: finds probable mistakes in a valid bundle, with one file per lint.
 //!
 //! ```
 //! let built = callgate::policy::build_texts([("rules.yaml", "
@@ -56,38 +56,38 @@ use crate::suite::LoadedSuite;
 use crate::tools::ToolDescriptor;
 use checked::Checked;
 
-/// What a bundle is checked by, beside itself.
+/// Optional inputs of the linter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'b> {
-    /// The tools that there are, where they are known.
+    /// The tools, if they are known.
     pub tools: Option<&'b [ToolDescriptor]>,
-    /// The policy tests of the bundle, where there are any.
+    /// The policy tests of the bundle, if there are any.
     pub tests: Option<&'b LoadedSuite>,
 }
 
-/// What a lint needs to know, beside the bundle.
+/// The input that a lint needs in addition to the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
+    /// No other input.
     Nothing,
-    /// The tools that there are.
+    /// The known tools.
     Tools,
     /// The policy tests.
     Tests,
 }
 
-/// One lint: its code, with name and page, and what finds it.
+/// A lint: its code, with name and page, and its check.
 #[derive(Debug)]
 pub struct Lint {
-    /// Its code.
+    /// The code.
     pub code: &'static Code,
-    /// What it needs to know.
+    /// The input that it needs.
     pub needs: Needs,
     check: fn(&Checked<'_>, &mut Diagnostics),
 }
 
-/// Every lint, in the order of their codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are of
-/// the comments that allow others.
+/// Every lint, in the order of codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are about suppression
+/// comments.
 pub static LINTS: [&Lint; 23] = [
     &contradicting_tests::LINT,
     &unknown_tool::LINT,
@@ -114,15 +114,15 @@ pub static LINTS: [&Lint; 23] = [
     &approver_names_role::LINT,
 ];
 
-/// The codes of comments that allow lints, which nothing allows.
+/// The codes about suppression comments, which can't be suppressed.
 pub static OF_ALLOWANCES: [&Code; 2] = [&ALLOWANCE_WITHOUT_REASON, &UNUSED_ALLOWANCE];
 
-/// A bundle with everything that was found in it, errors and lints.
+/// A bundle with all its diagnostics, errors and lints.
 #[derive(Debug)]
 pub struct Linted {
-    /// The compiled bundle; nothing where there is an error.
+    /// The compiled bundle. `None` if there is an error.
     pub chains: Option<Arc<Chains>>,
-    /// The bundle as it was built, its lints among the diagnostics; its own `chains` are taken.
+    /// The built bundle, with the lints among its diagnostics, and without its `chains`.
     pub built: Built,
 }
 
@@ -134,8 +134,7 @@ impl std::ops::Deref for Linted {
     }
 }
 
-/// Looks for everything that the catalogue knows, and leaves out what comments in the files allow. A bundle with errors is
-/// left as it is: what is probably not meant is asked of rules that mean something.
+/// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
 pub fn lint(mut built: Built, beside: &Beside<'_>) -> Linted {
     let Some(chains) = built.chains.take().map(Arc::new) else { return Linted { chains: None, built } };
     let checked = Checked::new(&chains, &built, beside);

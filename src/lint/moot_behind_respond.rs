@@ -1,4 +1,4 @@
-//! Policies about running a tool that never runs, because another policy answers in its place.
+//! Lint: policies about a tool's execution that never happens, because a `respond` policy returns a result instead.
 
 use super::checked::Checked;
 use super::covering::Covering;
@@ -11,9 +11,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let answering = Covering::new(checked, |written| written.is(&["respond"]));
     for narrow in checked.acting() {
         let what = match narrow.kind.key.as_str() {
-            "approval" => "a person is asked about calls",
+            "approval" => "this requires approval of calls",
             "rate_limit" | "concurrency" => "this limits calls",
-            "cache" => "this keeps the results of calls",
+            "cache" => "this caches the results of calls",
             "around" | "retry" | "timeout" => "this wraps the execution of calls",
             _ => continue,
         };
@@ -23,7 +23,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             narrow
                 .tells(&MOOT_BEHIND_RESPOND, narrow.kind.key_span, message)
                 .label(respond.kind.key_span, "answered here")
-                .help(format!("take `{}` away, or let `{}` answer fewer calls", narrow.id(), respond.id())),
+                .help(format!("remove `{}`, or let `{}` match fewer calls", narrow.id(), respond.id())),
         );
     }
 }

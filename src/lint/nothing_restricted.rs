@@ -1,4 +1,4 @@
-//! Bundles that permit what is permitted anyway, and stop nothing.
+//! Lint: bundles that restrict nothing.
 
 use super::checked::Checked;
 use super::{Lint, Needs};
@@ -14,21 +14,21 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     if !permissive || checked.policies.iter().any(|written| written.is(&STOPPING)) {
         return;
     }
-    let help = "write `defaults: { unmatched: deny }` if only what is named may run, or say with `deny`, `halt` or `approval` what may not";
+    let help = "write `defaults: { unmatched: deny }` if only matched calls may run, or add `deny`, `halt` or `approval` policies";
     let said = checked.files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"));
     let allow = checked.policies.iter().find(|written| written.is(&["allow"]));
     let diagnostic = match (said, allow) {
         (_, Some(allow)) => allow.tells(
             &NOTHING_RESTRICTED,
             allow.kind.key_span,
-            "this permits what would run anyway: calls that nothing matches are allowed, and nothing here denies, halts or asks",
+            "this has no effect: unmatched calls are allowed, and no policy denies, halts or requires approval",
         ),
         (Some(said), None) => Diagnostic::new(
             &NOTHING_RESTRICTED,
             said.span,
-            "every call runs: calls that nothing matches are allowed, and nothing here denies, halts or asks",
+            "every call runs: unmatched calls are allowed, and no policy denies, halts or requires approval",
         ),
-        // Who only hides or records has not said that calls are to be stopped.
+        // A bundle that only redacts or records may be meant to stop no calls.
         (None, None) => return,
     };
     found.push(diagnostic.help(help));

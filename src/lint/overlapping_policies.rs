@@ -1,4 +1,4 @@
-//! Policies of a kind of which only one has an effect, or whose effects multiply.
+//! Lint: overlapping policies of one kind, of which only one has an effect, or whose effects multiply.
 
 use super::checked::Checked;
 use super::covering::Covering;
@@ -21,14 +21,14 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             found.push(
                 narrow
                     .tells(&OVERLAPPING_POLICIES, narrow.kind.key_span, message)
-                    .label(wide.kind.key_span, format!("`{}` concerns all of these calls, too", wide.id()))
+                    .label(wide.kind.key_span, format!("`{}` applies to all of these calls, too", wide.id()))
                     .help(help),
             );
         }
     }
 }
 
-/// What becomes of two policies of one kind, where that is probably not meant.
+/// Returns the message and the help for two overlapping policies of one kind. Returns `None` if the overlap is harmless.
 fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
     if is_same(wide, narrow) {
         return None;
@@ -37,17 +37,17 @@ fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
     let (wide_id, narrow_id) = (wide.id(), narrow.id());
     Some(match (&wide.policy.kind, &narrow.policy.kind) {
         (Kind::Respond(_), Kind::Respond(_)) if wide.index < narrow.index => (
-            format!("`{narrow_id}` answers no call: `{wide_id}` answers them before"),
-            format!("give `{narrow_id}` a higher `priority`, or take it away"),
+            format!("`{narrow_id}` answers no call: `{wide_id}` answers them first"),
+            format!("give `{narrow_id}` a higher `priority`, or remove it"),
         ),
         (Kind::Cache(_), Kind::Cache(_)) => (
             format!(
-                "calls of `{narrow_id}` are kept twice: `{}` asks first, and `{}` only where it has nothing",
+                "calls of `{narrow_id}` are cached twice: first by `{}`, and on a miss by `{}`",
                 outer.id(),
                 inner.id()
             ),
             format!(
-                "what is given out is as old as both together allow; let `{wide_id}` leave the tools of `{narrow_id}` out"
+                "results can be as old as both `ttl`s together; exclude the tools of `{narrow_id}` from `{wide_id}`"
             ),
         ),
         (Kind::Retry(_), Kind::Retry(_)) => {
@@ -64,13 +64,13 @@ fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
                 format!(
                     "attempts multiply: with `{wide_id}` and `{narrow_id}` a tool is called up to {product} times"
                 ),
-                format!("let `{wide_id}` leave the tools of `{narrow_id}` out"),
+                format!("exclude the tools of `{narrow_id}` from `{wide_id}`"),
             )
         }
         (Kind::Timeout(all), Kind::Timeout(these)) if all.after < these.after => (
-            format!("`{narrow_id}` gives no call more time: `{wide_id}` gives it up after {}", all.words),
+            format!("`{narrow_id}` has no effect: `{wide_id}` cancels these calls after {}", all.words),
             format!(
-                "let `{wide_id}` leave the tools of `{narrow_id}` out; of several timeouts the shortest holds"
+                "exclude the tools of `{narrow_id}` from `{wide_id}`; the shortest of several timeouts applies"
             ),
         ),
         _ => return None,

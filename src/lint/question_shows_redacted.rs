@@ -1,4 +1,4 @@
-//! Questions to people that show what a redaction hides, so that a mask stands there.
+//! Lint: approval requests that show a redacted argument, so that the approver sees only a mask.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use crate::source::{Node, place_in};
 
 pub(super) static LINT: Lint = Lint { code: &QUESTION_SHOWS_REDACTED, needs: Needs::Nothing, check };
 
-/// Names of arguments that hold what a detector finds.
+/// Detectors, each with names of arguments that hold its data.
 const NAMES: [(&str, &[&str]); 9] = [
     ("email", &["email", "e_mail", "mail_address", "email_address"]),
     ("phone", &["phone", "telephone", "mobile", "phone_number"]),
@@ -25,7 +25,7 @@ const NAMES: [(&str, &[&str]); 9] = [
     ("ip_address", &["ip", "ip_address"]),
 ];
 
-/// An argument by itself in a template; what is given to a function may come out as something else.
+/// An argument in a template, without a function call, which could change the value.
 static ARGUMENT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{\{\s*(input(?:\.\w+)+)\s*\}\}").ok());
 
@@ -55,7 +55,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 });
                 let Some((redaction, detector)) = hidden else { continue };
                 let message = format!(
-                    "`{}` may hide `{}` (`{}`): the person who is asked reads a mask",
+                    "`{}` may redact `{}` (`{}`): the approver sees a mask",
                     redaction.id(),
                     shown.as_str(),
                     detector.as_str().unwrap_or_default()
@@ -67,9 +67,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                             place_in(checked.sources, node, shown.range()),
                             message,
                         )
-                        .label(detector.span, "hidden here")
+                        .label(detector.span, "redacted here")
                         .help(
-                            "ask by what stays readable, such as an id, or hide it with `{ keep_last: 4 }`",
+                            "show an argument that is not redacted, such as an id, or redact it with `{ keep_last: 4 }`",
                         ),
                 );
             }

@@ -1,4 +1,4 @@
-//! Literals of rules files as they are compared, and as they are written.
+//! Scalars of rules files: comparison, display in messages, and replacement in the source.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{SourceMap, Span};
 use crate::json::Value;
 use crate::source::{Node, NodeValue, TextStyle};
 
-/// The order of two numbers or two texts; nothing where they have none.
+/// Returns the order of two numbers or two strings. Returns `None` for other values.
 pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
     match (&a.value, &b.value) {
         (NodeValue::Number(a), NodeValue::Number(b)) => Some(a.cmp(b)),
@@ -15,7 +15,7 @@ pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
     }
 }
 
-/// Whether this is a literal, and no `{ path: … }`.
+/// Whether this is a literal and not `{ path: … }`.
 pub(super) fn is_literal(node: &Node) -> bool {
     match node.entries() {
         Some([entry]) => entry.key != "path",
@@ -23,7 +23,7 @@ pub(super) fn is_literal(node: &Node) -> bool {
     }
 }
 
-/// A value in a message: as it could be written, cut where it is long.
+/// Formats a value for a message. Long values are truncated.
 pub(super) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = match value {
@@ -36,7 +36,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Where a scalar stands, if there it stands letter by letter and can be replaced: no alias, no block.
+/// Returns the span of a scalar whose source is its exact text, so that it can be replaced. Returns `None` for aliases and block scalars.
 pub(super) fn replaceable(sources: &SourceMap, node: &Node) -> Option<Span> {
     let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
     let fits = match &node.value {
@@ -54,7 +54,7 @@ pub(super) fn replaceable(sources: &SourceMap, node: &Node) -> Option<Span> {
     fits.then_some(node.span)
 }
 
-/// Another text in the place of a scalar, in quotes where that was.
+/// Returns the source for a string that replaces a scalar, in quotes if the scalar had quotes or the string needs them.
 pub(super) fn in_place_of(node: &Node, text: &str) -> String {
     let plain = matches!(&node.value, NodeValue::String(written) if written.style == TextStyle::Plain);
     let means_itself = text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -63,7 +63,7 @@ pub(super) fn in_place_of(node: &Node, text: &str) -> String {
     if plain && means_itself { text.to_owned() } else { quoted(text) }
 }
 
-/// Text as a double-quoted scalar.
+/// Returns a string as a double-quoted scalar.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! Passwords, keys and tokens that are written in rules files.
+//! Lint: hard-coded secrets (passwords, keys, tokens) in rules files.
 
 use super::checked::Checked;
 use super::{Lint, Needs};
@@ -11,7 +11,7 @@ pub(super) static LINT: Lint = Lint { code: &SECRET_IN_RULES, needs: Needs::Noth
 const DETECTORS: [Detector; 4] =
     [Detector::PrivateKey, Detector::ApiKey, Detector::Jwt, Detector::UrlCredentials];
 
-/// Shorter texts hold no token.
+/// Minimum length of a token.
 const SHORTEST: usize = 16;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
@@ -27,10 +27,10 @@ fn collect(checked: &Checked<'_>, node: &Node, found: &mut Diagnostics) {
                 let Some(range) = detector.find(&text.text).into_iter().next() else { continue };
                 let what = detector.name().replace('_', " ");
                 let span = place_in(checked.sources, node, range);
-                // The secret itself is not said again.
+                // The message does not repeat the secret.
                 let message = format!("this looks like a secret (`{}`: {what})", detector.name());
                 found.push(Diagnostic::new(&SECRET_IN_RULES, span, message).help(
-                    "rules files are read by many: take it out, replace it where it is in use, and let the tool itself hold it",
+                    "many people can read rules files: remove the secret, rotate it, and let the tool hold the new one",
                 ));
                 break;
             }
@@ -41,7 +41,7 @@ fn collect(checked: &Checked<'_>, node: &Node, found: &mut Diagnostics) {
     }
 }
 
-/// Whether it is worth looking: ids, names and most paths have neither the length nor the signs.
+/// Prefilter: ids, names and most paths are too short or lack the characters of a secret.
 fn may_hold_a_secret(text: &str) -> bool {
     let digit = text.bytes().any(|byte| byte.is_ascii_digit());
     text.len() >= SHORTEST && (digit || text.contains("://") || text.contains("-----"))

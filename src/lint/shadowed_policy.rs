@@ -1,4 +1,4 @@
-//! Policies that another one always beats.
+//! Lint: policies that a stricter policy always overrides.
 
 use super::checked::Checked;
 use super::covering::Covering;
@@ -11,7 +11,7 @@ use crate::middleware::{Counted, Kind};
 
 pub(super) static LINT: Lint = Lint { code: &SHADOWED_POLICY, needs: Needs::Nothing, check };
 
-/// Confirming a witness asks every policy of its tool; so many are asked in all.
+/// Maximum number of policy evaluations for confirming example calls. Each example evaluates every policy of its tool.
 const MOST_ASKED: usize = 200_000;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
@@ -20,7 +20,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for narrow in checked.acting().filter(|written| can_be_beaten(written)) {
         let wide = refusing.of(narrow).into_iter().find(|wide| beats(wide, narrow));
         let Some(wide) = wide else { continue };
-        // What the engine does not confirm is not claimed.
+        // Report only what the engine confirms.
         let Some(example) = Example::of(checked, narrow) else { continue };
         asked += checked.fitting(&example.call.tool).count();
         if asked > MOST_ASKED {
@@ -31,9 +31,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         }
         let verb = if wide.is(&["halt"]) { "halts" } else { "denies" };
         let message =
-            format!("`{}` decides no call: `{}` {verb} all that it matches", narrow.id(), wide.id());
+            format!("`{}` decides no call: `{}` {verb} all calls that it matches", narrow.id(), wide.id());
         let help = format!(
-            "for example {} is refused by `{}`; take one of the two away, or let `{}` leave these calls out",
+            "for example, {} is refused by `{}`; remove one of the two, or exclude these calls from `{}`",
             example.shown(),
             wide.id(),
             wide.id()
@@ -41,13 +41,13 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         found.push(
             narrow
                 .tells(&SHADOWED_POLICY, narrow.id_span(), message)
-                .label(wide.id_span(), format!("this one {verb} them"))
+                .label(wide.id_span(), format!("this policy {verb} them"))
                 .help(help),
         );
     }
 }
 
-/// Whether a policy has no part in calls that something refuses.
+/// Whether a policy has no effect on calls that another policy refuses.
 fn can_be_beaten(written: &Written<'_>) -> bool {
     match &written.policy.kind {
         Kind::RateLimit(limit) => limit.counted == Counted::Executions,
@@ -55,7 +55,7 @@ fn can_be_beaten(written: &Written<'_>) -> bool {
     }
 }
 
-/// Of equally strict ones the first gives the reason.
+/// Whether `wide` decides calls that both match. The first of equally strict policies provides the reason.
 fn beats(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
     let earlier = wide.index < narrow.index;
     match (&wide.policy.kind, &narrow.policy.kind) {

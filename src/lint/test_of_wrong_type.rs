@@ -1,4 +1,4 @@
-//! Tests that need a value of another type than the tool's schema takes.
+//! Lint: tests that need a value of another type than the tool's schema permits.
 
 use super::arguments::{Arguments, Place, types};
 use super::checked::Checked;
@@ -23,7 +23,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                     continue;
                 }
                 let message = format!(
-                    "`{}` is {} by the schema of its tool, `{}` needs {}",
+                    "`{}` is {} in the tool's schema, but `{}` needs {}",
                     test.path.text(),
                     words(&taken),
                     operator.key,
@@ -31,7 +31,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 );
                 let diagnostic = written
                     .tells(&TEST_OF_WRONG_TYPE, operator.value.span, message)
-                    .help("arguments of another type are undecided, whatever their value; compare with what the tool takes")
+                    .help("the test is undecided for every argument of another type; compare with a value of the tool's type")
                     .fix(as_taken(checked.sources, &operator.value, &taken));
                 found.push(diagnostic);
             }
@@ -46,7 +46,7 @@ fn words(types: &[JsonType]) -> String {
     words.join(" or ")
 }
 
-/// The types of which a value must be for an operator to say anything of it; none where it says something of all.
+/// Returns the types of values that an operator can decide. Returns an empty list if it decides all types.
 fn needed(operator: &Entry) -> Vec<JsonType> {
     let of = |node: &Node| JsonType::of(&node.to_json());
     let operand = &operator.value;
@@ -68,7 +68,7 @@ fn needed(operator: &Entry) -> Vec<JsonType> {
     }
 }
 
-/// The same literal in the type that the tool takes, where there is no doubt of it.
+/// Returns a fix that writes the same literal in the tool's type. Returns `None` if the conversion is ambiguous.
 fn as_taken(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Option<Fix> {
     let (taken, others) = taken.split_first()?;
     if others.iter().any(|other| other != taken) {

@@ -1,4 +1,4 @@
-//! Regular expressions as lists of what is permitted, which are found inside of longer texts, too.
+//! Lint: unanchored regular expressions as allowlists, which also match parts of longer strings.
 
 use super::checked::Checked;
 use super::{Lint, Needs};
@@ -19,39 +19,38 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             let Some(operator) = test.operator("matches") else { continue };
             let lifts = (permits && test.positive) || (restricts && !test.positive);
             let Some(open) = operator.value.as_str().and_then(open_end).filter(|_| lifts) else { continue };
-            let message = format!("this is found inside of longer texts, too: {open}");
+            let message = format!("this regular expression also matches inside longer strings: {open}");
             found.push(
                 written
                     .tells(&UNANCHORED_REGEX, operator.value.span, message)
-                    .help("say where the text starts and ends: `^(?:…)$`; for URLs and addresses there are `host:` and `domain:`"),
+                    .help("anchor it: `^(?:…)$`; for URLs and mail addresses use `host:` and `domain:`"),
             );
         }
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
-            // A name that begins alike is often meant; one that holds the word somewhere hardly ever.
+            // Authors often mean a prefix, but hardly ever a word anywhere in the name.
             let NamePattern::Regex(regex) = pattern else { continue };
             if !permits || anchors(regex.as_str()).starts {
                 continue;
             }
             let message =
-                format!("this permits every tool in whose name `{}` is found somewhere", regex.as_str());
+                format!("this permits every tool whose name contains a match of `{}`", regex.as_str());
             found.push(
                 written
                     .tells(&UNANCHORED_REGEX, node.span, message)
-                    .help("say how the name starts, as in `/^get_/`, or use a glob, as in `get_*`"),
+                    .help("anchor the start of the name, as in `/^get_/`, or use a glob, as in `get_*`"),
             );
         }
     }
 }
 
-/// What may stand around a match; nothing where the expression says how the text starts and ends, or where what it asks for
-/// looks like a beginning.
+/// Returns what may surround a match. Returns `None` if the expression is anchored, or looks like a prefix.
 fn open_end(pattern: &str) -> Option<&'static str> {
     let anchors = anchors(pattern);
     let word = pattern.ends_with(|c: char| c.is_alphanumeric());
     match (anchors.starts, anchors.ends) {
-        (false, false) => Some("anything may stand before and behind it"),
-        (false, true) => Some("anything may stand before it"),
-        (true, false) if word => Some("anything may stand behind it"),
+        (false, false) => Some("any text may precede and follow the match"),
+        (false, true) => Some("any text may precede the match"),
+        (true, false) if word => Some("any text may follow the match"),
         (true, _) => None,
     }
 }
@@ -61,8 +60,7 @@ struct Anchors {
     ends: bool,
 }
 
-/// Whether an expression says somewhere how a text starts and how it ends. One that says so of some of its branches only is
-/// given the benefit of the doubt.
+/// Returns whether an expression has anchors for the start and the end. An anchor in some of its branches counts.
 fn anchors(pattern: &str) -> Anchors {
     let (mut starts, mut ends, mut in_class, mut escaped) = (false, false, false, false);
     for c in pattern.chars() {
@@ -86,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_how_a_text_starts_and_ends_is_told_apart() {
+    fn finds_missing_anchors() {
         for (pattern, open) in [
             ("^a$", false),
             (r"\Aa\z", false),

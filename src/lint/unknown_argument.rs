@@ -1,4 +1,4 @@
-//! Paths to arguments that none of the tools has.
+//! Lint: paths to arguments that no tool has.
 
 use super::arguments::{Arguments, Place, first_name};
 use super::checked::Checked;
@@ -9,7 +9,7 @@ use crate::source::{Node, NodeValue, place_in};
 
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ARGUMENT, needs: Needs::Tools, check };
 
-/// The keys under which paths stand.
+/// The keys that have paths as values.
 const KEYS: [&str; 6] = ["path", "key", "cost", "fields", "edits", "value"];
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
@@ -26,7 +26,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             };
             let help = match nearest(step, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if names.is_empty() => "what stands above it has no members".to_owned(),
+                None if names.is_empty() => "its parent is not an object".to_owned(),
                 None => {
                     let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
                     names.sort();
@@ -36,22 +36,22 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             };
             let at = path.text().rfind(step).unwrap_or(0);
             let span = place_in(checked.sources, node, at..at + step.len());
-            let message = format!("none of the tools that this policy concerns has `{}`", path.text());
+            let message = format!("no tool that this policy applies to has `{}`", path.text());
             found.push(written.tells(&UNKNOWN_ARGUMENT, span, message).help(help));
         }
     }
 }
 
-/// The texts below a node that are paths into the arguments; `here` where one may stand.
+/// Collects the strings under a node that are paths into the arguments. `here` is whether the node itself may be one.
 fn collect<'a>(node: &'a Node, here: bool, places: &mut Vec<&'a Node>) {
     match &node.value {
         NodeValue::String(text) if here && text.text.starts_with("$.input") => places.push(node),
         NodeValue::Sequence(items) => items.iter().for_each(|item| collect(item, here, places)),
         NodeValue::Mapping(entries) => {
-            // These steps of `transform` make what was not there.
+            // These steps of `transform` create arguments.
             let makes = ["default", "set", "template"].iter().any(|key| node.get(key).is_some());
             for entry in entries.iter().filter(|entry| !(makes && entry.key == "path")) {
-                // Neither schemas nor answers hold paths.
+                // Schemas and fixed results contain no paths.
                 if !["schema", "output"].contains(&entry.key.as_str()) || entry.value.items().is_some() {
                     collect(&entry.value, KEYS.contains(&entry.key.as_str()), places);
                 }

@@ -1,4 +1,4 @@
-//! Literals that are none of the values which the tool's schema takes.
+//! Lint: literals that the tool's schema does not permit.
 
 use super::arguments::{Arguments, Place, values};
 use super::checked::Checked;
@@ -33,22 +33,25 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                     None => {
                         let all: Vec<String> =
                             taken.iter().map(|value| format!("`{}`", shown(value))).collect();
-                        format!("it takes {}", all.join(", "))
+                        format!("permitted values: {}", all.join(", "))
                     }
                 };
                 let fix = same_letters.and_then(|near| {
                     let span = replaceable(checked.sources, literal)?;
                     Some(Fix::replace(format!("write `{near}`"), span, in_place_of(literal, near)))
                 });
-                let message =
-                    format!("`{}` is never `{}` by the schema of its tool", test.path.text(), shown(&value));
+                let message = format!(
+                    "`{}` can't be `{}` according to the tool's schema",
+                    test.path.text(),
+                    shown(&value)
+                );
                 found.push(written.tells(&UNKNOWN_ENUM_VALUE, literal.span, message).help(help).fix(fix));
             }
         }
     }
 }
 
-/// The literals that a test compares with as a whole.
+/// Returns the literals that a test compares whole values with.
 fn literals(test: &Node) -> Vec<&Node> {
     let mut found = Vec::new();
     for key in ["eq", "ne"] {

@@ -1,4 +1,4 @@
-//! Patterns that fit none of the known tools.
+//! Lint: patterns that match none of the known tools.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use crate::matcher::NamePattern;
 
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_TOOL, needs: Needs::Tools, check };
 
-/// For so many names the nearest one is looked for; where more are unknown, it is the wrong list of tools.
+/// Maximum number of unknown names with a suggestion. If more are unknown, the list of tools is probably wrong.
 const MOST_COMPARED: usize = 50;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let names: Vec<&str> = checked.tools.iter().map(|tool| tool.name.as_str()).collect();
-    // Of each unknown pattern the name that was probably meant.
+    // For each unknown pattern, the name that was probably meant.
     let mut unknown: HashMap<&str, Option<&str>> = HashMap::new();
     for written in &checked.policies {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
@@ -28,12 +28,12 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 .entry(text)
                 .or_insert_with(|| nearest(text, names.iter().copied().filter(|_| compared)));
             let message = match pattern {
-                NamePattern::Exact(name) => format!("there is no tool `{name}`"),
-                _ => format!("no tool fits `{text}`"),
+                NamePattern::Exact(name) => format!("unknown tool `{name}`"),
+                _ => format!("no tool matches `{text}`"),
             };
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "the policy does nothing for calls that never come; name one of the tools, or leave it out".to_owned(),
+                None => "the policy never applies to it; name a known tool, or remove the pattern".to_owned(),
             };
             let same_letters = near.filter(|near| near.eq_ignore_ascii_case(text));
             let fix = same_letters.and_then(|near| {

@@ -1,4 +1,4 @@
-//! Policies that no policy test reaches, in a bundle that has tests.
+//! Lint: policies that no policy test reaches, in a bundle with tests.
 
 use std::collections::HashSet;
 
@@ -9,19 +9,19 @@ use crate::diagnostic::{Diagnostics, UNTESTED_POLICY};
 pub(super) static LINT: Lint = Lint { code: &UNTESTED_POLICY, needs: Needs::Tests, check };
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    // Tests with errors say of no policy that it is untested.
+    // Tests with errors don't show that a policy is untested.
     let Some(tests) = checked.tests.filter(|tests| !tests.diagnostics.has_errors()) else { return };
     let report = tests.suite.run(checked.chains);
     let calls = report.cases().flat_map(|case| &case.calls);
     let mut reached: HashSet<&str> =
         calls.flat_map(|call| call.policies.iter().chain(&call.policy)).map(String::as_str).collect();
-    // Who names a policy has thought of it, also where it is to stay out.
+    // A policy that a test names counts as tested, also if the test expects that it does not match.
     reached.extend(tests.policies_named());
     for written in checked.acting().filter(|written| !reached.contains(written.id())) {
         found.push(
             written
                 .tells(&UNTESTED_POLICY, written.id_span(), format!("no test reaches `{}`", written.id()))
-                .help("add a case whose call it matches, and one that it leaves alone; `callgate test` runs them"),
+                .help("add a case with a call that it matches, and one with a call that it does not; `callgate test` runs them"),
         );
     }
 }

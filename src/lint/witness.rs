@@ -1,4 +1,4 @@
-//! Example calls: what a policy matches, built from its conditions and then confirmed by the engine itself.
+//! Example calls (witnesses): builds a call that a policy matches from its conditions, and confirms it with the engine.
 
 use super::checked::Checked;
 use super::condition::WrittenTest;
@@ -12,14 +12,14 @@ use crate::matcher::{NamePattern, Truth};
 use crate::path::Step;
 use crate::source::{Entry, Node};
 
-/// A call with what its session has seen.
+/// A call with its session state.
 pub(super) struct Example {
     pub(super) call: ToolCall,
     session: SessionState,
 }
 
 impl Example {
-    /// A call that a policy certainly matches; nothing where none could be built.
+    /// Builds a call that the policy matches. Returns `None` if none could be built.
     pub(super) fn of(checked: &Checked<'_>, written: &Written<'_>) -> Option<Self> {
         let tools = &written.policy.matcher.tools;
         let known = || checked.tools_of(written).first().map(|tool| tool.name.clone());
@@ -53,7 +53,7 @@ impl Example {
         (concerned && matches()).then_some(example)
     }
 
-    /// Whether the engine refuses the call for what this policy says, and not for anything else.
+    /// Whether the engine refuses the call because of this policy.
     pub(super) fn is_refused_by(&self, checked: &Checked<'_>, policy: &str) -> bool {
         let layers = [checked.chains.clone()].into_iter().collect();
         let Some(keys) = checked.keys() else { return false };
@@ -64,7 +64,7 @@ impl Example {
             && decision.reason().policy.as_deref() == Some(policy)
     }
 
-    /// The call as it can be written down.
+    /// Formats the call as JSON.
     pub(super) fn shown(&self) -> String {
         let mut members = Map::new();
         members.insert("tool".to_owned(), self.call.tool.clone().into());
@@ -86,7 +86,7 @@ fn name_for(pattern: &NamePattern) -> Option<String> {
     }
 }
 
-/// Facts, labels and what else the tests of a policy read of the session.
+/// Builds the session state that the tests of a policy read.
 fn session_of(document: &Value) -> Option<SessionState> {
     let mut session = SessionState::default();
     for (name, value) in document.as_object()? {
@@ -96,7 +96,7 @@ fn session_of(document: &Value) -> Option<SessionState> {
                     session.keep_fact(fact, None, value.clone());
                 }
             }
-            // These grow as calls run, and are not simply there.
+            // These result from calls and can't be set directly.
             "labels" | "calls" => return None,
             name => session.set(name, value.clone()),
         }
@@ -118,12 +118,12 @@ fn put(document: &mut Value, steps: &[Step], value: Value) -> Option<()> {
         };
         at = members.entry(name.as_str()).or_insert(Value::Null);
     }
-    // Two tests of one place are each met by the later value, or by none: the engine says which.
+    // The later of two tests of one path sets the value. The engine decides whether it passes both.
     *at = value;
     Some(())
 }
 
-/// A value that probably passes a test; whether it does is asked of the engine.
+/// Returns a value that probably passes a test. The engine confirms it later.
 fn value_for(test: &WrittenTest<'_>) -> Option<Value> {
     let mut value = json!("x");
     for operator in test.operators() {
@@ -172,7 +172,7 @@ fn passing(operator: &Entry) -> Option<Value> {
     })
 }
 
-/// A number beside another; text is followed or preceded by text.
+/// Returns a neighbour of a number, or a longer string. Returns `None` if there is none.
 fn beyond(node: &Node, by: i64) -> Option<Value> {
     match (node.as_number(), node.as_str()) {
         (Some(number), _) => {

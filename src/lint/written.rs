@@ -1,4 +1,4 @@
-//! A policy as it is written, beside what it was compiled to.
+//! Policy source: a compiled policy with its YAML nodes, conditions and tests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::path::Path;
 use crate::policy::{Defaults, Mode, Policy};
 use crate::source::{Entry, Node};
 
-/// A policy as it is written, beside what it was compiled to.
+/// A compiled policy with its source.
 pub(super) struct Written<'a> {
     pub(super) policy: &'a Policy,
-    /// Its place in the order in which policies act.
+    /// Its index in evaluation order.
     pub(super) index: u32,
     pub(super) node: &'a Node,
-    /// Its kind key with its value.
+    /// The kind key with its value.
     pub(super) kind: &'a Entry,
     /// The conditions that must all hold.
     pub(super) demands: Vec<&'a Node>,
-    /// Every test in its conditions.
+    /// All tests in its conditions.
     pub(super) tests: Vec<WrittenTest<'a>>,
     pub(super) scopes: Scopes,
 }
@@ -42,19 +42,19 @@ impl<'a> Written<'a> {
         self.policy.kind.entry().polarity
     }
 
-    /// Whether it is of one of these kinds.
+    /// Whether the policy has one of these kinds.
     pub(super) fn is(&self, kinds: &[&str]) -> bool {
         kinds.contains(&self.kind.key.as_str())
     }
 
-    /// A diagnostic in this policy.
+    /// Creates a diagnostic with the policy's id.
     pub(super) fn tells(&self, code: &'static Code, span: Span, message: impl Into<String>) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(code, span, message);
         diagnostic.policy = Some(self.policy.id.clone());
         diagnostic
     }
 
-    /// The node of each of its patterns for tools.
+    /// Returns the nodes of its tool patterns.
     pub(super) fn tool_nodes(&self) -> Vec<&'a Node> {
         let Some(matcher) = self.node.get("match") else { return Vec::new() };
         let tools = if matcher.entries().is_some() { matcher.get("tool") } else { Some(matcher) };
@@ -62,13 +62,13 @@ impl<'a> Written<'a> {
         tools.map(many).unwrap_or_default().iter().collect()
     }
 
-    /// The tests that must all hold.
+    /// Returns the tests that must all hold for the policy to match.
     pub(super) fn required_tests(&self) -> impl Iterator<Item = &WrittenTest<'a>> {
         self.tests.iter().filter(|test| test.required)
     }
 }
 
-/// Reads policies as they are written; each path once.
+/// Reads the sources of policies. Each distinct path is parsed once.
 pub(super) struct Writing<'a> {
     defaults: Defaults,
     paths: HashMap<&'a str, Option<Arc<Path>>>,

@@ -1,4 +1,4 @@
-//! The tests themselves, on single values: a value of the wrong type makes the answer undecided, never `no`.
+//! Operators on single values. A value of the wrong type makes the result [`Truth::Undecided`], never `No`.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use super::truth::Truth;
 use crate::call::Node;
 use crate::json::{JsonType, Value};
 
-/// The order of two values of one type.
+/// Comparison operator for two values of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Eq,
@@ -72,8 +72,8 @@ fn mistyped(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
     Truth::Undecided(format!("it is {}, `{operator}` needs {wanted}", node.json_type().with_article()))
 }
 
-/// Whether two values of one type are equal. Whether something is null may be asked of every type, but only by the author:
-/// a null that stands in the call is of another type like any other.
+/// Returns whether two values of one type are equal. Only a `null` written in the rules can be compared with values of every type; a
+/// `null` in the call is a value of another type.
 fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<bool, Truth> {
     let Compared { value, written } = operand;
     let asks_for_null = written && value.json_type() == JsonType::Null;
@@ -88,7 +88,7 @@ pub fn equals(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Truth {
     equality(node, operand, operator).map_or_else(|open| open, Truth::from)
 }
 
-/// Whether a value is one of those that the author wrote. A set of several types is decided for each of its types.
+/// Returns whether a value is one of the literals. A set with several types is decided for values of each of its types.
 pub fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
     if values.iter().any(|value| node.equals(Node::Json(value))) {
         return Truth::Yes;
@@ -109,7 +109,9 @@ pub fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
         }
         _ => match (node.as_str(), operand.value.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
-            (Some(_), None) => Truth::Undecided("it is text, and `contains` was given no text".to_owned()),
+            (Some(_), None) => {
+                Truth::Undecided("it is a string, and the operand of `contains` is not".to_owned())
+            }
             (None, _) => mistyped(node, "contains", "a string or an array"),
         },
     }
@@ -139,7 +141,7 @@ pub fn length(node: Node<'_>, asked: &LengthBounds) -> Truth {
     asked.bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
 }
 
-/// Whether something is true of a string inside of an array or an object, at any depth.
+/// Whether `test` is true for a string inside an array or an object, at any depth.
 pub fn any_string_below(value: &Value, test: &mut impl FnMut(&Value) -> bool) -> bool {
     let mut open: Vec<&Value> = vec![value];
     while let Some(next) = open.pop() {

@@ -1,4 +1,4 @@
-//! `where`: conditions over the call document, nested with `all`, `any` and `not`.
+//! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
 use super::test::{self, Test};
 use super::truth::Truth;
@@ -8,50 +8,54 @@ use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KE
 use crate::script::Predicate;
 use crate::source::Node;
 
-/// A condition, compiled.
+/// A compiled condition.
 #[derive(Debug)]
 pub struct Condition {
-    /// Where it stands.
+    /// The location in the rules.
     pub(super) span: Span,
     pub(super) form: Form,
 }
 
-/// What a condition is.
+/// The forms of a condition.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// All hold.
+    /// All conditions hold.
     All(Vec<Condition>),
-    /// One holds.
+    /// At least one condition holds.
     Any(Vec<Condition>),
-    /// It does not hold.
+    /// The condition does not hold.
     Not(Box<Condition>),
-    /// One place passes its tests.
+    /// The value at a path passes its tests.
     Test(Box<Test>),
-    /// A Rhai expression is true.
+    /// A Rhai expression returns `true`.
     Expr(Box<Expr>),
 }
 
-/// An expression with its text.
+/// A compiled expression with its source.
 #[derive(Debug)]
 pub(super) struct Expr {
     pub(super) text: String,
     pub(super) predicate: Predicate,
 }
 
-/// The keys of one condition: a test of one place, or exactly one of `all`, `any`, `not`, `expr`.
+/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
 pub static CONDITION: Record = Record {
     name: "condition",
-    doc: "A test of one place of the call document, or `all`, `any`, `not`, `expr`.",
+    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
     fields: &[
-        Field::optional("all", Shape::List(&Shape::Record(&CONDITION)), "All of these hold."),
-        Field::optional("any", Shape::List(&Shape::Record(&CONDITION)), "At least one of these holds."),
-        Field::optional("not", Shape::Record(&CONDITION), "This does not hold."),
+        Field::optional("all", Shape::List(&Shape::Record(&CONDITION)), "All of these conditions hold."),
+        Field::optional(
+            "any",
+            Shape::List(&Shape::Record(&CONDITION)),
+            "At least one of these conditions holds.",
+        ),
+        Field::optional("not", Shape::Record(&CONDITION), "This condition does not hold."),
         Field::optional(
             "expr",
             Shape::Text("a Rhai expression"),
             "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
-             that is true. Comparing values of different types, and reading what is missing, is an error, and an error only ever \
-             makes the outcome stricter.",
+             that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
+             is undecided and fails closed: restricting policies apply, permitting ones do not.",
         ),
         test::PATH,
         test::EQ,
@@ -81,7 +85,7 @@ pub static CONDITION: Record = Record {
 const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];
 
 impl Condition {
-    /// Reads a list of conditions that must all hold, or a single one.
+    /// Reads a list of conditions that must all hold, or a single condition.
     pub fn read_all(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         match node.items() {
             Some(_) => {
@@ -92,7 +96,7 @@ impl Condition {
     }
 
     fn read_list(node: &Node, reader: &mut Reader<'_>) -> Option<Vec<Self>> {
-        // Every item is read, so that every problem is reported, before a failure counts.
+        // Read every item before failing, so that every problem is reported.
         let conditions: Vec<Option<Self>> =
             node.items()?.iter().map(|item| Self::read(item, reader)).collect();
         conditions.into_iter().collect()
@@ -104,10 +108,10 @@ impl Condition {
         let Some(form) = forms.next() else {
             if !FORMS.iter().any(|form| CONDITION.may_be_misspelled(node, form)) {
                 let (message, help) = match entries.first() {
-                    Some(_) => ("this test names no place", "add `path:`, as in `path: $.input.amount`"),
+                    Some(_) => ("this test has no `path`", "add `path:`, as in `path: $.input.amount`"),
                     None => (
-                        "this condition says nothing",
-                        "say `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`",
+                        "this condition is empty",
+                        "write `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`",
                     ),
                 };
                 reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
@@ -122,10 +126,10 @@ impl Condition {
                 Diagnostic::new(
                     &CONFLICTING_KEYS,
                     second.key_span,
-                    format!("`{}` and `{}` in one condition", form.key, second.key),
+                    format!("this condition has both `{}` and `{}`", form.key, second.key),
                 )
-                .label(form.key_span, "the first")
-                .help("write each as an item of its own: all items must hold"),
+                .label(form.key_span, "first key")
+                .help("write each as a separate list item; all items must hold"),
             );
             return None;
         }
@@ -135,9 +139,9 @@ impl Condition {
                 Diagnostic::new(
                     &CONFLICTING_KEYS,
                     stray.key_span,
-                    format!("`{}` means nothing beside `{}`", stray.key, form.key),
+                    format!("`{}` can't be used with `{}`", stray.key, form.key),
                 )
-                .help("tests such as this one stand beside a `path:`"),
+                .help("tests such as this one need a `path:` in the same condition"),
             );
             return None;
         }
@@ -151,7 +155,7 @@ impl Condition {
         Some(Self { span: node.span, form: form? })
     }
 
-    /// What the condition says of a call.
+    /// Evaluates the condition for a call.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         match &self.form {
             Form::All(conditions) => Truth::all(conditions.iter().map(|condition| condition.eval(view))),
@@ -162,7 +166,7 @@ impl Condition {
         }
     }
 
-    /// The tests that must all hold for the condition to hold.
+    /// Returns the tests that must all hold for the condition to hold.
     pub fn required_tests(&self) -> impl Iterator<Item = &Test> {
         let conditions = match &self.form {
             Form::All(conditions) => conditions.as_slice(),
@@ -176,7 +180,7 @@ impl Condition {
 }
 
 impl Expr {
-    /// What the expression says of a call.
+    /// Evaluates the expression for a call. An error is undecided.
     pub(super) fn eval(&self, view: &CallView<'_>) -> Truth {
         match self.predicate.eval(view) {
             Ok(value) => value.into(),
@@ -194,7 +198,7 @@ fn read_expr(node: &Node, reader: &mut Reader<'_>) -> Option<Expr> {
             fits.then(|| Expr { text: text.to_owned(), predicate })
         }
         Err(error) => {
-            let example = "write something that is true or false of a call, as in `input.amount > 100 && tool != \"ping\"`";
+            let example = "write an expression that returns `true` or `false`, as in `input.amount > 100 && tool != \"ping\"`";
             let ScriptProblem { range, message, help } =
                 ScriptProblem::of(text, error, "expression", example);
             reader.report_in(&INVALID_SCRIPT, node, range, message, Some(help));

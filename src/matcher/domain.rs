@@ -1,23 +1,26 @@
-//! `domain`: the domains of all addresses in an address list, as in the `To:` of a message.
+//! `domain`: parser of mail address lists, as in the `To:` header, that returns the domains of all addresses.
 //!
-//! Mail programs differ widely in what they make of odd address lists, and one address too many is a leak. So only
-//! lists are judged that every reader of RFC 5322 splits alike: bare addresses, addresses in angle brackets after a
-//! name (quoted where it holds special characters), comments outside of addresses, and groups.
+//! Mail programs parse unusual address lists differently, and one missed recipient is a data leak. So only lists that every parser
+//! of RFC 5322 splits in the same way are accepted: bare addresses, addresses in angle brackets after a name (quoted if it has
+//! special characters), comments outside of addresses, and groups.
 
 use super::Undecided;
 use super::name::{DnsPattern, Name};
 use crate::text::{inert, is_hidden};
 use crate::unicode::ascii_form;
 
-/// A mail domain to compare with: `example.com`, or `*.example.com` (every domain under it, not itself).
+/// A pattern for mail domains: `example.com`, or `*.example.com` (every subdomain, but not the domain itself).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainPattern(DnsPattern);
 
 impl DomainPattern {
-    /// Reads an operand of `domain`. Errors say what to write instead.
+    /// Parses an operand of `domain`.
+    ///
+    /// # Errors
+    /// Returns a message that says what to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix('@') {
-            return Err(format!("leave out the `@`: `{}`", inert(name)));
+            return Err(format!("a domain has no `@`: write `{}`", inert(name)));
         }
         let pattern = DnsPattern::parse(text)?;
         if pattern.is_address() {
@@ -26,13 +29,13 @@ impl DomainPattern {
         Ok(Self(pattern))
     }
 
-    /// Whether a domain from [`address_domains`] is the one that is meant.
+    /// Whether the pattern matches a domain from [`address_domains`].
     pub fn covers(&self, domain: &str) -> bool {
         self.0.covers(&Name::Dns(domain.to_owned()))
     }
 }
 
-/// Whether the domain of every address in a list is covered by one of the patterns.
+/// Whether the domain of every address in a list matches one of the patterns.
 ///
 /// ```
 /// use callgate::matcher::{DomainPattern, every_domain_matches};
@@ -46,11 +49,12 @@ pub fn every_domain_matches(patterns: &[DomainPattern], text: &str) -> Result<bo
     Ok(domains.iter().all(|domain| patterns.iter().any(|pattern| pattern.covers(domain))))
 }
 
-/// The domain of every address in a list, in order: ASCII, lower case. Addresses are separated by `,` or `;`.
+/// Returns the domain of every address in a list, in order, in lower-case ASCII. Addresses are separated by `,` or `;`.
 ///
-/// Undecided: a list without an address, and everything on which readers differ: an `@` too few or too many, brackets
-/// and quotes that do not close, control characters, routes, domain literals, encoded words, quoted local parts with
-/// special characters, `%` and `!` in local parts, comments inside an address or with special characters.
+/// # Errors
+/// Returns [`Undecided`] for a list without an address, and for everything that parsers treat differently: a missing or extra `@`,
+/// unclosed brackets and quotes, control characters, routes, domain literals, encoded words, quoted local parts with special
+/// characters, `%` and `!` in local parts, comments inside an address or with special characters.
 pub fn address_domains(text: &str) -> Result<Vec<String>, Undecided> {
     check(text)?;
     let tokens = tokens(text)?;
@@ -64,12 +68,12 @@ pub fn address_domains(text: &str) -> Result<Vec<String>, Undecided> {
                 take_entry(&mut entry, &mut domains)?;
                 group_is_open = false;
             }
-            // A group's name stands before the colon, a route's addresses do: they hold an `@` or a bracket.
+            // Before the colon is the name of a group, or the addresses of a route, which contain an `@` or a bracket.
             Token::Special(':') => {
                 let words_only = entry.iter().all(is_name_part);
                 let named = entry.iter().any(|token| !matches!(token, Token::Gap));
                 if group_is_open || !words_only || !named {
-                    return Err(Undecided("a colon stands where no group can start"));
+                    return Err(Undecided("the address list has a colon where no group can start"));
                 }
                 group_is_open = true;
                 entry.clear();
@@ -79,37 +83,39 @@ pub fn address_domains(text: &str) -> Result<Vec<String>, Undecided> {
     }
     take_entry(&mut entry, &mut domains)?;
     if group_is_open {
-        return Err(Undecided("a group of addresses is not closed"));
+        return Err(Undecided("the address list has an unclosed group"));
     }
     if domains.is_empty() {
-        return Err(Undecided("the text holds no address"));
+        return Err(Undecided("the string contains no address"));
     }
     Ok(domains)
 }
 
-/// Refuses text that may be rewritten before it is read.
+/// Rejects strings that programs may rewrite before they parse them.
 fn check(text: &str) -> Result<(), Undecided> {
     if text.chars().any(|c| c.is_control() || is_hidden(c) || c.is_whitespace() && c != ' ') {
-        return Err(Undecided("the address list has a control, an invisible or an unusual space character"));
+        return Err(Undecided(
+            "the address list has a control character, an invisible character or an unusual space",
+        ));
     }
     if text.contains("=?") {
         return Err(Undecided("the address list has an encoded word"));
     }
-    // Compatibility forms of what separates addresses.
+    // Compatibility forms of the separators.
     let folds = |c| {
         c == char::REPLACEMENT_CHARACTER || ascii_form(c).is_some_and(|form| r#"@,;:<>"()\"#.contains(form))
     };
     if text.contains(folds) {
-        return Err(Undecided("the address list has a character that some programs turn into a separator"));
+        return Err(Undecided("the address list has a character that some programs convert to a separator"));
     }
     Ok(())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
-    /// A run of characters without special meaning; dots belong to it.
+    /// A run of characters without special meaning, dots included.
     Word(&'a str),
-    /// What stands between quotes, still escaped.
+    /// The characters between quotes, still escaped.
     Quoted(&'a str),
     /// One of `@ < > , ; :`.
     Special(char),
@@ -131,7 +137,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Undecided> {
             '@' | '<' | '>' | ',' | ';' | ':' => (Token::Special(first), 1),
             '[' | ']' => return Err(Undecided("the address list has a domain literal")),
             ')' | '\\' => {
-                return Err(Undecided("the address list has a bracket or a backslash out of place"));
+                return Err(Undecided("the address list has a misplaced bracket or backslash"));
             }
             _ => {
                 let end = rest.find([' ', '"', '(', ')', '@', '<', '>', ',', ';', ':', '[', ']', '\\']);
@@ -145,7 +151,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Undecided> {
     Ok(tokens)
 }
 
-/// The text up to the closing quote.
+/// Returns the text up to the closing quote.
 fn quoted(text: &str) -> Result<&str, Undecided> {
     let mut escaped = false;
     for (index, c) in text.char_indices() {
@@ -153,25 +159,25 @@ fn quoted(text: &str) -> Result<&str, Undecided> {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             '"' => return Ok(text.get(..index).unwrap_or_default()),
-            // Readers that look for brackets first would find an address in this name.
-            '<' | '>' => return Err(Undecided("a quoted name has angle brackets")),
+            // Parsers that look for brackets first would find an address in this name.
+            '<' | '>' => return Err(Undecided("the address list has a quoted name with angle brackets")),
             _ => {}
         }
     }
-    Err(Undecided("a quote is not closed"))
+    Err(Undecided("the address list has an unclosed quote"))
 }
 
-/// The length of a comment. Only plain ones are read: readers that do not know comments see the same list then.
+/// Returns the length of a comment. Only plain comments are accepted, so that parsers without comments see the same list.
 fn comment(text: &str) -> Result<usize, Undecided> {
-    let end = text.find(')').ok_or(Undecided("a comment is not closed"))?;
+    let end = text.find(')').ok_or(Undecided("the address list has an unclosed comment"))?;
     let inside = text.get(1..end).unwrap_or_default();
     if inside.contains(['(', '@', '<', '>', ',', ';', ':', '"', '\\', '[', ']']) {
-        return Err(Undecided("a comment has special characters"));
+        return Err(Undecided("the address list has a comment with special characters"));
     }
     Ok(end + 1)
 }
 
-/// Reads the entry that ends here, if there is one, and adds its domain.
+/// Parses and clears the entry that ends here, if there is one, and adds its domain.
 fn take_entry(entry: &mut Vec<Token<'_>>, domains: &mut Vec<String>) -> Result<(), Undecided> {
     let tokens = std::mem::take(entry);
     let start = tokens.iter().position(|token| *token != Token::Gap).unwrap_or(tokens.len());
@@ -185,11 +191,17 @@ fn take_entry(entry: &mut Vec<Token<'_>>, domains: &mut Vec<String>) -> Result<(
         Some(open) => {
             let (name, rest) = tokens.split_at_checked(open).unwrap_or_default();
             if !name.iter().all(is_name_part) {
-                return Err(Undecided("something other than a name stands before an address in brackets"));
+                return Err(Undecided(
+                    "an address in angle brackets has something other than a name before it",
+                ));
             }
             match rest {
                 [_, address @ .., Token::Special('>')] => address,
-                _ => return Err(Undecided("angle brackets do not close around an address")),
+                _ => {
+                    return Err(Undecided(
+                        "the address list has angle brackets that do not enclose one address",
+                    ));
+                }
             }
         }
     };
@@ -203,14 +215,14 @@ fn is_name_part(token: &Token<'_>) -> bool {
 
 fn domain_of(address: &[Token<'_>]) -> Result<String, Undecided> {
     let [local, Token::Special('@'), Token::Word(domain)] = address else {
-        return Err(Undecided("an entry is not one address with one `@`"));
+        return Err(Undecided("an entry of the address list is not one address with one `@`"));
     };
     let plain = match local {
         Token::Word(local) => {
             local.split('.').all(|atom| !atom.is_empty())
                 && local.chars().all(|c| !c.is_ascii() || is_plain(c))
         }
-        // Some programs drop the quotes and read what was inside once more.
+        // Some programs drop the quotes and parse the content again.
         Token::Quoted(local) => {
             !local.is_empty() && local.chars().all(|c| !c.is_ascii() || is_plain(c) || c == ' ')
         }
@@ -225,7 +237,8 @@ fn domain_of(address: &[Token<'_>]) -> Result<String, Undecided> {
     }
 }
 
-/// What may stand in a local part: the letters of RFC 5322 without `%` and `!`, by which old mail programs relay.
+/// Whether a local part may have this character: the characters of RFC 5322 without `%` and `!`, which old mail programs use to
+/// relay.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "#$&'*+-/=?^_`{|}~.".contains(c)
 }

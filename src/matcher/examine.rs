@@ -1,5 +1,5 @@
-//! Examination: the full account of what a matcher says of a call, and why. It is for people who ask, not for deciding: it looks at
-//! every part, also where the answer is known already, and costs accordingly.
+//! Examination for `explain`: evaluates every part of a matcher for a call, without short-circuit evaluation, and returns the results
+//! with their reasons as [`ExaminedMatcher`]. Decisions don't use it, because it costs more.
 
 use super::Matcher;
 use super::condition::{Condition, Form};
@@ -16,11 +16,11 @@ use crate::call::{CallView, Node};
 use crate::diagnostic::Span;
 use crate::path::{Nodes, Path};
 
-/// So many values of one place are kept, and the one that decided.
+/// Number of values per path that a result holds, in addition to the one that decided.
 const KEPT_VALUES: usize = 16;
 
 impl Matcher {
-    /// What each part of the matcher says of a call.
+    /// Evaluates each part of the matcher for a call.
     pub fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedMatcher<'a> {
         let [tools, servers] = &self.places;
         let server = view.call.server.as_deref().unwrap_or("");
@@ -43,7 +43,7 @@ fn patterns<'a>(patterns: &'a [NamePattern], places: &[Span], name: &str) -> Vec
 }
 
 impl Condition {
-    /// What the condition and each part of it says of a call. Its truth is what [`eval`](Self::eval) says.
+    /// Evaluates the condition and each part of it for a call. The result's truth equals that of [`eval`](Self::eval).
     pub fn examine<'a>(&'a self, view: &CallView<'a>) -> Examined<'a> {
         self.examine_where(view, true)
     }
@@ -69,7 +69,7 @@ impl Condition {
     }
 }
 
-/// Examines conditions of which one that says `decides` makes the rest irrelevant.
+/// Examines the parts of `all` or `any`. Parts after the first one with the truth `decides` are not `reached`.
 fn examine_parts<'a>(
     conditions: &'a [Condition],
     view: &CallView<'a>,
@@ -90,7 +90,7 @@ fn truths<'p>(parts: &'p [Examined<'_>]) -> impl Iterator<Item = Truth> + 'p {
 }
 
 impl Test {
-    /// What the place of the test holds, and what each operator says of it.
+    /// Finds the values at the test's path and evaluates each operator for them.
     fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedTest<'a> {
         let nodes = operand::nodes(&self.path, view);
         let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
@@ -145,7 +145,7 @@ impl Test {
 }
 
 impl Operator {
-    /// What it compares with, and the path that this is read from.
+    /// Returns the operand, and the path that it is read from.
     fn compared<'a>(&'a self, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
         match self {
             Self::Compare(_, operand) | Self::Contains(operand) => match operand {

@@ -1,6 +1,6 @@
-//! What an examination finds: a condition as it was written, with what each part of it says of one call, and of which values.
+//! Results of an examination: a condition with the truth of each of its parts for one call, and the values that were tested.
 //!
-//! Values are those of the call itself, not yet redacted: who shows them hides first.
+//! The values are those of the call and not redacted. Redact them before showing them.
 
 use super::compare::Comparison;
 use super::test::Each;
@@ -10,40 +10,40 @@ use crate::diagnostic::Span;
 use crate::json::Value;
 use crate::path::Nodes;
 
-/// A matcher with what each part of it says of one call.
+/// A matcher with the results of its parts for one call.
 #[derive(Clone, Debug)]
 pub struct ExaminedMatcher<'a> {
-    /// The patterns for tools; every tool fits if there are none.
+    /// The patterns for tools. Without patterns every tool matches.
     pub tools: Vec<ExaminedPattern<'a>>,
-    /// The patterns for servers; every server, and none, fits if there are none.
+    /// The patterns for servers. Without patterns every call matches, also one without a server.
     pub servers: Vec<ExaminedPattern<'a>>,
-    /// The conditions, also where tool or server do not fit; nothing where there are none.
+    /// The conditions, evaluated even if the tool or the server does not match. `None` if there are no conditions.
     pub condition: Option<Examined<'a>>,
 }
 
-/// One pattern for names.
+/// A name pattern with its result.
 #[derive(Clone, Copy, Debug)]
 pub struct ExaminedPattern<'a> {
-    /// As it was written, without the slashes of a regular expression.
+    /// The pattern as written, without the slashes of a regular expression.
     pub text: &'a str,
-    /// Where it stands.
+    /// The location in the rules.
     pub span: Option<Span>,
-    /// Whether the name fits.
+    /// Whether the name matches.
     pub fits: bool,
 }
 
 impl ExaminedMatcher<'_> {
-    /// Whether a pattern for tools fits.
+    /// Whether the tool matches.
     pub fn fits_tool(&self) -> bool {
         self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.fits)
     }
 
-    /// Whether a pattern for servers fits.
+    /// Whether the server matches.
     pub fn fits_server(&self) -> bool {
         self.servers.is_empty() || self.servers.iter().any(|pattern| pattern.fits)
     }
 
-    /// What the matcher as a whole says.
+    /// Returns the result of the whole matcher.
     pub fn truth(&self) -> Truth {
         match (self.fits_tool() && self.fits_server(), &self.condition) {
             (false, _) => Truth::No,
@@ -53,36 +53,36 @@ impl ExaminedMatcher<'_> {
     }
 }
 
-/// A condition with what it says of one call.
+/// A condition with its result for one call.
 #[derive(Clone, Debug)]
 pub struct Examined<'a> {
-    /// Where it stands.
+    /// The location in the rules.
     pub span: Span,
-    /// What it says.
+    /// The result.
     pub truth: Truth,
-    /// Whether evaluating the whole comes to it: nothing before it has decided the whole already.
+    /// Whether short-circuit evaluation reaches it: no earlier part has decided the whole condition.
     pub reached: bool,
-    /// What it is.
+    /// The form of the condition.
     pub form: ExaminedForm<'a>,
 }
 
 /// The forms of a condition.
 #[derive(Clone, Debug)]
 pub enum ExaminedForm<'a> {
-    /// All hold. A list of conditions is this, too.
+    /// All conditions hold. Also used for a list of conditions.
     All(Vec<Examined<'a>>),
-    /// One holds.
+    /// At least one condition holds.
     Any(Vec<Examined<'a>>),
-    /// It does not hold.
+    /// The condition does not hold.
     Not(Box<Examined<'a>>),
-    /// A test of one place.
+    /// A test of the values at a path.
     Test(ExaminedTest<'a>),
-    /// An expression, with its text. Why it failed is in the truth.
+    /// The source of an expression. If it failed, the truth has the reason.
     Expr(&'a str),
 }
 
 impl<'a> Examined<'a> {
-    /// The conditions directly in it, in order.
+    /// Returns the direct parts of the condition, in order.
     pub fn parts(&self) -> &[Self] {
         match &self.form {
             ExaminedForm::All(parts) | ExaminedForm::Any(parts) => parts,
@@ -91,7 +91,7 @@ impl<'a> Examined<'a> {
         }
     }
 
-    /// Calls `visit` with it and everything in it, each before its parts.
+    /// Calls `visit` with the condition and all its descendants, parents first.
     pub fn each(&self, visit: &mut impl FnMut(&Examined<'a>)) {
         visit(self);
         for part in self.parts() {
@@ -100,88 +100,88 @@ impl<'a> Examined<'a> {
     }
 }
 
-/// A test of one place.
+/// A test of the values at a path, with its results.
 #[derive(Clone, Debug)]
 pub struct ExaminedTest<'a> {
-    /// The place, as it was written.
+    /// The path as written.
     pub path: &'a str,
-    /// The member of the call document that it is in.
+    /// The member of the call document that the path starts from.
     pub root: Root,
-    /// Where the path stands.
+    /// The location of the path in the rules.
     pub path_span: Span,
     /// How the operators apply to several values.
     pub each: Each,
-    /// What stands in the place.
+    /// The values at the path.
     pub found: Found<'a>,
-    /// The operators, `exists` first, each with what it says.
+    /// The operators with their results, `exists` first.
     pub operators: Vec<Asked<'a>>,
 }
 
-/// What stands in the place of a test.
+/// The values at the path of a test.
 #[derive(Clone, Debug)]
 pub enum Found<'a> {
-    /// Nothing.
+    /// There is no value.
     Absent,
-    /// Something on the way to it has a type that the path does not fit; with what.
+    /// A value on the path has a type that does not fit the path; with a description.
     Misfit(String),
     /// Values.
     Values {
-        /// The first ones, and the one that decided the test.
+        /// The first values, and the one that decided the test.
         first: Vec<ExaminedValue<'a>>,
-        /// How many there are in all.
+        /// The number of all values.
         count: usize,
     },
 }
 
-/// One value that stands in the place of a test.
+/// A value at the path of a test.
 #[derive(Clone, Debug)]
 pub struct ExaminedValue<'a> {
     /// The value.
     pub value: Node<'a>,
-    /// What the operators, but for `exists`, say of it together.
+    /// The combined result of the operators for it, without `exists`.
     pub truth: Truth,
-    /// What each says by itself.
+    /// The result of each operator.
     pub answers: Vec<Truth>,
 }
 
-/// One operator of a test.
+/// An operator of a test, with its result.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// Its key: `gt`.
+    /// The key, such as `gt`.
     pub key: &'static str,
-    /// Where key and operand stand.
+    /// The location of the key and the operand.
     pub span: Span,
-    /// What the place is compared with.
+    /// The operand.
     pub operand: Compared<'a>,
-    /// The place that the operand is read from, and the member of the call document that it is in; nothing for a literal.
+    /// The path of the operand, and the member of the call document that it starts from. `None` for a literal.
     pub operand_path: Option<(&'a str, Root)>,
-    /// What it says of the values together; nothing where there is no value to ask it about.
+    /// The combined result for all values. `None` if there are no values.
     pub truth: Option<Truth>,
 }
 
-/// What a value is compared with.
+/// The operand that a value is compared with.
 #[derive(Clone, Debug)]
 pub enum Compared<'a> {
     /// One value.
     One(Node<'a>),
-    /// Values of the rules file.
+    /// Literals of the rules file.
     Literals(&'a [Value]),
-    /// Texts of the rules file: patterns, types.
+    /// Strings of the rules file: patterns, types.
     Texts(&'a [String]),
-    /// One text of the rules file: a regular expression.
+    /// A string of the rules file: a regular expression.
     Text(&'a str),
-    /// What a path yields.
+    /// The values at a path.
     Several(Nodes<'a>),
-    /// Bounds on a length, with their keys.
+    /// Bounds for a length, with their keys.
     Bounds(Vec<(&'static str, u64)>),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// Nothing: the place that it is read from is absent or does not fit. With the truth that follows.
+    /// No operand, because its path is absent or does not fit; with the resulting truth.
     Open(Truth),
 }
 
 impl Compared<'_> {
-    /// A copy as JSON; nothing where there is none.
+    /// Returns a copy as JSON. Returns `None` if there is no operand.
     pub fn to_value(&self) -> Option<Value> {
         Some(match self {
             Self::One(node) => node.to_value(),

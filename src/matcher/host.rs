@@ -1,7 +1,7 @@
-//! `host`: which host a URL leads to.
+//! `host`: extracts the host of a URL and compares it with patterns.
 //!
-//! The answer is what the WHATWG rules say, as browsers and most HTTP clients follow them, and only for URLs on which
-//! other readers agree: the host that a policy sees must be the one that the tool connects to.
+//! Follows the WHATWG URL standard, as browsers and most HTTP clients do, and decides only URLs that other parsers read in the same
+//! way: the host that a policy sees must be the one that the tool connects to.
 
 use url::Url;
 
@@ -9,24 +9,29 @@ use super::Undecided;
 use super::name::{DnsPattern, Name};
 use crate::text::is_hidden;
 
-/// Schemes whose URLs have a host that all readers find in the same place.
+/// Schemes whose URLs have a host that all parsers find at the same position.
 const SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
-/// A host to compare with: `api.example.com`, `*.example.com` (every name under it, not itself), or an IP address.
+/// A pattern for hosts: `api.example.com`, `*.example.com` (every subdomain, but not the domain itself), or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(DnsPattern);
 
 impl HostPattern {
-    /// Reads an operand of `host`. Errors say what to write instead.
+    /// Parses an operand of `host`.
+    ///
+    /// # Errors
+    /// Returns a message that says what to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         DnsPattern::parse(text).map(Self)
     }
 
-    /// Whether a URL leads to this host. The port is ignored; letter case, a dot at the end and the spelling of
-    /// international names do not matter.
+    /// Whether the URL's host matches. The port, letter case, a trailing dot and the spelling of international names do not matter.
     ///
-    /// Undecided: anything but an http, https, ws, wss or ftp URL with `://`; user names; backslashes, white space and
-    /// control characters anywhere; percent-escapes, unusual IPv4 forms and mixed spellings in the host.
+    /// # Errors
+    /// Returns [`Undecided`] for anything but an http, https, ws, wss or ftp URL with `://`; for user names; for backslashes, white
+    /// space and control characters anywhere; for percent-escapes, unusual IPv4 forms and mixed spellings in the host.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use callgate::matcher::HostPattern;
@@ -42,14 +47,14 @@ impl HostPattern {
 
 fn host_of(text: &str) -> Result<Name, Undecided> {
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
-        return Err(Undecided("the URL has white space, a control or an invisible character"));
+        return Err(Undecided("the URL has white space, a control character or an invisible character"));
     }
     if text.contains('\\') {
-        return Err(Undecided("the URL has a backslash, which some readers take for a slash"));
+        return Err(Undecided("the URL has a backslash, which some parsers treat as a slash"));
     }
-    let (scheme, rest) = text.split_once("://").ok_or(Undecided("the text is not a URL with a host"))?;
+    let (scheme, rest) = text.split_once("://").ok_or(Undecided("the string is not a URL with a host"))?;
     if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-        return Err(Undecided("the URL is not http, https, ws, wss or ftp"));
+        return Err(Undecided("the URL's scheme is not http, https, ws, wss or ftp"));
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
@@ -59,11 +64,11 @@ fn host_of(text: &str) -> Result<Name, Undecided> {
         return Err(Undecided("the URL has a user name before its host"));
     }
     let name = Name::read(without_port(authority)?)?;
-    // Both ways to the host must lead to the same one.
-    let parsed = Url::parse(text).map_err(|_| Undecided("the text is not a valid URL"))?;
+    // Both parsers must find the same host.
+    let parsed = Url::parse(text).map_err(|_| Undecided("the string is not a valid URL"))?;
     match parsed.host_str().map(Name::read) {
         Some(Ok(same)) if same == name => Ok(name),
-        _ => Err(Undecided("the URL can be read in several ways")),
+        _ => Err(Undecided("the URL is ambiguous: parsers find different hosts")),
     }
 }
 
@@ -87,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn finds_the_host_that_every_reader_finds() {
+    fn decides_only_urls_that_all_parsers_read_alike() {
         let patterns =
             ["good.com", "*.good.com", "münchen.example", "192.0.2.1", "[2001:db8::1]", "localhost"];
         let patterns = patterns.map(|text| HostPattern::parse(text).unwrap());
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_means_below_and_an_exact_name_only_itself() {
+    fn wildcard_matches_subdomains_only_and_exact_name_only_itself() {
         let (exact, below) =
             (HostPattern::parse("Good.com.").unwrap(), HostPattern::parse("*.good.com").unwrap());
         assert_eq!(
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_bare_names() {
+    fn rejects_operands_that_are_not_bare_names() {
         for text in [
             "",
             "*",
@@ -233,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_never_differs_from_the_parsed_host(
+        fn result_agrees_with_the_parsed_host(
             url in "(https?|HTTP|ftp|x)?:?/{0,3}(good\\.com|evil|%2e|@|:|\\\\|\\[|\\]|\\.|1|0x7f|ü|。|/|\\?|#| |xn--){0,8}"
         ) {
             let pattern = HostPattern::parse("good.com").unwrap();

@@ -1,14 +1,14 @@
-//! `inside`: whether a path lies under a directory, by its text alone.
+//! `inside`: lexical path containment, protection against path traversal.
 //!
-//! The path is judged as a program on a POSIX system hands it to the kernel: symlinks not resolved, `.`, `..`, `//` and a trailing `/`
-//! normalised away, `..` at the root stays at the root. Text that some program on the way may rewrite first is undecided: what a
-//! shell expands (`$HOME`, `~`, `*`, `{a,b}`, backquotes), what Windows does (`%TEMP%`, backslashes, `PROGRA~1`), what a URL decoder
-//! does (percent-escapes, `;`, `#`), look-alike characters, and names that differ in case only.
+//! The path is interpreted as a POSIX kernel would, except that symlinks are not resolved: `.`, `..`, `//` and a trailing `/` are
+//! normalised, and `..` at the root stays at the root. A path that a program may rewrite first is undecided: shell expansion (`$HOME`,
+//! `~`, `*`, `{a,b}`, backquotes), Windows syntax (`%TEMP%`, backslashes, `PROGRA~1`), URL decoding (percent-escapes, `;`, `#`),
+//! look-alike characters, and names that differ only in case.
 
 use super::Undecided;
 use crate::text::is_hidden;
 
-/// A directory, with the one that relative paths start from.
+/// A directory, with the base for relative paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     segments: Vec<String>,
@@ -16,10 +16,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Reads the operand of `inside` and, where there is one, of `base`.
+    /// Parses the operand of `inside` and, if set, of `base`.
     ///
-    /// `base` must be absolute; `text` too, unless there is a base to resolve it against. Everything that would be
-    /// undecided as a path (`~`, backslashes, drives, URLs, percent-escapes, control characters) is an error here.
+    /// # Errors
+    /// Returns a message if `base` is not absolute, if `text` is relative and there is no base, or if the directory has anything that
+    /// would be undecided in a path (`~`, backslashes, drives, URLs, percent-escapes, control characters).
+    ///
+    /// # Examples
     ///
     /// ```
     /// use callgate::matcher::Directory;
@@ -31,31 +34,36 @@ impl Directory {
     pub fn parse(text: &str, base: Option<&str>) -> Result<Self, String> {
         let read = |text: &str, from: Option<&[String]>| {
             resolve(text, from).map_err(|Undecided(reason)| {
-                format!("`{}` is no directory to test: {reason}", crate::text::inert(text))
+                format!("`{}` is not a valid directory: {reason}", crate::text::inert(text))
             })
         };
         let base = base.map(|base| read(base, None)).transpose()?;
         Ok(Self { segments: read(text, base.as_deref())?, base })
     }
 
-    /// Whether a path is this directory or lies under it.
+    /// Whether a path is this directory or is under it.
+    ///
+    /// # Errors
+    /// Returns [`Undecided`] if programs may interpret the path differently.
     pub fn contains(&self, path: &str) -> Result<bool, Undecided> {
         let path = resolve(path, self.base.as_deref())?;
         for (index, expected) in self.segments.iter().enumerate() {
             match path.get(index) {
                 Some(found) if found == expected => {}
-                // Some file systems take several spellings of an accented letter for one name.
+                // Some file systems treat different encodings of an accented letter as one name.
                 Some(found) if !found.is_ascii() && !expected.is_ascii() => {
-                    return Err(Undecided("names that are not ASCII can be one name in two spellings"));
+                    return Err(Undecided("two non-ASCII names can be different encodings of one name"));
                 }
                 Some(found) if found.eq_ignore_ascii_case(expected) => {
-                    return Err(Undecided("names that differ in case only are one name on some systems"));
+                    return Err(Undecided(
+                        "names that differ only in case are the same name on some systems",
+                    ));
                 }
                 Some(found) if found.contains(is_shell_syntax) => {
                     return Err(Undecided("the path has characters that a shell rewrites"));
                 }
                 Some(found) if found.contains(is_compatibility_letter) => {
-                    return Err(Undecided("the path has letters that some programs turn into plain ones"));
+                    return Err(Undecided("the path has letters that some programs convert to ASCII"));
                 }
                 _ => return Ok(false),
             }
@@ -64,13 +72,13 @@ impl Directory {
     }
 }
 
-/// The segments of the absolute path that a text names.
+/// Returns the segments of the absolute path.
 fn resolve(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided> {
     check(text)?;
     let mut segments = match (text.starts_with('/'), base) {
         (true, _) => Vec::new(),
         (false, Some(base)) => base.to_vec(),
-        (false, None) => return Err(Undecided("the path is relative, and `base` does not say to what")),
+        (false, None) => return Err(Undecided("the path is relative, and there is no `base`")),
     };
     for segment in text.split('/') {
         match segment {
@@ -84,43 +92,45 @@ fn resolve(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided
     Ok(segments)
 }
 
-/// Refuses text whose meaning depends on who reads it.
+/// Rejects paths that programs interpret differently.
 fn check(text: &str) -> Result<(), Undecided> {
     if text.is_empty() {
         return Err(Undecided("the path is empty"));
     }
     if text.trim() != text {
-        return Err(Undecided("the path has white space around it"));
+        return Err(Undecided("the path has leading or trailing white space"));
     }
     if let Some(reason) = text.chars().find_map(misleading) {
         return Err(Undecided(reason));
     }
     if text.starts_with("//") {
-        return Err(Undecided("two slashes at the start name another computer on some systems"));
+        return Err(Undecided("the path starts with two slashes, which name a network host on some systems"));
     }
     if text.starts_with(['=', '#']) {
         return Err(Undecided("the path starts with a character that a shell rewrites"));
     }
     if has_tilde_expansion(text) {
-        return Err(Undecided("`~` means somebody's home directory, or a short name of Windows"));
+        return Err(Undecided(
+            "the path has a `~`, which stands for a home directory or a Windows short name",
+        ));
     }
     if has_percent_expansion(text) {
-        return Err(Undecided("the path has a percent-escape or a variable, which some programs expand"));
+        return Err(Undecided("the path has a percent-escape or a `%` variable, which some programs expand"));
     }
     if text.matches('!').count() > 1 {
         return Err(Undecided("the path has a variable between `!`, which some shells expand"));
     }
     if text.split_once('#').is_some_and(|(_, fragment)| fragment.split('/').any(|segment| segment == "..")) {
-        return Err(Undecided("the path has a `#`, behind which a URL ends"));
+        return Err(Undecided("the path has a `#`, which starts a URL fragment"));
     }
-    // `C:/x`, `file:///x`, `file:x`: a drive or a URL, not a relative path.
+    // `C:/x`, `file:///x` and `file:x` are a drive or a URL, not a relative path.
     if text.split('/').next().is_some_and(|first| first.contains(':')) {
         return Err(Undecided("the path starts with a drive or a URL scheme"));
     }
-    // Windows drops trailing dots and spaces, shells drop quotes and split at spaces, and `+` is a space in some URLs: `...`, `.. `
-    // and `.'.'` can mean `..`.
+    // Windows drops trailing dots and spaces, shells drop quotes and split at spaces, and `+` is a space in some URLs, so `...`,
+    // `.. ` and `.'.'` can mean `..`.
     if text.split('/').any(hides_dots) {
-        return Err(Undecided("the path has a segment that some programs take for `..`"));
+        return Err(Undecided("the path has a segment that some programs treat as `..`"));
     }
     Ok(())
 }
@@ -135,7 +145,7 @@ fn hides_dots(segment: &str) -> bool {
     plain.is_empty() && !segment.is_empty() || is_dots(&plain) || segment.split(is_dropped).any(is_dots)
 }
 
-/// `~user` at the start of a segment, and `PROGRA~1`.
+/// Whether a segment starts with `~`, as in `~user`, or has a short name, as in `PROGRA~1`.
 fn has_tilde_expansion(text: &str) -> bool {
     text.split('/').any(|segment| {
         let before_digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
@@ -143,29 +153,26 @@ fn has_tilde_expansion(text: &str) -> bool {
     })
 }
 
-/// `%2e`, the older `%u002e`, `%TEMP%`, and `%1` or `%~d0` of batch files.
+/// Whether the text has `%2e`, the older `%u002e`, `%TEMP%`, or a batch parameter such as `%1` or `%~d0`.
 fn has_percent_expansion(text: &str) -> bool {
     let is_parameter = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '~' | '*'));
     text.matches('%').count() > 1 || has_percent_escape(text) || text.split('%').skip(1).any(is_parameter)
 }
 
-/// What a shell can take out of a name, or group in it, without making `..` of it.
+/// Whether a shell can remove this character from a name, or group by it, without the name becoming `..`.
 fn is_shell_syntax(c: char) -> bool {
     matches!(c, '\'' | '^' | '(' | ')' | '&' | '!' | '#' | '%' | '=' | ',' | '+' | ' ')
 }
 
 fn misleading(c: char) -> Option<&'static str> {
     match c {
-        '\\' => Some("the path has a backslash, which is a separator or a letter"),
+        '\\' => Some("the path has a backslash, which is a separator on some systems"),
         '$' | '`' => Some("the path has a variable or a command, which a shell expands"),
         '*' | '?' | '[' | ']' | '{' | '}' => Some("the path has a pattern, which a shell expands"),
-        '<' | '>' | '|' | ';' | '"' => {
-            Some("the path has a character that a shell or a URL takes for the end of a name")
-        }
+        '<' | '>' | '|' | ';' | '"' => Some("the path has a character that ends a name in a shell or a URL"),
         c if c.is_control() => Some("the path has a control character"),
         c if is_hidden(c) => Some("the path has an invisible character"),
-        // Compatibility normalisation, or a conversion to an older character set, makes separators, dots, `~` or `%` of
-        // these.
+        // Compatibility normalisation, or conversion to a legacy character set, turns these into separators, dots, `~` or `%`.
         '\u{2044}'
         | '\u{2215}'
         | '\u{2216}'
@@ -212,21 +219,21 @@ fn misleading(c: char) -> Option<&'static str> {
         | '\u{fe61}'
         | '\u{fe69}'
         | '\u{2488}'..='\u{249b}' => Some(
-            "the path has a character that some programs turn into one with a meaning, such as a separator or a dot",
+            "the path has a character that some programs convert to a special one, such as a separator or a dot",
         ),
         char::REPLACEMENT_CHARACTER => Some("the path has a character that was lost in a conversion"),
         _ => None,
     }
 }
 
-/// Full-width, mathematical, enclosed, raised and old-style letters and digits.
+/// Whether this is a full-width, mathematical, enclosed, superscript or old-style letter or digit.
 fn is_compatibility_letter(c: char) -> bool {
     matches!(c, '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}' | '\u{2460}'..='\u{24ff}' | '\u{2070}'..='\u{209c}'
         | '\u{2100}'..='\u{218b}' | '\u{fb00}'..='\u{fb06}' | '\u{1f100}'..='\u{1f16f}' | '\u{1d2c}'..='\u{1d6a}'
         | '\u{17f}' | '\u{aa}' | '\u{ba}' | '\u{b2}' | '\u{b3}' | '\u{b9}')
 }
 
-/// `%2e`, or the older `%u002e`.
+/// Whether the text has `%2e` or the older `%u002e`.
 fn has_percent_escape(text: &str) -> bool {
     text.split('%').skip(1).any(|rest| {
         let digits = rest.strip_prefix(['u', 'U']).unwrap_or(rest).bytes().take(2);
@@ -240,7 +247,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn judges_plain_paths_and_nothing_else() {
+    fn decides_plain_paths_only() {
         let data = Directory::parse("/srv/data/", None).unwrap();
         for (path, expected) in [
             ("/srv/data", Some(true)),
@@ -305,9 +312,9 @@ mod tests {
         }
     }
 
-    /// Every spelling that a shell, Windows or a decoder of URLs makes another path of.
+    /// Every spelling that a shell, Windows or a URL decoder turns into another path.
     #[test]
-    fn what_is_expanded_somewhere_is_undecided() {
+    fn paths_that_some_program_expands_are_undecided() {
         let directories = [
             Directory::parse("/srv/data", None).unwrap(),
             Directory::parse(".", Some("/srv/data")).unwrap(),
@@ -461,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_in_two_spellings_is_undecided() {
+    fn different_encodings_of_one_name_are_undecided() {
         let directory = Directory::parse("/srv/daté", None).unwrap();
         assert_eq!(directory.contains("/srv/daté/a"), Ok(true));
         assert!(directory.contains("/srv/date\u{301}/a").is_err());
@@ -469,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_plain_absolute_directories() {
+    fn rejects_operands_that_are_not_plain_absolute_directories() {
         for (text, base) in [
             ("srv", None),
             ("", None),
@@ -489,7 +496,7 @@ mod tests {
         }
     }
 
-    /// Walks a tree as a kernel without symlinks does.
+    /// Walks a directory tree as a kernel does, without symlinks.
     fn reference(path: &str) -> Vec<&str> {
         let mut place = Vec::new();
         for step in path.split('/').filter(|step| !step.is_empty() && *step != ".") {

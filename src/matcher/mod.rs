@@ -1,4 +1,4 @@
-//! Which calls a policy concerns: patterns for tool and server, and conditions over the call document.
+//! Matcher of a policy: patterns for tool and server, and conditions over the call document. Call → [`Truth`].
 
 mod compare;
 mod condition;
@@ -38,13 +38,17 @@ const PATTERN: Shape =
 
 static MATCHER: Record = Record {
     name: "matcher",
-    doc: "Which calls a policy concerns. Everything that is said must hold.",
+    doc: "The calls that a policy applies to. All keys must match.",
     fields: &[
-        Field::optional("tool", Shape::OneOrMany(&PATTERN), "The tool's own name. Without it: every tool."),
+        Field::optional(
+            "tool",
+            Shape::OneOrMany(&PATTERN),
+            "The tool's name, without its server. Default: every tool.",
+        ),
         Field::optional(
             "server",
             Shape::OneOrMany(&PATTERN),
-            "The name of the MCP server that has the tool.",
+            "The name of the MCP server that provides the tool. Default: every server.",
         ),
         Field::optional(
             "where",
@@ -54,24 +58,24 @@ static MATCHER: Record = Record {
     ],
 };
 
-/// What `match:` may be.
+/// The shape of `match:`.
 pub static SHAPE: Shape = Shape::Either(&[PATTERN, Shape::List(&PATTERN), Shape::Record(&MATCHER)]);
 
-/// Which calls a policy concerns, compiled.
+/// A compiled `match:`, the calls that a policy applies to.
 #[derive(Debug, Default)]
 pub struct Matcher {
-    /// Any of these; every tool if there are none.
+    /// Patterns for tools, of which one must match. Empty for every tool.
     pub tools: Vec<NamePattern>,
-    /// Any of these; every server, and none, if there are none.
+    /// Patterns for servers, of which one must match. Empty for every call, also one without a server.
     pub servers: Vec<NamePattern>,
-    /// What must hold, if anything.
+    /// The condition that must hold, if there is one.
     pub condition: Option<Condition>,
-    /// Where the patterns for tools, and those for servers, stand.
+    /// The locations of the patterns for tools, and of those for servers.
     places: [Box<[Span]>; 2],
 }
 
 impl Matcher {
-    /// Reads `match:`. Problems are reported to `reader`.
+    /// Reads `match:` and reports problems to `reader`.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
         if !matches!(node.value, NodeValue::Mapping(_)) {
             let tools = NamePattern::read_many(node, reader);
@@ -79,8 +83,8 @@ impl Matcher {
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
             reader.report(
-                Diagnostic::new(&EMPTY_VALUE, node.span, "`match` says nothing")
-                    .help("`match: \"*\"` is every tool"),
+                Diagnostic::new(&EMPTY_VALUE, node.span, "`match` is empty")
+                    .help("`match: \"*\"` matches every tool"),
             );
         }
         let mut patterns =
@@ -91,15 +95,15 @@ impl Matcher {
         Self { tools, servers, condition, places }
     }
 
-    /// Reads the `match:` of a policy of this kind, which concerns a run and not its calls: it can only say `where`.
+    /// Reads the `match:` of a policy that applies to a run instead of to calls. It can only have `where`.
     pub fn read_of_run(node: &Node, kind: &str, reader: &mut Reader<'_>) -> Self {
-        let mut refuse =
-            |span, what: &str| {
-                let message = format!("a policy of kind `{kind}` concerns a run, which has no {what}");
-                reader.report(Diagnostic::new(&CONFLICTING_KEYS, span, message).help(
-                    "leave it out: `match` can only say `where` here, over `$.context` and `$.session`",
-                ));
-            };
+        let mut refuse = |span, what: &str| {
+            let message = format!("a `{kind}` policy applies to a run, which has no {what}");
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, span, message)
+                    .help("remove it: `match` can only have `where` here, over `$.context` and `$.session`"),
+            );
+        };
         let Some(entries) = node.entries() else {
             refuse(node.span, "tool");
             return Self::default();
@@ -111,20 +115,20 @@ impl Matcher {
         if names { Self::default() } else { Self::read(node, reader) }
     }
 
-    /// Whether calls of this tool of this server can match at all. A call without server has the empty name.
+    /// Whether the patterns match a tool of a server. `server` is empty for a call without a server.
     pub fn concerns(&self, server: &str, tool: &str) -> bool {
         let fits =
             |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
         fits(&self.tools, tool) && fits(&self.servers, server)
     }
 
-    /// What the conditions say of a call whose tool and server fit.
+    /// Evaluates the conditions for a call whose tool and server match.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         self.condition.as_ref().map_or(Truth::Yes, |condition| condition.eval(view))
     }
 }
 
-/// Where each of the patterns stands.
+/// Returns the location of each pattern.
 fn pattern_places(node: Option<&Node>) -> Box<[Span]> {
     let nodes = node.map(|node| node.items().unwrap_or(std::slice::from_ref(node)));
     nodes.unwrap_or_default().iter().map(|node| node.span).collect()

@@ -1,4 +1,4 @@
-//! Names of hosts and mail domains: one form of each, and the patterns they are compared with.
+//! Canonical form of host names and mail domains, and the patterns that they are compared with.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,10 +7,10 @@ use url::Host;
 use super::Undecided;
 use crate::text::{inert, is_hidden};
 
-/// Where a host is.
+/// A host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    /// A DNS name in ASCII, lower case, without a dot at the end.
+    /// A DNS name in lower-case ASCII, without a trailing dot.
     Dns(String),
     /// An IPv4 address.
     V4(Ipv4Addr),
@@ -19,13 +19,16 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// Reads a host name or address (IPv6 in brackets). Undecided where readers differ on which host it is.
+    /// Parses a host name or an address (IPv6 in brackets).
+    ///
+    /// # Errors
+    /// Returns [`Undecided`] if parsers differ on which host it is.
     pub(super) fn read(text: &str) -> Result<Self, Undecided> {
         if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
-            return Err(Undecided("the host has white space, a control or an invisible character"));
+            return Err(Undecided("the host has white space, a control character or an invisible character"));
         }
         if text.contains('%') {
-            return Err(Undecided("the host has a percent-escape or a zone"));
+            return Err(Undecided("the host has a percent-escape or an IPv6 zone"));
         }
         match Host::parse(text) {
             Ok(Host::Domain(ascii)) => Self::dns(text, &ascii),
@@ -51,24 +54,20 @@ impl Name {
             return Err(Undecided("the host is not a valid name"));
         }
         if !text.is_ascii() {
-            // The two generations of international names map these apart.
+            // The two versions of IDNA map these differently.
             if text.contains(['ß', 'ẞ', 'ς', '\u{200c}', '\u{200d}']) {
-                return Err(Undecided(
-                    "the host has a letter that readers of international names treat differently",
-                ));
+                return Err(Undecided("the host has a letter that IDNA implementations map differently"));
             }
-            // Symbols (a fraction slash looks like a slash) are valid for the older generation only.
+            // Symbols (a fraction slash looks like a slash) are valid in the older version only.
             if text.chars().any(|c| !c.is_ascii() && !c.is_alphanumeric()) {
-                return Err(Undecided(
-                    "the host has a symbol that not every reader of international names allows",
-                ));
+                return Err(Undecided("the host has a symbol that not every IDNA implementation allows"));
             }
             let encoded = |label: &str| label.to_ascii_lowercase().starts_with("xn--");
-            // Full-width letters or dots become plain ones for some readers only, and no label may change the count.
+            // Only some implementations map full-width letters and dots to ASCII, and the number of labels must not change.
             let folded = text.split('.').count() != ascii.split('.').count()
                 || text.split('.').zip(ascii.split('.')).any(|(from, to)| !from.is_ascii() && !encoded(to));
             if folded || text.split('.').any(encoded) {
-                return Err(Undecided("the host mixes spellings of international names"));
+                return Err(Undecided("the host mixes Unicode and `xn--` spellings of international names"));
             }
         }
         Ok(Self::Dns(ascii))
@@ -84,7 +83,7 @@ fn embeds_ipv4(address: Ipv6Addr) -> bool {
         || a == 0x2002
 }
 
-/// An exact name, or every name under one.
+/// An exact name, or all subdomains of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DnsPattern {
     name: Name,
@@ -92,35 +91,37 @@ pub(super) struct DnsPattern {
 }
 
 impl DnsPattern {
-    /// Reads `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`.
+    /// Parses `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let shown = inert(text);
         let (subdomains, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
         if rest.is_empty() {
-            return Err("a host is needed, such as `example.com`".to_owned());
+            return Err("the name is empty; write a host such as `example.com`".to_owned());
         }
         if rest.contains('*') {
-            return Err(format!("`*` can only stand as the first label, as in `*.example.com`: `{shown}`"));
+            return Err(format!(
+                "`{shown}` has a `*` that is not the whole first label, as it is in `*.example.com`"
+            ));
         }
         if rest.contains(['/', '@', '?', '#', '\\']) {
             return Err(format!(
-                "`{shown}` is not a bare name: leave out scheme, user and path, as in `example.com`"
+                "`{shown}` is not a bare host name: remove the scheme, user and path, as in `example.com`"
             ));
         }
         if rest.contains(':') && !rest.starts_with('[') {
             return Err(format!(
-                "`{shown}` has a port or is an IPv6 address: ports are ignored, and IPv6 goes in brackets"
+                "`{shown}` has a port or is an IPv6 address: remove the port, which is ignored, or put the address in brackets"
             ));
         }
-        let name =
-            Name::read(rest).map_err(|Undecided(reason)| format!("`{shown}` can't be compared: {reason}"))?;
+        let name = Name::read(rest)
+            .map_err(|Undecided(reason)| format!("`{shown}` is not a valid host: {reason}"))?;
         if subdomains && !matches!(name, Name::Dns(_)) {
-            return Err(format!("an address has no subdomains: `{shown}`"));
+            return Err(format!("`{shown}` has a wildcard before an IP address, which has no subdomains"));
         }
         Ok(Self { name, subdomains })
     }
 
-    /// Whether a name is the one that is meant. `*.example.com` means every name under `example.com`, not itself.
+    /// Whether the pattern matches a name. `*.example.com` matches every name under `example.com`, but not `example.com` itself.
     pub(super) fn covers(&self, name: &Name) -> bool {
         match (&self.name, name) {
             (Name::Dns(parent), Name::Dns(name)) if self.subdomains => {
@@ -130,7 +131,7 @@ impl DnsPattern {
         }
     }
 
-    /// Whether it names an address instead of a DNS name.
+    /// Whether the pattern is an IP address instead of a DNS name.
     pub(super) fn is_address(&self) -> bool {
         !matches!(self.name, Name::Dns(_))
     }

@@ -1,4 +1,4 @@
-//! What a place is compared with: literals of the rules file, or another place in the same call document.
+//! Operands of tests: literals of the rules file, or values at another path of the same call document.
 
 use smallvec::SmallVec;
 
@@ -10,26 +10,26 @@ use crate::json::Value;
 use crate::path::Path;
 use crate::source;
 
-/// What a value is compared with.
+/// The value of an operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
     /// The value.
     pub value: Node<'a>,
-    /// Whether the author of the rules wrote it; else it stands in the call.
+    /// Whether it is a literal of the rules file. Otherwise it comes from the call.
     pub written: bool,
 }
 
-/// A single value to compare with.
+/// An operand with a single value.
 #[derive(Debug)]
 pub enum Operand {
-    /// Written in the rules file.
+    /// A literal of the rules file.
     Literal(Value),
-    /// Read from the call document.
+    /// A path into the call document.
     Path(Path),
 }
 
 impl Operand {
-    /// Reads an operand: `{ path: … }` is a path, everything else a literal.
+    /// Reads an operand: `{ path: … }` is a path, everything else is a literal.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
         let Some(path) = path_node(node) else {
             return literal(node, reader).then(|| Self::Literal(node.to_json()));
@@ -40,7 +40,7 @@ impl Operand {
                 Diagnostic::new(
                     &INVALID_OPERAND,
                     path_node(node).map_or(node.span, |path| path.span),
-                    "this path may yield several values, and one is compared with",
+                    "this path may return several values, and the operator compares with one",
                 )
                 .help("use `in:` or `not_in:` to compare with several"),
             );
@@ -49,7 +49,10 @@ impl Operand {
         Some(Self::Path(path))
     }
 
-    /// The value, or the truth of a test whose operand is not there.
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// Returns the truth of the test if the operand is absent or can't be read.
     pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<Compared<'a>, Truth> {
         match self {
             Self::Literal(value) => Ok(Compared { value: Node::Json(value), written: true }),
@@ -61,23 +64,23 @@ impl Operand {
     }
 }
 
-/// Several values to compare with.
+/// An operand with several values.
 #[derive(Debug)]
 pub enum OperandSet {
-    /// Written in the rules file.
+    /// Literals of the rules file.
     Literals(Vec<Value>),
-    /// Read from the call document: all that the path yields, or the items of the one list that it yields.
+    /// All values at a path, or the items of the one array at it.
     Path {
-        /// Where they stand.
+        /// The path into the call document.
         path: Path,
-        /// Whether a path for several values that yields none is a set without values. What is not in such a set does
-        /// not pass by a restricting policy; to a permitting one it is absent, and permits nothing.
+        /// Whether a path for several values that finds none is an empty set. In a restricting policy it is, so that a value is
+        /// not in the set. In a permitting policy the operand is absent instead, and permits nothing.
         may_be_empty: bool,
     },
 }
 
 impl OperandSet {
-    /// Reads a list of literals, or `{ path: … }`.
+    /// Reads an operand: a list of literals, or `{ path: … }`.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
         match path_node(node) {
             Some(node) => {
@@ -90,7 +93,10 @@ impl OperandSet {
     }
 }
 
-/// The values that a path lists, or the truth of a test whose operand is not there.
+/// Returns the values of the set at a path.
+///
+/// # Errors
+/// Returns the truth of the test if the operand is absent or can't be read.
 pub fn listed<'a>(
     path: &Path,
     may_be_empty: bool,
@@ -100,25 +106,23 @@ pub fn listed<'a>(
     match found.as_slice() {
         [] if !may_be_empty => Err(Truth::Absent),
         [Node::Json(Value::Array(items))] if path.is_singular() => Ok(items.iter().map(Node::Json).collect()),
-        [_] if path.is_singular() => {
-            Err(Truth::Undecided(format!("`{}` is no list to look in", path.text())))
-        }
+        [_] if path.is_singular() => Err(Truth::Undecided(format!("`{}` is not an array", path.text()))),
         several => Ok(several.iter().copied().collect()),
     }
 }
 
-/// Parsed patterns of one kind (directories, hosts, domains): from literals at load, from a path at each call.
+/// Patterns of one kind (directories, hosts, domains): parsed on load if they are literals, and on each call if they come from a path.
 #[derive(Debug)]
 pub enum PatternSet<P> {
-    /// Written in the rules file; with their texts.
+    /// Patterns of the rules file, with their sources.
     Literals(Vec<P>, Vec<String>),
-    /// Read from the call document.
+    /// A path into the call document.
     Path(Path),
 }
 
 impl<P> PatternSet<P> {
-    /// Reads one literal, a list of them, or `{ path: … }`; `parse` says what is wrong with a literal, and `example` what
-    /// a right one looks like.
+    /// Reads a literal, a list of literals, or `{ path: … }`. `parse` returns the problem of an invalid literal; `example` shows a
+    /// valid one.
     pub fn read(
         node: &source::Node,
         reader: &mut Reader<'_>,
@@ -146,7 +150,7 @@ impl<P> PatternSet<P> {
         Some(Self::Literals(patterns, texts))
     }
 
-    /// Asks `test` of the patterns, or gives the truth of a test whose patterns are not there.
+    /// Returns the result of `test` for the patterns, or the truth of the test if the patterns are absent or can't be read.
     pub fn with<'a>(
         &self,
         view: &CallView<'a>,
@@ -175,7 +179,7 @@ impl<P> PatternSet<P> {
                 match text.map(&parse) {
                     Some(Ok(pattern)) => patterns.push(pattern),
                     Some(Err(problem)) => return Truth::Undecided(format!("`{}`: {problem}", path.text())),
-                    None => return Truth::Undecided(format!("`{}` is no text", path.text())),
+                    None => return Truth::Undecided(format!("`{}` is not a string", path.text())),
                 }
             }
         }
@@ -183,13 +187,16 @@ impl<P> PatternSet<P> {
     }
 }
 
-/// What a path yields; a mismatch of types on the way is undecided.
+/// Returns the nodes at a path.
+///
+/// # Errors
+/// Returns [`Truth::Undecided`] if a value on the path has the wrong type.
 pub fn nodes<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
     path.nodes(view).map_err(|mismatch| Truth::Undecided(format!("`{}`: {mismatch}", path.text())))
 }
 
-/// Whether a literal is meant as one: a path or a template in its place would be compared with letter by letter, and
-/// the test would quietly never hold, or always. In a list they are what they are.
+/// Returns `false` and reports a literal that looks like a path or a template: it would be compared as a plain string, so that the
+/// test would silently never hold, or always. Items of a list are not checked.
 fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
     let (span, path) = match (node.entries(), node.as_str()) {
         (Some(entries), _) => {
@@ -201,9 +208,9 @@ fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
                 Diagnostic::new(
                     &INVALID_OPERAND,
                     other.key_span,
-                    format!("`{}` means nothing beside the `path` of an operand", other.key),
+                    format!("`{}` can't be used with the `path` of an operand", other.key),
                 )
-                .help("a place to compare with has the key `path` only"),
+                .help("an operand that is read from the call has only the key `path`"),
             );
             return false;
         }
@@ -224,9 +231,11 @@ fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
         Diagnostic::new(
             &INVALID_OPERAND,
             span,
-            "this compares with the text itself, not with what stands at that place",
+            "this compares with the string itself, not with the value at that path",
         )
-        .help(format!("write `{{ path: {path} }}`; `in:` with a list compares with such a text")),
+        .help(format!(
+            "write `{{ path: {path} }}`; to compare with the string itself, use `in:` with a list"
+        )),
     );
     false
 }

@@ -1,4 +1,4 @@
-//! The operators that a test has: how they are read, and what they say of a value.
+//! Operators of a test: reads them from the rules and evaluates them for a value.
 
 use regex::Regex;
 
@@ -14,23 +14,27 @@ use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERA
 use crate::json::{JsonType, Value};
 use crate::source;
 
-/// `{ path: … }` in an operand's place.
+/// The shape of `{ path: … }` as an operand.
 pub static PATH_OPERAND: Record = Record {
     name: "path_operand",
-    doc: "Another place of the call document to compare with.",
-    fields: &[Field::required("path", Shape::Text("a JSONPath such as `$.context.tenant`"), "The place.")],
+    doc: "A value of the call document to compare with.",
+    fields: &[Field::required(
+        "path",
+        Shape::Text("a JSONPath such as `$.context.tenant`"),
+        "The path of the value.",
+    )],
 };
 
 /// A number of characters, items or members.
 pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
 
 /// Examples of patterns for hosts and domains.
-const HOSTS: &str = "`example.com`, or `*.example.com` for what is below it";
+const HOSTS: &str = "`example.com`, or `*.example.com` for its subdomains";
 
-/// What `length:` may ask.
+/// The keys of `length:`.
 pub static LENGTH_RECORD: Record = Record {
     name: "length",
-    doc: "Bounds on a length.",
+    doc: "Bounds for a length.",
     fields: &[
         Field::optional(
             "of",
@@ -39,28 +43,28 @@ pub static LENGTH_RECORD: Record = Record {
                 ("items", "the elements of an array"),
                 ("members", "the members of an object"),
             ]),
-            "What is counted; a value of another type is undecided. Without it the value's own type decides, and an array or an object of \
-             the arguments is undecided where a string in it would give another answer.",
+            "What is counted. The test is undecided for a value of another type. Default: depends on the value's type; an array or an \
+             object in the arguments is undecided if a string in it would give another result.",
         ),
-        Field::optional("eq", COUNT, "It is this long."),
-        Field::optional("ne", COUNT, "It is not this long."),
-        Field::optional("gt", COUNT, "It is longer."),
-        Field::optional("gte", COUNT, "It is this long, or longer."),
-        Field::optional("lt", COUNT, "It is shorter."),
-        Field::optional("lte", COUNT, "It is this long, or shorter."),
+        Field::optional("eq", COUNT, "The length equals this."),
+        Field::optional("ne", COUNT, "The length does not equal this."),
+        Field::optional("gt", COUNT, "The length is greater than this."),
+        Field::optional("gte", COUNT, "The length is this or greater."),
+        Field::optional("lt", COUNT, "The length is less than this."),
+        Field::optional("lte", COUNT, "The length is this or less."),
     ],
 };
 
-/// What `length:` asks.
+/// A compiled `length:`.
 #[derive(Debug)]
 pub struct LengthBounds {
-    /// The type whose parts are counted; that of the value if `None`.
+    /// The type whose parts are counted. `None` for the type of the value.
     pub of: Option<JsonType>,
     /// The bounds, all of which must hold.
     pub bounds: Vec<(Comparison, u64)>,
 }
 
-/// What is asked of a value.
+/// A compiled operator of a test.
 #[derive(Debug)]
 pub enum Operator {
     Compare(Comparison, Operand),
@@ -77,7 +81,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Reads the operators of a test; `None` in place of each that could not be read.
+    /// Reads the operators of a test. An invalid one is reported and is `None` in the result.
     pub fn read_all(test: &source::Node, reader: &mut Reader<'_>) -> Vec<Option<Self>> {
         let base = test.get("base").and_then(source::Node::as_str);
         let relative =
@@ -94,14 +98,14 @@ impl Operator {
             entries.filter_map(|entry| Self::read(&entry.key, &entry.value, base, reader)).collect();
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
             reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, base.span, "`base` means nothing without `inside`")
-                    .help("add `inside:`, or leave `base` out"),
+                Diagnostic::new(&CONFLICTING_KEYS, base.span, "`base` has no effect without `inside`")
+                    .help("add `inside:`, or remove `base`"),
             );
         }
         operators
     }
 
-    /// Reads one operator; `None` where the key is none.
+    /// Reads one operator. Returns `None` if the key is not an operator, and `Some(None)` if the operator is invalid.
     fn read(
         key: &str,
         node: &source::Node,
@@ -125,20 +129,19 @@ impl Operator {
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
             }
             "length" => read_length(node, reader).map(Self::Length),
-            "inside" => PatternSet::read(
-                node,
-                reader,
-                "`/srv/data`, or say with `base:` where relative paths start",
-                |text| Directory::parse(text, base),
-            )
-            .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) }),
+            "inside" => {
+                PatternSet::read(node, reader, "`/srv/data`, or set `base:` for relative paths", |text| {
+                    Directory::parse(text, base)
+                })
+                .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) })
+            }
             "host" => PatternSet::read(node, reader, HOSTS, HostPattern::parse).map(Self::Host),
             "domain" => PatternSet::read(node, reader, HOSTS, DomainPattern::parse).map(Self::Domain),
             _ => return None,
         })
     }
 
-    /// What the operator says of a value. Reasons speak of the value as "it".
+    /// Evaluates the operator for a value. Reasons refer to the value as "it".
     pub fn eval(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
         match self {
             Self::Compare(comparison, operand) => match operand.value(view) {
@@ -196,8 +199,8 @@ impl Operator {
         }
     }
 
-    /// What the operator says of a value of the arguments, which the agent has chosen: a test that asks one thing of a string and
-    /// another of an array or an object is undecided where a string is sent wrapped in one of these.
+    /// Evaluates the operator for a value of the arguments, which the agent controls. If the operator treats strings differently from
+    /// arrays and objects, the result is undecided for a string that is wrapped in one of these.
     pub fn eval_argument(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
         let truth = self.eval(node, view);
         let Some(value) = node.as_json() else { return truth };
@@ -214,13 +217,13 @@ impl Operator {
         match (hides_string, self) {
             (false, _) => truth,
             (true, Self::Length(_)) => Truth::Undecided(
-                "a string in it would give another answer: `length: { of: items }` or `{ of: members }` counts these, `{ of: characters }` takes strings only".to_owned(),
+                "a string in it would give another result: set `of` to `items`, `members` or `characters` in `length`".to_owned(),
             ),
-            (true, _) => Truth::Undecided("it is a list with an item of which the test holds".to_owned()),
+            (true, _) => Truth::Undecided("it is an array with an item for which the test holds".to_owned()),
         }
     }
 
-    /// The work units that it takes to ask this of a value.
+    /// Returns the cost of evaluating the operator for a value, in work units.
     pub(super) fn cost(&self, node: Node<'_>) -> u64 {
         let operands = match self {
             Self::In { set: OperandSet::Literals(literals), .. } => literals.len() as u64,
@@ -231,13 +234,13 @@ impl Operator {
             Node::Json(value) => weight(value),
         };
         match self {
-            // A close look at each byte.
+            // These inspect every byte.
             Self::Matches(_) | Self::Inside { .. } | Self::Host(_) | Self::Domain(_) => 1 + value * 8,
             _ => 1 + operands.saturating_mul(1 + value),
         }
     }
 
-    /// The literals one of which the value must equal, where the operator asks that.
+    /// Returns the literals of which the value must equal one. Returns `None` for other operators.
     pub fn literals(&self) -> Option<&[Value]> {
         match self {
             Self::Compare(Comparison::Eq, Operand::Literal(value)) => Some(std::slice::from_ref(value)),
@@ -251,7 +254,7 @@ fn literal(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// About how much there is to compare in a value.
+/// Returns the approximate size of a value, in work units.
 fn weight(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64 / 8,
@@ -264,7 +267,7 @@ fn weight(value: &Value) -> u64 {
     }
 }
 
-/// `gt` and its like need an operand that has an order.
+/// Returns the comparison. Reports an operand of `gt`, `gte`, `lt` or `lte` that has no order.
 fn comparable(
     comparison: Comparison,
     operand: Operand,
@@ -282,9 +285,9 @@ fn comparable(
         Diagnostic::new(
             &INVALID_OPERAND,
             node.span,
-            format!("`{}` compares numbers or texts, this is {}", comparison.name(), node.type_name()),
+            format!("`{}` compares numbers or strings; this is {}", comparison.name(), node.type_name()),
         )
-        .help("write a number, a text, or `{ path: … }`"),
+        .help("write a number, a string, or `{ path: … }`"),
     );
     None
 }
@@ -292,7 +295,7 @@ fn comparable(
 fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<LengthBounds> {
     if node.entries().is_some_and(<[_]>::is_empty) {
         reader.report(
-            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` says nothing")
+            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` is empty")
                 .help("write for example `{ lte: 10 }`"),
         );
         return None;
@@ -307,7 +310,7 @@ fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<LengthBou
         && node.entries().is_some_and(|entries| entries.iter().all(|entry| entry.key == "of"))
     {
         reader.report(
-            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` says what is counted, and no bound")
+            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` has no bound")
                 .help("add a bound: `{ of: items, lte: 10 }`"),
         );
         return None;

@@ -1,4 +1,4 @@
-//! Names of tools, servers and errors: exact, glob with `*`, or `/regex/`.
+//! Patterns for the names of tools, servers and errors: exact, glob with `*`, or `/regex/`.
 
 use regex::Regex;
 
@@ -6,22 +6,22 @@ use crate::authoring::Reader;
 use crate::diagnostic::{Diagnostic, INVALID_PATTERN};
 use crate::source::Node;
 
-/// The longest pattern.
+/// The maximum length of a pattern.
 const MAX_BYTES: usize = 1024;
 
 /// A pattern for names.
 #[derive(Clone, Debug)]
 pub enum NamePattern {
-    /// This name and no other.
+    /// Exactly this name.
     Exact(String),
-    /// Text with `*`, each of which stands for any characters or none; the whole name must fit.
+    /// A glob: each `*` matches any number of characters, and the glob must match the whole name.
     Glob(String),
-    /// A regular expression that is found somewhere in the name.
+    /// A regular expression, which can match anywhere in the name.
     Regex(Regex),
 }
 
 impl NamePattern {
-    /// Whether every name that fits one of `narrow` certainly fits one of `wide`; an empty list is every name.
+    /// Whether every name that matches one of `narrow` is certain to match one of `wide`. An empty list matches every name.
     pub(crate) fn all_cover(wide: &[Self], narrow: &[Self]) -> bool {
         let everything = |pattern: &Self| matches!(pattern, Self::Glob(glob) if glob == "*");
         if wide.is_empty() || wide.iter().any(everything) {
@@ -50,24 +50,30 @@ impl NamePattern {
         }
     }
 
-    /// Reads a pattern, and reports what is wrong with it.
+    /// Reads a pattern. Reports an invalid one and returns `None`.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let text = node.as_str()?;
         let (problem, help) = if text.len() > MAX_BYTES {
-            ("a pattern has at most 1,024 bytes", "names of tools are shorter than that".to_owned())
+            (
+                "the pattern is too long: the maximum is 1,024 bytes",
+                "write a shorter pattern; names of tools are shorter".to_owned(),
+            )
         } else if text.is_empty() {
-            ("an empty pattern matches no name", "`\"*\"` is every name".to_owned())
+            ("an empty pattern matches no name", "write `\"*\"` to match every name".to_owned())
         } else if text.trim() != text {
-            ("a pattern with white space at an end matches no name", format!("write `{}`", text.trim()))
+            (
+                "a pattern with leading or trailing white space matches no name",
+                format!("write `{}`", text.trim()),
+            )
         } else if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
             return reader.regex_in(node, pattern).map(Self::Regex);
         } else if text.starts_with('/') {
             match text.rsplit_once('/') {
                 Some((pattern, flags)) if pattern.len() > 1 && flags.chars().all(char::is_alphabetic) => (
-                    "nothing stands behind the `/` that ends a regular expression",
+                    "unexpected text after the `/` that ends the regular expression",
                     format!("write `/(?{flags}){}/`", pattern.trim_start_matches('/')),
                 ),
-                _ => ("a regular expression ends with `/` too", format!("write `{text}/`")),
+                _ => ("a regular expression must end with `/`", format!("write `{text}/`")),
             }
         } else if text.contains('*') {
             return Some(Self::Glob(text.to_owned()));
@@ -78,13 +84,13 @@ impl NamePattern {
         None
     }
 
-    /// Reads one pattern or a list of them.
+    /// Reads one pattern or a list of patterns.
     pub fn read_many(node: &Node, reader: &mut Reader<'_>) -> Vec<Self> {
         let nodes = node.items().unwrap_or(std::slice::from_ref(node));
         nodes.iter().filter_map(|node| Self::read(node, reader)).collect()
     }
 
-    /// The pattern as a regular expression for a set; `None` for an exact name.
+    /// Returns the pattern as a regular expression for a `RegexSet`. Returns `None` for an exact name.
     pub fn as_regex(&self) -> Option<String> {
         match self {
             Self::Exact(_) => None,
@@ -96,7 +102,7 @@ impl NamePattern {
         }
     }
 
-    /// The pattern as it was written, without the slashes of a regular expression.
+    /// The pattern as written, without the slashes of a regular expression.
     pub fn text(&self) -> &str {
         match self {
             Self::Exact(text) | Self::Glob(text) => text,
@@ -104,7 +110,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether a name fits.
+    /// Whether the pattern matches a name.
     pub fn matches(&self, name: &str) -> bool {
         match self {
             Self::Exact(exact) => exact == name,
@@ -114,7 +120,7 @@ impl NamePattern {
     }
 }
 
-/// Each piece between two `*` is taken at its first place; the first piece is bound to the start, the last to the end.
+/// Matches each piece between two `*` at its first occurrence. The first piece is anchored to the start, the last one to the end.
 fn glob_matches(glob: &str, name: &str) -> bool {
     let Some((head, rest)) = glob.split_once('*') else { return glob == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -134,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_characters_and_the_whole_name_must_fit() {
+    fn glob_matches_the_whole_name_and_star_any_characters() {
         for (glob, name, fits) in [
             ("*", "", true),
             ("*", "a/b.c\n", true),

@@ -1,4 +1,4 @@
-//! One test of one place: `{ path: $.input.amount, gt: 100 }`.
+//! Test of the values at a path, as in `{ path: $.input.amount, gt: 100 }`. Call → [`Truth`].
 
 use std::hash::BuildHasher;
 
@@ -15,104 +15,117 @@ use crate::source;
 
 const OPERAND: Shape = Shape::Any;
 const TEXTS: Shape = Shape::Either(&[
-    Shape::Text("a text"),
-    Shape::List(&Shape::Text("a text")),
+    Shape::Text("a string"),
+    Shape::List(&Shape::Text("a string")),
     Shape::Record(&PATH_OPERAND),
 ]);
 
 pub const PATH: Field = Field::optional(
     "path",
     Shape::Text("a JSONPath such as `$.input.amount`"),
-    "The place to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, `$.context`, \
-     `$.session` and `$.annotations`.",
+    "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
+     `$.context`, `$.session` and `$.annotations`.",
 );
-pub const EQ: Field = Field::optional("eq", OPERAND, "It equals this: a literal, or `{ path: … }`.");
-pub const NE: Field = Field::optional("ne", OPERAND, "It is there and does not equal this.");
-pub const GT: Field = Field::optional("gt", OPERAND, "It is greater than this number, or after this text.");
-pub const GTE: Field = Field::optional("gte", OPERAND, "It is this, or greater.");
-pub const LT: Field = Field::optional("lt", OPERAND, "It is less than this number, or before this text.");
-pub const LTE: Field = Field::optional("lte", OPERAND, "It is this, or less.");
+pub const EQ: Field = Field::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");
+pub const NE: Field = Field::optional("ne", OPERAND, "The value is present and does not equal this.");
+pub const GT: Field =
+    Field::optional("gt", OPERAND, "The value is greater than this number, or sorts after this string.");
+pub const GTE: Field = Field::optional("gte", OPERAND, "The value equals this, or is greater.");
+pub const LT: Field =
+    Field::optional("lt", OPERAND, "The value is less than this number, or sorts before this string.");
+pub const LTE: Field = Field::optional("lte", OPERAND, "The value equals this, or is less.");
 const SET: Shape = Shape::Either(&[Shape::List(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
-pub const IN: Field = Field::optional("in", SET, "It equals one of these: a list, or `{ path: … }`.");
-pub const NOT_IN: Field = Field::optional("not_in", SET, "It is there and equals none of these.");
+pub const IN: Field = Field::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
+pub const NOT_IN: Field = Field::optional("not_in", SET, "The value is present and equals none of these.");
 pub const CONTAINS: Field = Field::optional(
     "contains",
     OPERAND,
-    "Text that has this in it, or a list with an item that equals this.",
+    "The value is a string that contains this, or an array with an item that equals this.",
 );
-pub const STARTS_WITH: Field =
-    Field::optional("starts_with", TEXTS, "Text that starts with this, or with one of these.");
+pub const STARTS_WITH: Field = Field::optional(
+    "starts_with",
+    TEXTS,
+    "The value is a string that starts with this, or with one of these.",
+);
 pub const ENDS_WITH: Field =
-    Field::optional("ends_with", TEXTS, "Text that ends with this, or with one of these.");
+    Field::optional("ends_with", TEXTS, "The value is a string that ends with this, or with one of these.");
 pub const MATCHES: Field = Field::optional(
     "matches",
     Shape::Text("a regular expression"),
-    "Text in which this regular expression is found somewhere; `^` and `$` anchor it.",
+    "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
 );
-pub const EXISTS: Field =
-    Field::optional("exists", Shape::Bool, "Whether the place is there at all (null is there).");
+pub const EXISTS: Field = Field::optional(
+    "exists",
+    Shape::Bool,
+    "Whether the value must be present (`true`) or absent (`false`); `null` is present.",
+);
 const TYPE_WORDS: Shape = Shape::Word(&[
     ("null", "null"),
-    ("boolean", "true or false"),
+    ("boolean", "`true` or `false`"),
     ("number", "any number"),
     ("integer", "a number without a fraction"),
-    ("string", "text"),
-    ("array", "a list"),
+    ("string", "a string"),
+    ("array", "an array"),
     ("object", "an object"),
 ]);
 pub const TYPE: Field =
-    Field::optional("type", Shape::OneOrMany(&TYPE_WORDS), "It is of this type, or of one of these.");
+    Field::optional("type", Shape::OneOrMany(&TYPE_WORDS), "The value has this type, or one of these.");
 const LENGTHS: Shape = Shape::Either(&[COUNT, Shape::Record(&LENGTH_RECORD)]);
 pub const LENGTH: Field = Field::optional(
     "length",
     LENGTHS,
-    "How many characters (of a string), items (of an array) or members (of an object) it has: a number, or `{ of: items, gt: 3, lte: 10 }`.",
+    "The number of characters (of a string), items (of an array) or members (of an object): a number, or `{ of: items, gt: 3, lte: 10 }`.",
 );
 pub const INSIDE: Field = Field::optional(
     "inside",
     TEXTS,
-    "A path that lies under this directory once `.`, `..` and `//` are resolved (symlinks are not). What can't be judged is undecided.",
+    "The value is a file path inside this directory, or one of these, after `.`, `..` and `//` are resolved (symlinks are not). The test \
+     is undecided for a path that programs may interpret differently.",
 );
 pub const BASE: Field = Field::optional(
     "base",
     Shape::Text("an absolute directory"),
-    "For `inside`: where relative paths start.",
+    "For `inside`: the directory that relative paths start from.",
 );
-pub const HOST: Field =
-    Field::optional("host", TEXTS, "A URL whose host is this, or for `*.example.com` below it.");
+pub const HOST: Field = Field::optional(
+    "host",
+    TEXTS,
+    "The value is a URL whose host is this or one of these; `*.example.com` matches subdomains.",
+);
 pub const DOMAIN: Field = Field::optional(
     "domain",
     TEXTS,
-    "An address list in which the domain of every address is this (or one of these).",
+    "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
+     subdomains.",
 );
 pub const EACH: Field = Field::optional(
     "each",
     Shape::Word(&[
-        ("any", "one of the values passes the tests"),
-        ("every", "there are values, and every one passes the tests"),
+        ("any", "at least one value passes the tests"),
+        ("every", "there is a value, and all values pass the tests"),
         ("none", "no value passes the tests"),
     ]),
-    "For a path that may yield several values.",
+    "For a path that may return several values: how many of them must pass the tests.",
 );
 pub const ABSENT: Field = Field::optional(
     "absent",
-    Shape::Word(&[("no_match", "the test does not hold"), ("match", "the test holds")]),
-    "What the test says where the place is absent; without it: `defaults.absent`.",
+    Shape::Word(&[("no_match", "the test is false"), ("match", "the test is true")]),
+    "Result of the test if the value is absent. Default: `defaults.absent`.",
 );
 
-/// How the tests apply to several values.
+/// How a test applies to several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Each {
-    /// One of them passes.
+    /// At least one value passes.
     Any,
-    /// Every one passes.
+    /// All values pass.
     Every,
-    /// No one passes.
+    /// No value passes.
     None,
 }
 
 impl Each {
-    /// The word of the rules file.
+    /// The name in rules files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -121,7 +134,7 @@ impl Each {
         }
     }
 
-    /// What the truths of the single values come to.
+    /// Combines the results of the single values.
     pub(super) fn of(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
         match self {
             Self::Any => Truth::any(truths),
@@ -131,7 +144,7 @@ impl Each {
     }
 }
 
-/// The keys that ask something of the value.
+/// The keys that are operators.
 const TESTS: [Field; 18] = [
     EQ,
     NE,
@@ -153,18 +166,18 @@ const TESTS: [Field; 18] = [
     DOMAIN,
 ];
 
-/// What a test says where its place is absent.
+/// Result of a test for an absent value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absence {
-    /// It does not hold.
+    /// The test is false.
     NoMatch,
-    /// It holds (policies that do not restrict, where the author says so).
+    /// The test is true (`absent: match` in policies that do not restrict).
     Match,
-    /// The policy acts, whether the test stands under a `not` or not (restricting policies).
+    /// The policy applies, whether the test is under a `not` or not (restricting policies).
     Acts,
 }
 
-/// A test, compiled. All operators must hold for a value.
+/// A compiled test. All operators must hold for a value.
 #[derive(Debug)]
 pub struct Test {
     pub(super) path: Path,
@@ -175,12 +188,12 @@ pub struct Test {
     pub(super) written: Box<Written>,
 }
 
-/// Where the parts of a test stand.
+/// The locations of the parts of a test.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) path: Span,
     pub(super) exists: Option<Span>,
-    /// For each operator its key, and where that and its operand stand.
+    /// For each operator its key, and the location of key and operand.
     pub(super) operators: Vec<(&'static str, Span)>,
 }
 
@@ -201,7 +214,7 @@ impl Written {
 }
 
 impl Test {
-    /// Reads a test. Problems are reported to `reader`.
+    /// Reads a test and reports problems to `reader`.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
         let path = node.get("path").and_then(|node| reader.path(node));
         let exists = node.get("exists").and_then(source::Node::as_bool);
@@ -214,7 +227,7 @@ impl Test {
                 .all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str()))
         {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, head(node), "this test names a place and says nothing of it")
+                Diagnostic::new(&MISSING_KEY, head(node), "this test has a `path` and no operator")
                     .help("add a test such as `eq:`, `gt:`, `matches:` or `exists: true`"),
             );
             return None;
@@ -232,9 +245,9 @@ impl Test {
                     Diagnostic::new(
                         &MISSING_QUANTIFIER,
                         node.get("path").map_or(node.span, |node| node.span),
-                        "this path may yield several values, and the policy permits",
+                        "this path may return several values, and a permitting policy needs `each`",
                     )
-                    .help("say whether `each: any`, `each: every` or `each: none` of them must pass"),
+                    .help("add `each: any`, `each: every` or `each: none` to say how many of the values must pass"),
                 );
                 return None;
             }
@@ -250,7 +263,7 @@ impl Test {
         Some(Self { path, each, absence, exists, operators, written: Box::new(Written::of(node)) })
     }
 
-    /// What the test says of a call.
+    /// Evaluates the test for a call.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         let nodes = match operand::nodes(&self.path, view) {
             Ok(nodes) => nodes,
@@ -275,11 +288,11 @@ impl Test {
         Truth::all(self.operators.iter().map(|operator| self.answer(operator, node, view)))
     }
 
-    /// What one operator says of one value, for this test.
+    /// Evaluates one operator for one value, with the path and the absence rule of this test.
     pub(super) fn answer(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
         match self.ask(operator, node, view) {
             Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
-            // An absent operand is absence like that of the place itself.
+            // An absent operand counts like an absent value.
             Truth::Absent => match self.absence {
                 Absence::Acts => Truth::Absent,
                 Absence::Match => Truth::Yes,
@@ -299,8 +312,8 @@ impl Test {
         }
     }
 
-    /// Where this test can be looked up in an index instead of being evaluated: a single place that must equal one of
-    /// some literals of one type, and that does not match when absent.
+    /// Returns the path and the keys by which an index can find this test: the path is singular, its value must equal one of some
+    /// literals of one type, and an absent value does not match. Returns `None` for other tests.
     pub fn lookup(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
         if !self.path.is_singular()
             || self.each != Each::Any
@@ -317,7 +330,7 @@ impl Test {
     }
 }
 
-/// A scalar as an index looks it up.
+/// A scalar as the key of an index.
 #[derive(Clone, Copy, Debug)]
 pub enum ScalarKey<'a> {
     /// A string.
@@ -329,7 +342,7 @@ pub enum ScalarKey<'a> {
 }
 
 impl<'a> ScalarKey<'a> {
-    /// The key of a node, where it is a scalar other than null.
+    /// Returns the key of a node. Returns `None` if it is not a scalar, or is `null`.
     pub fn of(node: Node<'a>) -> Option<Self> {
         match node {
             Node::Text(text) => Some(Self::String(text)),
@@ -340,7 +353,7 @@ impl<'a> ScalarKey<'a> {
         }
     }
 
-    /// Its JSON type.
+    /// The JSON type of the scalar.
     pub fn json_type(&self) -> JsonType {
         match self {
             Self::String(_) => JsonType::String,
@@ -349,7 +362,7 @@ impl<'a> ScalarKey<'a> {
         }
     }
 
-    /// Its hash: equal values have equal hashes; what shares one by chance is told apart by evaluating the test.
+    /// The hash. Equal values have equal hashes; after a collision, evaluating the test decides.
     pub fn hash(&self, state: &impl BuildHasher) -> u64 {
         match self {
             Self::String(text) => state.hash_one(text),

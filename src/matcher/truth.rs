@@ -1,25 +1,25 @@
-//! Three-valued truth: a test holds, does not hold, or can't be decided.
+//! Three-valued logic (Kleene): a test is true, false, or undecided.
 
-/// What a test says of a call.
+/// Result of a test for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// It holds.
+    /// The test is true.
     Yes,
-    /// It does not hold.
+    /// The test is false.
     No,
-    /// What it reads is absent, and absence is to count as the policy's acting.
+    /// The tested value is absent, and the policy applies in this case.
     Absent,
-    /// It can't be decided; the text says why.
+    /// The test is undecided, for this reason.
     Undecided(String),
 }
 
 impl Truth {
-    /// Whether something in it is open, so that the policy's polarity decides.
+    /// Whether the result is neither true nor false, so that the policy's polarity decides.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Absent | Self::Undecided(_))
     }
 
-    /// Both hold. `No` wins over what is open: whatever the open part is, the whole does not hold.
+    /// Logical AND. `No` wins over an open operand, because the result is false whatever that operand is.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -30,13 +30,13 @@ impl Truth {
         }
     }
 
-    /// One of them holds.
+    /// Logical OR.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         !((!self).and(!other))
     }
 
-    /// All hold; stops at the first that does not.
+    /// Logical AND of all items; stops at the first `No`.
     pub fn all(truths: impl IntoIterator<Item = Self>) -> Self {
         let mut whole = Self::Yes;
         for truth in truths {
@@ -48,7 +48,7 @@ impl Truth {
         whole
     }
 
-    /// One holds; stops at the first that does.
+    /// Logical OR of all items; stops at the first `Yes`.
     pub fn any(truths: impl IntoIterator<Item = Self>) -> Self {
         let mut whole = Self::No;
         for truth in truths {
@@ -70,7 +70,7 @@ impl From<bool> for Truth {
 impl std::ops::Not for Truth {
     type Output = Self;
 
-    /// What is open stays open.
+    /// Logical NOT. An open operand stays open.
     fn not(self) -> Self {
         match self {
             Self::Yes => Self::No,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_is_decided_only_by_what_makes_it_irrelevant() {
+    fn undecided_operand_matters_unless_the_other_one_decides() {
         let open = || Truth::Undecided("x".into());
         assert_eq!(open().and(Truth::No), Truth::No);
         assert_eq!(open().and(Truth::Yes), open());

@@ -1,10 +1,9 @@
-//! The third answer of a test.
+//! Reason of an undecided test.
 
-/// Why a test can't be judged: readers of the value differ on what it means, so neither "matches" nor "does not match"
-/// is safe to say.
+/// Reason why a test is undecided: programs interpret the value differently, so neither "matches" nor "does not match" is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Undecided(
-    /// The reason, in words that follow "the test is undecided: ".
+    /// The reason, phrased to follow "the test is undecided: ".
     pub &'static str,
 );

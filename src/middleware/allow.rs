@@ -1,11 +1,11 @@
-//! `allow`: lifts `defaults.unmatched`, and never anything stricter.
+//! `allow`: permits calls that `defaults.unmatched` would not. It never overrides a stricter decision.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Polarity, Record, Shape};
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "allow",
-    doc: "Lets matching calls through where `defaults.unmatched` would not. It never lifts a deny.",
+    doc: "Permits matching calls that `defaults.unmatched` would deny or suspend. It never overrides a `deny`, `halt` or `approval`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
     after_tool: |_| false,
@@ -14,8 +14,9 @@ pub(super) static KIND: KindEntry = KindEntry {
     read: |_, _| Some(Kind::Allow(Allow)),
 };
 
-static RECORD: Record = Record { name: "allow", doc: "It takes no keys.", fields: &[] };
+static RECORD: Record =
+    Record { name: "allow", doc: "An `allow` policy has no settings: write `allow: {}`.", fields: &[] };
 
-/// An `allow` policy's own part: there is nothing to say.
+/// Settings of an `allow` policy. It has none.
 #[derive(Debug)]
 pub struct Allow;

@@ -1,4 +1,4 @@
-//! `approval`: a person must say yes first.
+//! `approval`: human in the loop. Suspends calls until a person approves them.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "approval",
-    doc: "Suspends matching calls until a person has approved them. Every approval that matches is part of the one request.",
+    doc: "Human in the loop: suspends matching calls until a person approves them. If several `approval` policies match a call, one \
+          request covers all of them.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -26,97 +27,93 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "approval",
-    doc: "The question, and who may answer it how.",
+    doc: "The approval request, its approvers, and what they may do.",
     fields: &[
         Field::optional(
             "message",
             Shape::Text("a template"),
-            "The question, such as \"Refund {{ input.amount }}?\". Without it: the policy's description.",
+            "The question to the approver, such as \"Refund {{ input.amount }}?\". Default: the policy's `description`.",
         ),
         Field::optional(
             "expires",
-            Shape::Text("a span of time such as `24h`"),
-            "How long the question stands. Without it: for ever.",
+            Shape::Text("a duration such as `24h`"),
+            "How long the request can be answered. Default: it does not expire.",
         ),
         Field::optional(
             "approvers",
             Shape::List(&Shape::Text("a principal, or `role:NAME`")),
-            "Who may answer: verified principals by name, and everybody with a role, as in `role:finance`. The host must say for \
-             whom the agent acts (`context.principal`): nobody answers for themselves.",
+            "Who may approve: verified principals by name, and everybody with a role, as in `role:finance`. The host must set \
+             `context.principal`, the principal for whom the agent acts: nobody can approve their own request.",
         ),
         Field::optional(
             "quorum",
             Shape::Integer(1, 100),
-            "How many approvals it takes, each of another principal. Without it: 1.",
+            "The number of approvals required, each from a different principal. Default: 1.",
         ),
         Field::optional(
             "anonymous",
             Shape::Word(&[
-                ("refuse", "an answer in the state or in a host's inbox needs the name of who gives it"),
+                ("refuse", "an answer in the state or in a host's inbox needs the name of the approver"),
                 ("allow", "an answer there counts without a name"),
             ]),
-            "Whether an approval in the state counts without the name of the approver. Without it: `refuse`. Whoever sits at the client of a \
-             gateway answers there without a name either way, unless `approvers` or `quorum` is set.",
+            "Whether an anonymous approval in the state counts. Default: `refuse`. The user of a gateway's client can always answer there \
+             without a name, unless `approvers` or `quorum` is set.",
         ),
         Field::optional(
             "edits",
             Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
-            "Which arguments the approver may change. Without it: none. They must fit the tool's own schema, and go through \
-             normalise and gate again.",
+            "The arguments that the approver may change. Default: none. The changed arguments must match the tool's own schema, and the \
+             call is evaluated again from the normalise phase.",
         ),
-        Field::optional("remember", Shape::Record(&REMEMBER), "Lets an approval stand for later calls, too."),
+        Field::optional(
+            "remember",
+            Shape::Record(&REMEMBER),
+            "Makes an approval a grant that covers later calls, too.",
+        ),
         Field::optional(
             "present",
             Shape::Word(&[
-                ("all", "every call of a round that needs an approval asks for it"),
+                ("all", "every call of a round that requires approval requests it"),
                 (
                     "first",
-                    "of one round one call asks; the others are not run, and the model may ask for them again",
+                    "one call of a round requests it; the others do not run, and the model may call them again",
                 ),
             ]),
-            "How the questions of one round are put. Without it: `all`.",
+            "How the approvals of one round are requested. Default: `all`.",
         ),
-        Field::optional("card", Shape::Record(&CARD), "The wording of the card that people are shown."),
+        Field::optional("card", Shape::Record(&CARD), "The texts of the card that approvers see."),
     ],
 };
 
 static EDITS: Record = Record {
     name: "edits",
-    doc: "Which arguments the approver may change, and into what.",
+    doc: "The arguments that the approver may change, and a schema for the result.",
     fields: &[
         Field::required(
             "fields",
             Shape::List(&Shape::Text("a JSONPath below `$.input`")),
-            "Which arguments the approver may change.",
+            "The arguments that the approver may change.",
         ),
         Field::optional(
             "schema",
             Shape::Any,
-            "What the changed arguments must fit: `tool` for the tool's own schema, a JSON Schema written here, or \
-             `{ file: x.json }` beside the rules file. Without it: the tool's own schema, where it is known.",
+            "The schema of the changed arguments: `tool` for the tool's own schema, an inline JSON Schema, or `{ file: x.json }` next to \
+             the rules file. Default: the tool's own schema, if it is known.",
         ),
     ],
 };
 
 static CARD: Record = Record {
     name: "card",
-    doc: "The wording of the card that people are shown.",
+    doc: "The texts of the card that approvers see.",
     fields: &[
-        Field::optional(
-            "title",
-            Shape::Text("a template"),
-            "What stands above it. Without it: `Approve TOOL?`.",
-        ),
+        Field::optional("title", Shape::Text("a template"), "The title. Default: `Approve TOOL?`."),
         Field::optional(
             "approve",
-            Shape::Text("a text"),
-            "What the button that approves says. Without it: `Approve`.",
+            Shape::Text("a string"),
+            "The label of the approve button. Default: `Approve`.",
         ),
-        Field::optional(
-            "deny",
-            Shape::Text("a text"),
-            "What the button that denies says. Without it: `Deny`.",
-        ),
+        Field::optional("deny", Shape::Text("a string"), "The label of the deny button. Default: `Deny`."),
     ],
 };
 
@@ -130,61 +127,61 @@ static REMEMBER: Record = Record {
                 ("arguments", "calls of the same tool with exactly the same arguments"),
                 ("fields", "calls of the same tool with the same values in `fields`"),
             ]),
-            "Which later calls the approval stands for.",
+            "The later calls that the grant covers.",
         ),
         Field::optional(
             "fields",
             Shape::List(&Shape::Text("a JSONPath below `$.input`")),
-            "For `scope: fields`: which arguments must be the same.",
+            "For `scope: fields`: the arguments that must be the same.",
         ),
-        Field::required("for", Shape::Text("a span of time such as `8h`"), "How long it stands."),
+        Field::required("for", Shape::Text("a duration such as `8h`"), "How long the grant is valid."),
     ],
 };
 
-/// An `approval` policy's own part.
+/// Settings of an `approval` policy.
 #[derive(Debug)]
 pub struct Approval {
-    /// The question.
+    /// The question to the approver.
     pub message: Option<Template>,
-    /// How long it stands.
+    /// How long the request can be answered.
     pub expires: Option<Duration>,
-    /// Who may answer, as written ([`ApproverEntry`]); anyone whom the host lets answer, if empty.
+    /// Who may approve, as written ([`ApproverEntry`]). If empty, everyone whom the host permits.
     pub approvers: Vec<String>,
     /// How principals are compared.
     pub principals: Comparison,
-    /// How many approvals it takes.
+    /// The number of approvals required.
     pub quorum: u32,
-    /// Whether an answer in the store counts without a name.
+    /// Whether an anonymous answer in the store counts.
     pub anonymous: bool,
-    /// Which arguments the approver may change.
+    /// The arguments that the approver may change.
     pub edits: Edits,
-    /// Whether the approval stands for later calls.
+    /// The grant for later calls, if the policy has one.
     pub remember: Option<Remember>,
-    /// Whether of one round only one call asks.
+    /// Whether only one call of a round requests approval.
     pub one_at_a_time: bool,
-    /// The wording of the card.
+    /// The texts of the card.
     pub card: CardTemplates,
 }
 
-/// Which arguments the approver may change.
+/// The arguments that the approver may change.
 #[derive(Debug, Default)]
 pub struct Edits {
-    /// Where they stand; each path leads to one place.
+    /// The paths of the arguments. Each path is singular.
     pub paths: Vec<Path>,
-    /// What all arguments must then fit, beside the tool's own schema.
+    /// A schema that the changed arguments must match, in addition to the tool's own one.
     pub schema: Option<ArgumentSchema>,
-    /// The tool's own schema must be known.
+    /// Whether the tool's own schema must be known.
     pub needs_tool_schema: bool,
 }
 
-/// The wording of a card; what is missing has words of its own.
+/// The texts of a card. Missing ones have default texts.
 #[derive(Debug, Default)]
 pub struct CardTemplates {
-    /// What stands above it.
+    /// The title.
     pub title: Option<Template>,
-    /// What the button that approves says.
+    /// The label of the approve button.
     pub approve: Option<String>,
-    /// What the button that denies says.
+    /// The label of the deny button.
     pub deny: Option<String>,
 }
 
@@ -196,7 +193,7 @@ impl Edits {
             let plain = |step: &Step| !matches!(step, Step::Index(index) if *index < 0);
             if !path.steps().is_some_and(|steps| !steps.is_empty() && steps.iter().all(plain)) {
                 reader.report(
-                    Diagnostic::new(&INVALID_PATH, item.span, "this does not name one argument")
+                    Diagnostic::new(&INVALID_PATH, item.span, "the path does not name exactly one argument")
                         .help("name each argument that may be changed, as in `$.input.note`"),
                 );
             }
@@ -208,7 +205,7 @@ impl Edits {
 }
 
 impl CardTemplates {
-    /// Whether the policy says nothing of the card.
+    /// Whether the policy sets no text.
     pub fn is_empty(&self) -> bool {
         self.title.is_none() && self.approve.is_none() && self.deny.is_none()
     }
@@ -223,9 +220,9 @@ impl CardTemplates {
 /// A grant for later calls.
 #[derive(Debug)]
 pub struct Remember {
-    /// Which arguments must be the same; all of them, if empty.
+    /// The arguments that must be the same. If empty, all of them.
     pub fields: Vec<Path>,
-    /// How long it stands.
+    /// How long the grant is valid.
     pub duration: Duration,
 }
 
@@ -238,7 +235,7 @@ impl Remember {
                 Diagnostic::new(
                     &MISSING_KEY,
                     scope.span,
-                    "`scope: fields` needs the `fields` that must be the same",
+                    "`scope: fields` needs `fields`, the arguments that must be the same",
                 )
                 .help("add for example `fields: [$.input.customer]`, or write `scope: arguments`"),
             ),
@@ -246,10 +243,10 @@ impl Remember {
                 Diagnostic::new(
                     &CONFLICTING_KEYS,
                     fields.span,
-                    "`fields` means nothing with `scope: arguments`",
+                    "`fields` has no effect with `scope: arguments`",
                 )
                 .label(scope.span, "all arguments must be the same")
-                .help("write `scope: fields`, or leave `fields` out"),
+                .help("write `scope: fields`, or remove `fields`"),
             ),
             _ => {}
         }
@@ -269,17 +266,23 @@ impl Approval {
         let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
         let needs_name = match (approvers.is_empty(), quorum) {
-            (false, _) => node.get("approvers").map(|approvers| (approvers, "`approvers` needs names")),
+            (false, _) => {
+                node.get("approvers").map(|approvers| (approvers, "`approvers` needs the names of approvers"))
+            }
             (true, Some(2..)) => {
-                node.get("quorum").map(|quorum| (quorum, "several approvers are told apart by their names"))
+                node.get("quorum").map(|quorum| (quorum, "`quorum` distinguishes approvers by their names"))
             }
             (true, _) => None,
         };
         if let (Some(anonymous), Some((other, why))) = (anonymous, needs_name) {
             reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, anonymous.span, "no answer without a name counts here")
-                    .label(other.span, why)
-                    .help("remove `anonymous`, or write `anonymous: refuse`"),
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    anonymous.span,
+                    "`anonymous: allow` has no effect here: answers need a name",
+                )
+                .label(other.span, why)
+                .help("remove `anonymous`, or write `anonymous: refuse`"),
             );
         }
         (reader.reported() == reported).then_some(Self {
@@ -303,7 +306,7 @@ fn read_approvers(node: &Node, reader: &mut Reader<'_>) -> Vec<String> {
         let Some(text) = entry.as_str() else { continue };
         if !ApproverEntry::parse(text).is_valid() {
             reader.report(
-                Diagnostic::new(&EMPTY_VALUE, entry.span, "this entry of `approvers` names nobody")
+                Diagnostic::new(&EMPTY_VALUE, entry.span, "this entry of `approvers` is empty")
                     .help("write the name of a principal, or `role:NAME` for everybody with a role"),
             );
         }

@@ -1,4 +1,4 @@
-//! `around`: a script that wraps the execution.
+//! `around`: a script that wraps the execution of a call.
 
 use super::scope::{self, Scope};
 use super::{Kind, KindEntry};
@@ -11,8 +11,8 @@ use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "around",
-    doc: "Wraps the execution of matching calls in a script: it calls `next(input)` once, more often or never, and what it gives \
-          is the result. Other arguments than the call's go through gate again.",
+    doc: "Wraps the execution of matching calls in a script. The script calls `next(input)` once, several times or never, and its value \
+          is the result of the call. If it passes other arguments than the call's, these are evaluated in the gate phase again.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
     after_tool: |_| false,
@@ -23,22 +23,22 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "around",
-    doc: "The script, here or in a file of its own.",
+    doc: "The script, inline or in a separate file.",
     fields: &[
         Field::optional("script", Shape::Text("a script in Rhai"), "The script."),
         Field::optional(
             "file",
             Shape::Text("a file such as `wrap.rhai`"),
-            "The script's file, beside the rules file.",
+            "A file with the script, next to the rules file.",
         ),
         scope::SCOPE,
     ],
 };
 
-/// What helps where nothing better is known.
+/// The default hint for script errors.
 const EXAMPLE: &str = "a script is Rhai: statements, and `next(input)` for the tool";
 
-/// An `around` policy's own part.
+/// Settings of an `around` policy.
 #[derive(Debug)]
 pub struct Around {
     /// The script.
@@ -47,12 +47,12 @@ pub struct Around {
     place: ScriptPlace,
 }
 
-/// Where a script is written, so that what goes wrong in it can be found.
+/// The location of a script, for error messages.
 #[derive(Debug)]
 struct ScriptPlace {
     file: String,
-    /// Where each line of the script begins: line and column in the file, from 1. Empty where the text in the file is not
-    /// the script letter by letter.
+    /// The start of each line of the script: line and column in the file, from 1. Empty if the file does not contain the script
+    /// literally.
     lines: Vec<(usize, usize)>,
 }
 
@@ -118,14 +118,14 @@ impl Around {
             }
             (Some(_), Some(file)) => {
                 reader.report(
-                    Diagnostic::new(&CONFLICTING_KEYS, file.span, "`script` and `file` in one policy")
-                        .help("a policy has one script, here or in a file"),
+                    Diagnostic::new(&CONFLICTING_KEYS, file.span, "this policy has both `script` and `file`")
+                        .help("remove one of them: a policy has one script, inline or in a file"),
                 );
                 None
             }
             (None, None) => {
                 reader.report(
-                    Diagnostic::new(&MISSING_KEY, node.span, "there is no script")
+                    Diagnostic::new(&MISSING_KEY, node.span, "this policy has no script")
                         .help("write `script: next(input)`, or `file: wrap.rhai`"),
                 );
                 None
@@ -133,7 +133,7 @@ impl Around {
         }
     }
 
-    /// What went wrong in the script, with where that is written.
+    /// Formats a script error with its location.
     pub fn explain(&self, failure: &ScriptFailure) -> String {
         match failure.position {
             Some((line, column)) => format!("{} ({})", failure.message, self.place.of(line, column)),
@@ -141,13 +141,14 @@ impl Around {
         }
     }
 
-    /// The key under which a script keeps a value. Nothing where the call lacks what the scope is made of.
+    /// Returns the storage key for a value that the script stores under `key`. Returns `None` if the call lacks a value that the scope
+    /// needs.
     pub fn key(&self, key: &Value, view: &CallView<'_>, session: &str) -> Option<String> {
         let scope = self.scope.of(view, session)?;
         Some(json::digest(&json!([scope, key])).to_string())
     }
 
-    /// Who shares what the script keeps, in a word.
+    /// The name of the scope in which stored values are shared.
     pub fn scope(&self) -> String {
         self.scope.name()
     }

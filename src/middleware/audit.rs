@@ -1,4 +1,4 @@
-//! `audit`: records chosen fields of a call with its outcome.
+//! `audit`: records selected fields of a call with its outcome, for the audit log.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -8,7 +8,7 @@ use crate::path::Path;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "audit",
-    doc: "Records fields of matching calls with their outcomes, whatever the outcome is.",
+    doc: "Records fields of matching calls in their outcomes, for the audit log. It applies to every outcome, denials included.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
     after_tool: |_| true,
@@ -23,23 +23,23 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "audit",
-    doc: "What is recorded.",
+    doc: "The recorded fields.",
     fields: &[Field::optional(
         "fields",
         Shape::List(&Shape::Text("a JSONPath such as `$.input.amount`")),
-        "The fields. Without it: that the call matched.",
+        "The fields to record. Default: only that the policy matched.",
     )],
 };
 
-/// An `audit` policy's own part.
+/// Settings of an `audit` policy.
 #[derive(Debug)]
 pub struct Audit {
-    /// The places to record.
+    /// The paths of the recorded fields.
     pub fields: Vec<Path>,
 }
 
 impl Audit {
-    /// The recorded places with their values, a list where a path yields several. What is absent is left out.
+    /// Returns the recorded paths with their values, an array for a path with several values. Absent values are omitted.
     pub fn values<'a>(&'a self, view: CallView<'a>) -> impl Iterator<Item = (&'a Path, Value)> {
         self.fields.iter().filter_map(move |path| {
             let nodes = path.nodes(&view).ok()?;

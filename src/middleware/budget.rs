@@ -1,4 +1,4 @@
-//! `budget`: how much a run, a conversation or a principal may use in all.
+//! `budget`: bounds the total usage of a run, a conversation or a principal.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
@@ -10,8 +10,8 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "budget",
-    doc: "Bounds what a run, a conversation or a principal may use in all: tokens, cost, calls of tools, calls of the model. What was \
-          models used counts when it is known, so the last use may pass the bound; nothing begins beyond it.",
+    doc: "Limits the total usage of a run, a conversation or a principal: tokens, cost, tool calls and model calls. Model usage is counted \
+          after each model call, so the last call can exceed the budget; no call starts once the budget is used up.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -20,17 +20,17 @@ pub(super) static KIND: KindEntry = KindEntry {
     read: |node, reader| Budget::read(node, reader).map(Kind::Budget),
 };
 
-/// No more than amounts can say.
+/// The range of an amount.
 const COUNT: Shape = Shape::Integer(0, 1_000_000_000_000);
 
 static RECORD: Record = Record {
     name: "budget",
-    doc: "How much, of what, and what happens at the bound.",
+    doc: "The bounds, and what happens when one is reached.",
     fields: &[
-        Field::optional("tokens", COUNT, "Tokens that models read and wrote."),
-        Field::optional("cost", Shape::Number, "What models cost, in the host's currency."),
-        Field::optional("calls", COUNT, "Calls of tools that ran."),
-        Field::optional("iterations", COUNT, "Calls of the model."),
+        Field::optional("tokens", COUNT, "Maximum number of input and output tokens."),
+        Field::optional("cost", Shape::Number, "Maximum cost of model calls, in the host's currency."),
+        Field::optional("calls", COUNT, "Maximum number of executed tool calls."),
+        Field::optional("iterations", COUNT, "Maximum number of model calls."),
         Field::optional(
             "per",
             Shape::Word(&[
@@ -38,57 +38,57 @@ static RECORD: Record = Record {
                 ("conversation", "all runs of one conversation, by its `conversationId`"),
                 ("principal", "all runs for one principal, by `context.principal`"),
             ]),
-            "Of whom. Without it: `run`.",
+            "Whose usage is counted together. Default: `run`.",
         ),
         Field::optional(
             "on_exceed",
             Shape::Word(&[
                 ("halt", "the run is halted"),
-                ("deny", "further calls of tools are denied, and the model may end by itself"),
-                ("finish", "the run ends after the turn, as if the model had ended it"),
+                ("deny", "further tool calls are denied, and the model may end the run"),
+                ("finish", "the run ends after the current turn, as if the model had ended it"),
             ]),
-            "What happens at the bound. Without it: `halt`.",
+            "What happens when a bound is reached. Default: `halt`.",
         ),
-        Field::optional("message", Shape::Text("a template"), "What is told then."),
+        Field::optional("message", Shape::Text("a template"), "The message of the denial or halt."),
     ],
 };
 
-/// A `budget` policy's own part.
+/// Settings of a `budget` policy.
 #[derive(Debug)]
 pub struct Budget {
-    /// How much of each.
+    /// The bounds.
     pub bounds: Used,
-    /// Of whom.
+    /// Whose usage is counted together.
     pub per: Per,
-    /// What happens at the bound.
+    /// What happens when a bound is reached.
     pub at_bound: AtBound,
     /// How principals are compared.
     pub principals: Comparison,
-    /// What is told then.
+    /// The message of the denial or halt.
     pub message: Option<Template>,
 }
 
-/// How much of each was used, or may be; nothing where it is not bounded.
+/// Usage, or bounds for it. `None` for what is not bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Tokens.
     pub tokens: Option<Amount>,
     /// Cost.
     pub cost: Option<Amount>,
-    /// Calls of tools.
+    /// Tool calls.
     pub calls: Option<Amount>,
-    /// Calls of the model.
+    /// Model calls.
     pub iterations: Option<Amount>,
 }
 
 impl Used {
-    /// Each with its word.
+    /// Returns each amount with its name.
     pub fn each(&self) -> [(&'static str, Option<Amount>); 4] {
         [("tokens", self.tokens), ("cost", self.cost), ("calls", self.calls), ("iterations", self.iterations)]
     }
 }
 
-/// Of whom a budget is.
+/// Whose usage is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// One run.
@@ -99,12 +99,12 @@ pub enum Per {
     Principal,
 }
 
-/// What happens at the bound.
+/// What happens when a bound is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AtBound {
-    /// The run ends after the turn.
+    /// The run ends after the current turn.
     Finish,
-    /// Further calls are denied.
+    /// Further tool calls are denied.
     Deny,
     /// The run is halted.
     Halt,
@@ -121,15 +121,15 @@ impl Budget {
         };
         if let Some(cost) = node.get("cost").filter(|_| bounds.cost.is_none()) {
             reader.report(
-                Diagnostic::new(&OUT_OF_RANGE, cost.span, "`cost` is a number that is not negative")
+                Diagnostic::new(&OUT_OF_RANGE, cost.span, "`cost` must be a number that is not negative")
                     .help("write for example `cost: 2.50`"),
             );
             return None;
         }
         if bounds == Used::default() {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "a budget of nothing")
-                    .help("say how much: `tokens`, `cost`, `calls` or `iterations`"),
+                Diagnostic::new(&MISSING_KEY, node.span, "this budget has no bound")
+                    .help("add `tokens`, `cost`, `calls` or `iterations`"),
             );
             return None;
         }

@@ -1,4 +1,4 @@
-//! `cache`: answers with what the tool gave for the same call a short while ago.
+//! `cache`: stores tool results and returns them for equal calls.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "cache",
-    doc: "Keeps results of matching calls and gives them out again. It skips the tool, and nothing of gate and settle; only what \
-          a tool really gave is kept.",
+    doc: "Caches results of matching calls and returns them for equal calls. A cache hit skips only the tool: policies of the gate and \
+          settle phases still apply. Only results that a tool returned are cached.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
     after_tool: |_| false,
@@ -27,17 +27,17 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "cache",
-    doc: "How long, how many, for whom.",
+    doc: "How long and for whom results are cached.",
     fields: &[
         Field::required(
             "ttl",
-            Shape::Text("a span of time such as `60s`, or `forever`"),
-            "How long a result is given out, counted from when the tool gave it; `forever`: until it gives way or is forgotten.",
+            Shape::Text("a duration such as `60s`, or `forever`"),
+            "How long a result is valid after the tool returned it. With `forever`, until it is evicted or invalidated.",
         ),
         Field::optional(
             "max_entries",
             Shape::Integer(1, 1_000_000),
-            "How many results are kept; the one used longest ago gives way. Without it: 100.",
+            "Maximum number of cached results; the least recently used one is evicted first. Default: 100.",
         ),
         Field::optional(
             "key",
@@ -45,8 +45,8 @@ static RECORD: Record = Record {
                 Shape::Record(&COMPUTED),
                 Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.input.query`")),
             ]),
-            "Calls of a tool are the same if they have the same values in these places, or if an expression gives the same for \
-             them. Without it: the same arguments. The order of keys and the spelling of numbers make no difference.",
+            "The cache key: calls of a tool are equal if they have the same values at these paths, or if an expression returns the same \
+             value for them. Default: all arguments. The order of members and the notation of numbers make no difference.",
         ),
         scope::SCOPE,
         Field::optional(
@@ -54,22 +54,22 @@ static RECORD: Record = Record {
             Shape::OneOrMany(&Shape::Text(
                 "a tool: a name, a glob such as `update*`, or a regex such as `/^set/`",
             )),
-            "Tools that change what is kept: once one of them was called, whatever came of it, everything is forgotten.",
+            "Tools that change the cached data: a call of one of them, whatever its result, invalidates the whole cache.",
         ),
     ],
 };
 
 static COMPUTED: Record = Record {
     name: "computed_key",
-    doc: "A key that is computed.",
+    doc: "A cache key that is computed.",
     fields: &[Field::required(
         "expr",
         Shape::Text("an expression such as `to_lower(input.query)`"),
-        "What calls must have in common. A call for which it fails goes past the cache.",
+        "The value that equal calls share. A call for which the expression fails bypasses the cache.",
     )],
 };
 
-/// What makes two calls of a tool the same.
+/// The part of a call that makes it equal to others of the tool.
 #[derive(Debug)]
 enum Key {
     Arguments,
@@ -77,18 +77,18 @@ enum Key {
     Computed(Box<Expression>),
 }
 
-/// A `cache` policy's own part.
+/// Settings of a `cache` policy.
 #[derive(Debug)]
 pub struct Cache {
-    /// How long a result is given out, where that ends.
+    /// How long a result is valid. `None` for `forever`.
     pub ttl: Option<Duration>,
-    /// How many are kept.
+    /// The maximum number of cached results.
     pub max_entries: usize,
-    /// The tools that make it forget.
+    /// The tools whose calls invalidate the cache.
     pub invalidate_on: Vec<NamePattern>,
     scope: Scope,
     key: Key,
-    /// Digest of what entries depend on. A reload that changes it starts anew.
+    /// Digest of the settings that entries depend on. A reload that changes it starts with an empty cache.
     identity: String,
 }
 
@@ -117,13 +117,13 @@ impl Cache {
         })
     }
 
-    /// What its entries depend on, in short.
+    /// Short digest of the settings that entries depend on.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The key of a call, the same for two calls exactly if one's result may be given out for the other. Nothing where the
-    /// call can't be cached: a place of the key can't be read, or the scope is not known.
+    /// Returns the key of a call. Two calls have the same key exactly if one's result may be returned for the other. Returns `None` if
+    /// the call can't be cached, because a value of the key can't be read or the scope is unknown.
     pub fn key(&self, view: &CallView<'_>, session: &str) -> Option<String> {
         let scope = self.scope.of(view, session)?;
         let (how, same) = match &self.key {
@@ -149,7 +149,8 @@ impl Key {
                 reader.check_reads(computed, roots, context).then(|| Self::Computed(Box::new(expression)))
             }
             Err(error) => {
-                let example = "write something that calls have in common, as in `to_lower(input.query)`";
+                let example =
+                    "write an expression whose value equal calls share, as in `to_lower(input.query)`";
                 let ScriptProblem { range, message, help } =
                     ScriptProblem::of(text, error, "expression", example);
                 reader.report_in(&INVALID_SCRIPT, computed, range, message, Some(help));

@@ -1,4 +1,4 @@
-//! `concurrency`: how many calls run at the same time.
+//! `concurrency`: limits how many calls run at the same time.
 
 use super::limit::{self, Common, Cost, Counted, Rule};
 use super::{Kind, KindEntry};
@@ -8,7 +8,7 @@ use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "concurrency",
-    doc: "Limits how many matching calls run at the same time, over all sessions.",
+    doc: "Limits how many matching calls run at the same time, across all sessions.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -26,9 +26,13 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "concurrency",
-    doc: "How many at the same time, for whom.",
+    doc: "The limit, and whose calls it counts together.",
     fields: &[
-        Field::required("max", Shape::Integer(1, 1_000_000), "How many calls run at the same time."),
+        Field::required(
+            "max",
+            Shape::Integer(1, 1_000_000),
+            "Maximum number of calls that run at the same time.",
+        ),
         limit::KEY,
         limit::ON_EXCEED,
         limit::MAX_WAIT,

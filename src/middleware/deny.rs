@@ -1,4 +1,4 @@
-//! `deny`: the call must not run.
+//! `deny`: refuses a call.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -8,7 +8,7 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "deny",
-    doc: "Refuses matching calls. Stricter than everything but `halt`.",
+    doc: "Denies matching calls. It overrides every other decision except `halt`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -36,26 +36,26 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "deny",
-    doc: "What the agent is told.",
+    doc: "The message and the reason code of the denial.",
     fields: &[
         Field::optional(
             "message",
             Shape::Text("a template"),
-            "What the agent is told, such as \"Not outside {{ context.tenant }}\". Without it: the policy's description.",
+            "The message to the agent, such as \"Not outside {{ context.tenant }}\". Default: the policy's `description`.",
         ),
         Field::optional(
             "code",
-            Shape::Text("a word"),
-            "A code of your own that programs can rely on. Without it: `denied`.",
+            Shape::Text("a reason code"),
+            "Your own reason code, for programs. Default: `denied`.",
         ),
     ],
 };
 
-/// A `deny` policy's own part.
+/// Settings of a `deny` policy.
 #[derive(Debug)]
 pub struct Deny {
-    /// What the agent is told.
+    /// The message to the agent.
     pub message: Option<Template>,
-    /// The reason's code.
+    /// The reason code.
     pub code: String,
 }

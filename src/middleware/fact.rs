@@ -1,4 +1,4 @@
-//! `fact`: keeps a value out of a settled call for later calls to test.
+//! `fact`: stores a value from a completed call in the session, for the conditions of later calls.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -9,7 +9,7 @@ use crate::path::Path;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "fact",
-    doc: "Keeps a value out of a call that ran, under a name and an optional key, for later calls to test: \
+    doc: "Stores a value from a call that ran in the session, under a name and an optional key. Later calls can test it: \
           `$.session.facts.NAME`, or `$.session.facts.NAME.KEY`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
@@ -31,7 +31,7 @@ pub(super) static KIND: KindEntry = KindEntry {
             reader.report(Diagnostic::new(
                 &INVALID_PATH,
                 node.span,
-                "a key is one value, and this path may yield several",
+                "`key` needs a path to a single value; this path may return several",
             ));
             return None;
         }
@@ -41,46 +41,46 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "fact",
-    doc: "What is kept, and under which name.",
+    doc: "The value, and the name it is stored under.",
     fields: &[
         Field::required("name", Shape::Text("a name"), "The fact's name."),
         Field::optional(
             "key",
             Shape::Text("a JSONPath such as `$.input.order_id`"),
-            "Keeps one value for each value of this place. Without it: one value, the latest.",
+            "Stores one value for each value of this key. Default: only the latest value is stored.",
         ),
         Field::optional(
             "value",
             Shape::Text("a JSONPath such as `$.output`"),
-            "What is kept. Without it: `$.output`.",
+            "The value to store. Default: `$.output`.",
         ),
     ],
 };
 
-/// A `fact` policy's own part.
+/// Settings of a `fact` policy.
 #[derive(Debug)]
 pub struct Fact {
     /// The fact's name.
     pub name: String,
-    /// Where its key stands.
+    /// The path of the key.
     pub key: Option<Path>,
-    /// What is kept.
+    /// The path of the value.
     pub value: Path,
 }
 
-/// What a call holds for a fact.
+/// The value of a fact in a call.
 #[derive(Debug)]
 pub enum Found {
-    /// Its key or value is not there.
+    /// The key or the value is absent.
     Nothing,
-    /// Its key, where it has one, and its value.
+    /// The key, if the fact has one, and the value.
     Value(Option<String>, Value),
-    /// A type on the way is wrong, so it is unknown what the fact would be.
+    /// A value on the path has the wrong type, so the fact is unknown.
     Unreadable,
 }
 
 impl Fact {
-    /// Looks for the fact in a settled call.
+    /// Reads the fact from a completed call.
     pub fn find(&self, view: &CallView<'_>) -> Found {
         let key = match self.key.as_ref().map(|path| path.nodes(view)) {
             None => None,
@@ -98,7 +98,7 @@ impl Fact {
         nodes.first().map_or(Found::Nothing, |node| Found::Value(key, node.to_json()))
     }
 
-    /// Keeps what was found. What can't be read makes the fact unsettled: tests of it are undecided.
+    /// Stores the value in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
     pub fn keep(&self, found: Found, session: &mut SessionState) {
         match found {
             Found::Nothing => {}
@@ -107,13 +107,13 @@ impl Fact {
         }
     }
 
-    /// Notes that the fact could not be decided.
+    /// Marks the fact as unknown.
     pub fn unsettle(&self, session: &mut SessionState) {
         session.unsettle(&format!("facts.{}", self.name));
     }
 }
 
-/// A key's text: a string is its own, equal numbers have the same.
+/// Returns a key as a string. Equal numbers have the same string.
 fn key_text(node: Node<'_>) -> Option<String> {
     match node {
         Node::Text(text) => Some(text.to_owned()),

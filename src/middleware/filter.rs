@@ -1,7 +1,7 @@
-//! What the model streams on its way through `stream` policies.
+//! Stream filter: applies `stream` policies to the chunks of a model's turn. Chunk → chunks that can be passed on.
 //!
-//! Each text of a stream goes its own way. What is held back of one is passed on before the model's turn ends; other chunks
-//! wait behind the text that came before them, except arguments of tool calls, which are no part of a text.
+//! Each text of a stream is filtered separately. Held-back text is passed on before the model's turn ends. Other chunks wait for the
+//! text before them, except the arguments of tool calls, which are not part of a text.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,19 +11,19 @@ use super::stream::{DropUnit, Stream};
 use crate::detect::{MAX_HELD, Overlong, Redactor, Sieve};
 use crate::lifecycle::Chunk;
 
-/// Stands for the rest of a text that can't be shown.
+/// Replaces the rest of a text that can't be filtered.
 pub const WITHHELD: &str = "[withheld]";
 
-/// The most texts of one stream; what comes of more is withheld.
+/// Maximum number of texts of a stream. Further texts are withheld.
 pub const MAX_TEXTS: usize = 256;
 
-/// The most chunks that wait behind a text; of more the first goes ahead of the text.
+/// Maximum number of chunks that wait for a text. Beyond it, the first one is passed on ahead of the text.
 pub const MAX_WAITING: usize = 256;
 
-/// What the model streams in one turn, filtered.
+/// Filter for the stream of one turn of the model.
 ///
-/// What it cannot filter (more than [`MAX_HELD`] bytes that may be one secret, an error of its own) it does not pass on: in the
-/// place of the rest of that text stands [`WITHHELD`] once.
+/// It fails closed: if it cannot filter a text (more than [`MAX_HELD`] bytes that may be one secret, or an internal error), it replaces
+/// the rest of that text with [`WITHHELD`].
 #[derive(Debug, Default)]
 pub struct StreamFilter {
     policies: Vec<Stream>,
@@ -32,14 +32,14 @@ pub struct StreamFilter {
     told_of_surplus: bool,
 }
 
-/// A chunk that waits until these texts have passed on what they held.
+/// A chunk that waits until these texts have passed on what they held back.
 #[derive(Debug)]
 struct Waiting {
     chunk: Chunk,
     behind: Vec<(Name, u64)>,
 }
 
-/// Which text: what it is, and its id.
+/// The identity of a text: its type and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
     reasoning: bool,
@@ -54,12 +54,12 @@ impl Name {
 }
 
 impl StreamFilter {
-    /// A filter of these policies, the first first. With none every chunk passes as it is.
+    /// Creates a filter that applies the policies in order. Without policies every chunk passes unchanged.
     pub fn new<'p>(policies: impl IntoIterator<Item = &'p Stream>) -> Self {
         Self { policies: policies.into_iter().cloned().collect(), ..Self::default() }
     }
 
-    /// What can be passed on now that this chunk has come.
+    /// Adds a chunk and returns the chunks that can be passed on.
     pub fn push(&mut self, chunk: Chunk) -> Vec<Chunk> {
         match chunk {
             Chunk::Text { id, delta } => self.push_text(Name { reasoning: false, id }, delta),
@@ -74,7 +74,7 @@ impl StreamFilter {
         }
     }
 
-    /// The stream has ended: everything that is held.
+    /// Ends the stream and returns everything that is held back.
     pub fn finish(&mut self) -> Vec<Chunk> {
         let mut passed = Vec::new();
         for mut text in std::mem::take(&mut self.texts) {
@@ -126,7 +126,7 @@ impl StreamFilter {
         passed
     }
 
-    /// Passes on the chunks behind which nothing is held any more.
+    /// Passes on the waiting chunks whose texts hold nothing back.
     fn release(&mut self, passed: &mut Vec<Chunk>) {
         let texts = &self.texts;
         let free = |waiting: &Waiting| {
@@ -140,7 +140,7 @@ impl StreamFilter {
     }
 }
 
-/// One text on its way through all steps.
+/// The state of one text in all steps.
 #[derive(Debug)]
 struct Text {
     name: Name,
@@ -163,8 +163,8 @@ impl Text {
         self.guarded("", |step, flowing| flowing.push_str(&step.sifter.finish()))
     }
 
-    /// Lets a text flow through all steps, `after` each of which something may be added. One that went wrong is not shown as
-    /// it came: what has passed all steps is, and that there was more.
+    /// Passes text through all steps; `after` can add text after each step. After a panic or an overflow nothing unfiltered is passed
+    /// on: only the text that has passed all steps, followed by [`WITHHELD`].
     fn guarded(&mut self, delta: &str, after: impl Fn(&mut Step, &mut String)) -> String {
         if self.withheld {
             return String::new();
@@ -194,7 +194,7 @@ impl Text {
         shown
     }
 
-    /// Marks the place up to which the text has come, if something is held before it.
+    /// Marks the current position in the text. Returns `None` if nothing is held back before it.
     fn mark(&mut self) -> Option<u64> {
         if self.steps.iter().all(|step| step.sifter.held() == 0) {
             return None;
@@ -206,7 +206,7 @@ impl Text {
         Some(self.marks)
     }
 
-    /// Moves each mark on to the next step once all before it has gone there.
+    /// Moves each mark to the next step once all text before it has gone there.
     fn follow_marks(&mut self) {
         let mut arriving = 0;
         for step in &mut self.steps {
@@ -219,13 +219,13 @@ impl Text {
     }
 }
 
-/// One thing that one policy does to one text.
+/// One operation of a policy on a text.
 #[derive(Debug)]
 struct Step {
     sifter: Sifter,
-    /// How many bytes have come.
+    /// The number of bytes received.
     taken: u64,
-    /// Places behind which chunks wait, in bytes that have come.
+    /// Positions that chunks wait for, in received bytes.
     marks: VecDeque<u64>,
 }
 
@@ -296,7 +296,7 @@ impl Sifter {
     }
 }
 
-/// A whole line, unless it is to be dropped.
+/// Returns the line, or an empty string if it is dropped.
 fn wanted(unwanted: &Redactor, line: &mut String) -> String {
     let line = std::mem::take(line);
     if unwanted.finds_in(&line) { String::new() } else { line }
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_whose_filter_panics_is_withheld_and_told_of_once() {
+    fn withholds_a_text_once_if_its_filter_panics() {
         let mut text = Text::new(
             Name { reasoning: false, id: "a".into() },
             vec![Step {
@@ -323,6 +323,6 @@ mod tests {
         assert!(text.mark().is_some());
         assert_eq!(text.guarded("more", |_, _| panic!("a filter's own error")), WITHHELD);
         assert_eq!((text.push("rest\n"), text.finish()), (String::new(), String::new()));
-        assert_eq!(text.marks_passed, text.marks, "what waits behind it goes on");
+        assert_eq!(text.marks_passed, text.marks, "waiting chunks are passed on");
     }
 }

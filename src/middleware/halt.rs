@@ -1,4 +1,4 @@
-//! `halt`: the call must not run, nor any later one of the session.
+//! `halt`: stops the run. Refuses the call and every later call of the session.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -6,7 +6,7 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "halt",
-    doc: "Stops the run: the matching call is refused, and so is every later call of the session.",
+    doc: "Stops the run: denies the matching call and every later call of the session. It overrides every other decision.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -23,17 +23,17 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "halt",
-    doc: "What the agent is told.",
+    doc: "The message of the halt.",
     fields: &[Field::optional(
         "message",
         Shape::Text("a template"),
-        "What the agent is told. Without it: the policy's description.",
+        "The message to the agent. Default: the policy's `description`.",
     )],
 };
 
-/// A `halt` policy's own part.
+/// Settings of a `halt` policy.
 #[derive(Debug)]
 pub struct Halt {
-    /// What the agent is told.
+    /// The message to the agent.
     pub message: Option<Template>,
 }

@@ -1,4 +1,4 @@
-//! Keys of limits and caches: places of a call → their values, the principal in the form in which it is compared.
+//! Keys of limits and caches: paths into a call → their values, with the principal in its canonical form.
 
 use crate::authoring::Reader;
 use crate::call::{CallView, Node as Place};
@@ -7,7 +7,7 @@ use crate::path::Path;
 use crate::principal::{Comparison, Named};
 use crate::source::Node;
 
-/// The places that a key is made of.
+/// The paths of a key.
 #[derive(Debug)]
 pub(super) struct KeyPaths {
     paths: Vec<Path>,
@@ -15,22 +15,22 @@ pub(super) struct KeyPaths {
 }
 
 impl KeyPaths {
-    /// Reads `key` of a policy. Without one the key has no places.
+    /// Reads `key`. Without it the key has no paths.
     pub(super) fn read(node: Option<&Node>, reader: &mut Reader<'_>) -> Self {
         let paths = node.map(|node| reader.paths(node)).unwrap_or_default();
         Self { paths, principals: reader.principals }
     }
 
-    /// The paths as they are written, and how principals are compared where that is not the default: what counts depend on.
+    /// The settings that counts depend on: the paths as written, and how principals are compared if that is not the default.
     pub(super) fn identity(&self) -> Vec<&str> {
         let exact = (!self.principals.is_canonical()).then_some("principals: exact");
         self.paths.iter().map(Path::text).chain(exact).collect()
     }
 
-    /// The values of each place: a list for each path. What is absent is one more value.
+    /// Returns the values of each path: an array per path. An absent value counts as a distinct value.
     ///
     /// # Errors
-    /// A path cannot be evaluated, or the principal is neither absent nor a name.
+    /// Returns a message if a path cannot be evaluated, or if the principal is neither absent nor a name.
     pub(super) fn values(&self, view: &CallView<'_>) -> Result<Vec<Value>, String> {
         let values = self.paths.iter().map(|path| {
             let nodes = path.nodes(view).map_err(|mismatch| mismatch.to_string())?;
@@ -51,9 +51,7 @@ impl KeyPaths {
             Named::Principal(principal) => Some(Value::from(principal.key())),
             Named::Nobody => None,
             Named::Invalid(found) => {
-                return Err(format!(
-                    "`$.context.principal` is {found}, and a principal is named by a string"
-                ));
+                return Err(format!("`$.context.principal` is {found}, and must be a string"));
             }
         };
         if of_principal {

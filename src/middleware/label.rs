@@ -1,4 +1,4 @@
-//! `label`: marks the session; labels are only ever added.
+//! `label`: adds labels to the session. Labels are never removed.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -6,7 +6,7 @@ use crate::call::SessionState;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "label",
-    doc: "Marks the session once a matching call has run; later calls test `$.session.labels`.",
+    doc: "Adds labels to the session after a matching call has run. Later calls can test `$.session.labels`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
     after_tool: |_| true,
@@ -24,7 +24,7 @@ static RECORD: Record = Record {
     fields: &[Field::required("add", Shape::List(&Shape::Text("a label")), "The labels to add.")],
 };
 
-/// A `label` policy's own part.
+/// Settings of a `label` policy.
 #[derive(Debug)]
 pub struct Label {
     /// The labels to add.
@@ -32,15 +32,15 @@ pub struct Label {
 }
 
 impl Label {
-    /// Adds the labels.
+    /// Adds the labels to the session.
     pub fn apply(&self, session: &mut SessionState) {
         for label in &self.add {
             session.add_label(label);
         }
     }
 
-    /// Notes that it could not be decided whether the session has the labels: adding them may lift what they are to
-    /// stop, and not adding them may lift what they are to allow.
+    /// Marks the labels of the session as unknown. Neither adding nor omitting them would be safe: policies may permit or restrict
+    /// calls of labelled sessions.
     pub fn unsettle(&self, session: &mut SessionState) {
         session.unsettle("labels");
     }

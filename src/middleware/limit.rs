@@ -1,5 +1,5 @@
-//! What `rate_limit` and `concurrency` have in common: for whom is counted, how much a call takes, and what becomes of a call
-//! that finds too little left.
+//! Limits: the common part of `rate_limit` and `concurrency`. Whose calls count together, the cost of a call, and what happens when
+//! the limit is exceeded.
 
 use std::time::Duration;
 
@@ -16,108 +16,110 @@ use crate::template::Template;
 pub(super) const KEY: Field = Field::optional(
     "key",
     Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.context.principal`")),
-    "For whom is counted: calls with the same values in these places share one count. Without it all calls that match do.",
+    "Counts calls separately by the values at these paths: calls with the same values share one count. Default: all matching calls share \
+     one.",
 );
 pub(super) const ON_EXCEED: Field = Field::optional(
     "on_exceed",
     Shape::Word(&[
-        ("deny", "the call is denied, and told when it may come again"),
+        ("deny", "the call is denied, with the time after which it can be retried"),
         ("halt", "the run is halted"),
-        ("wait", "the call waits, no longer than `max_wait`, and is denied after that"),
+        ("wait", "the call waits for at most `max_wait`, and is denied after that"),
     ]),
-    "What becomes of a call that finds too little left. Without it: `deny`.",
+    "What happens to a call that exceeds the limit. Default: `deny`.",
 );
 pub(super) const MAX_WAIT: Field = Field::optional(
     "max_wait",
-    Shape::Text("a span of time such as `10s`"),
+    Shape::Text("a duration such as `10s`"),
     "For `on_exceed: wait`: how long a call may wait.",
 );
 pub(super) const MESSAGE: Field = Field::optional(
     "message",
     Shape::Text("a template"),
-    "What the agent is told of a call that is refused; `{{ retry_after }}` is when it may come again.",
+    "The message to the agent if a call is denied. `{{ retry_after }}` is the time after which it can be retried.",
 );
 pub(super) const ON_STORE_ERROR: Field = Field::optional(
     "on_store_error",
     Shape::Word(&[
-        ("deny", "the call is refused as one that finds too little left: denied, or the run halted"),
-        ("allow", "the call is let through uncounted"),
+        ("deny", "fail closed: the call is treated as exceeding the limit, and denied or the run halted"),
+        ("allow", "fail open: the call runs without being counted"),
     ]),
-    "What becomes of calls while the store that counts does not answer. Without it: `deny`.",
+    "What happens to calls while the store is unavailable. Default: `deny`.",
 );
 
-/// How a limit counts.
+/// Where and how a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// In the store.
     Store(Allowance),
-    /// In the session: no more than this in one run.
+    /// In the session, with this limit per run.
     Run(Amount),
-    /// In the store, for each conversation.
+    /// In the store, per conversation.
     Conversation(Allowance),
 }
 
-/// Which calls are counted.
+/// The calls that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Those that nothing else stops.
+    /// Calls that no other policy stops.
     Executions,
-    /// All that match, whatever becomes of them.
+    /// All matching calls, whatever their outcome.
     Attempts,
 }
 
-/// What becomes of a call that finds too little left, from the mildest on.
+/// What happens to a call that exceeds the limit, in ascending order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnExceed {
-    /// It waits so long at most.
+    /// The call waits for at most this long.
     Wait(Duration),
-    /// It is denied.
+    /// The call is denied.
     Deny,
     /// The run is halted.
     Halt,
 }
 
-/// How much a call takes.
+/// The cost of a call.
 #[derive(Debug)]
 pub enum Cost {
-    /// Always the same.
+    /// The same cost for every call.
     Fixed(Amount),
-    /// What stands in one place of the call.
+    /// The number at a path of the call.
     At(Path),
 }
 
-/// A `rate_limit` or `concurrency` policy's own part.
+/// Settings of a `rate_limit` or `concurrency` policy.
 #[derive(Debug)]
 pub struct Limit {
-    /// How it counts.
+    /// Where and how the limit counts.
     pub rule: Rule,
-    /// How much a call takes.
+    /// The cost of a call.
     pub cost: Cost,
-    /// Which calls are counted.
+    /// The calls that are counted.
     pub counted: Counted,
-    /// What becomes of a call that finds too little left.
+    /// What happens to a call that exceeds the limit.
     pub on_exceed: OnExceed,
-    /// What the agent is told then.
+    /// The message to the agent.
     pub message: Option<Template>,
-    /// The limit in words: `5 per 1m`.
+    /// The limit as text, such as `5 per 1m`.
     pub words: String,
-    /// Whether calls pass while the store does not answer.
+    /// Whether calls run while the store is unavailable.
     pub passes_without_store: bool,
     key: KeyPaths,
-    /// Digest of what the counts depend on. A reload that changes it starts anew; one that changes numbers does not.
+    /// Digest of the settings that counts depend on. A reload that changes it starts new counts; one that changes only numbers does
+    /// not.
     identity: String,
 }
 
-/// What one call takes of one limit.
+/// The cost of one call for one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// For whom is counted.
+    /// The key of the count.
     pub key: String,
-    /// How much.
+    /// The cost.
     pub cost: Amount,
 }
 
-/// What both kinds read alike.
+/// The keys that both kinds have.
 pub(super) struct Common {
     key: KeyPaths,
     on_exceed: OnExceed,
@@ -136,20 +138,22 @@ impl Common {
             (Some("wait"), None) => {
                 let span = node.get("on_exceed")?.span;
                 reader.report(
-                    Diagnostic::new(&MISSING_KEY, span, "`on_exceed: wait` needs a bound")
+                    Diagnostic::new(&MISSING_KEY, span, "`on_exceed: wait` needs `max_wait`")
                         .help("add for example `max_wait: 10s`"),
                 );
                 return None;
             }
             (word, Some((max_wait, _))) => {
-                let said = word.map_or("denied".to_owned(), |word| format!("`on_exceed: {word}`"));
+                let said = word.map_or("the default is `on_exceed: deny`".to_owned(), |word| {
+                    format!("`on_exceed: {word}`")
+                });
                 reader.report(
                     Diagnostic::new(
                         &CONFLICTING_KEYS,
                         max_wait.span,
-                        format!("`max_wait` means nothing where calls are not waiting: here it is {said}"),
+                        format!("`max_wait` has no effect, because calls over the limit do not wait: {said}"),
                     )
-                    .help("write `on_exceed: wait`, or leave `max_wait` out"),
+                    .help("write `on_exceed: wait`, or remove `max_wait`"),
                 );
                 return None;
             }
@@ -160,7 +164,7 @@ impl Common {
         (reader.reported() == reported).then_some(Self { key, on_exceed, message, passes_without_store })
     }
 
-    /// The limit. `identity` is what its counts depend on beside its key.
+    /// Creates the limit. `identity` is what its counts depend on in addition to the key.
     pub(super) fn limit(
         self,
         rule: Rule,
@@ -176,15 +180,18 @@ impl Common {
 }
 
 impl Limit {
-    /// What a call takes. Errors: a key or a cost that can't be read out of it.
+    /// Returns the key and the cost of a call.
+    ///
+    /// # Errors
+    /// Returns a message if the key or the cost can't be read from the call.
     pub fn measure(&self, view: &CallView<'_>) -> Result<Measure, String> {
         let mut parts = vec![Value::from(self.identity.as_str())];
         if let Rule::Conversation(_) = self.rule {
             let conversation = view.session.document().get("conversationId").filter(|id| !id.is_null());
             parts.push(
-                conversation
-                    .cloned()
-                    .ok_or("the host has not said which conversation this is (`session.conversationId`)")?,
+                conversation.cloned().ok_or(
+                    "the host has not set `session.conversationId`, which `per: conversation` needs",
+                )?,
             );
         }
         // All calls without a value share one count.
@@ -194,10 +201,7 @@ impl Limit {
             Cost::At(path) => {
                 let nodes = path.nodes(view).map_err(|mismatch| mismatch.to_string())?;
                 nodes.first().and_then(|node| amount(*node)).ok_or_else(|| {
-                    format!(
-                        "there is no number from 0 on at `{}`, which says what the call takes",
-                        path.text()
-                    )
+                    format!("there is no non-negative number at `{}`, the `cost` of the call", path.text())
                 })?
             }
         };
@@ -209,7 +213,7 @@ fn amount(place: Place<'_>) -> Option<Amount> {
     Amount::of(place.as_json()?.as_number()?)
 }
 
-/// A number from just above 0 to a trillion. Anything else is reported.
+/// Reads a number greater than 0 and at most a trillion. Reports anything else.
 pub(super) fn read_amount(node: &Node, reader: &mut Reader<'_>) -> Option<Amount> {
     const LARGEST: Amount = Amount::whole(1_000_000_000_000);
     let number = node.as_number()?;
@@ -220,9 +224,9 @@ pub(super) fn read_amount(node: &Node, reader: &mut Reader<'_>) -> Option<Amount
                 Diagnostic::new(
                     &OUT_OF_RANGE,
                     node.span,
-                    format!("`{number}` is no amount: it must be more than 0 and at most 1000000000000"),
+                    format!("`{number}` is out of range: the amount must be greater than 0 and at most 1000000000000"),
                 )
-                .help("where nothing may pass, write a `deny` policy; where everything may, leave the limit out"),
+                .help("to permit no calls, write a `deny` policy; to permit all, remove the limit"),
             );
             None
         }

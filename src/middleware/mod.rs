@@ -1,4 +1,4 @@
-//! The kinds of policies, one file each, all of the same shape: the author's face (`SHAPE`, `read`) and the call's face.
+//! Policy kinds, one file each. Every kind has a [`KindEntry`] with its schema and reader, and a type with its compiled settings.
 
 mod allow;
 mod approval;
@@ -57,7 +57,7 @@ use crate::authoring::{Polarity, Reader, Shape};
 use crate::call::Phase;
 use crate::source::Node;
 
-/// What a policy does, compiled.
+/// A compiled policy kind with its settings.
 #[derive(Debug)]
 pub enum Kind {
     /// `deny`
@@ -104,28 +104,28 @@ pub enum Kind {
     Stream(Stream),
 }
 
-/// What a kind is: its key in a policy, what it may hold, and how the rest of the policy is read for it.
+/// Definition of a kind: its key, its schema, and how the rest of the policy is read.
 #[derive(Debug)]
 pub struct KindEntry {
-    /// The key.
+    /// The key in a policy.
     pub name: &'static str,
-    /// What it does, for people who write rules files.
+    /// Description for policy authors.
     pub doc: &'static str,
-    /// What its value may be.
+    /// The shape of its value.
     pub shape: Shape,
-    /// What an undecided test means for it.
+    /// The meaning of an undecided test.
     pub polarity: Polarity,
-    /// Whether the conditions of a policy with this value may read the tool's result.
+    /// Whether the conditions of a policy with this value can read the tool's result.
     pub after_tool: fn(&Node) -> bool,
-    /// Whether a policy of this kind must say which calls it concerns.
+    /// Whether a policy of this kind needs `match`.
     pub needs_matcher: bool,
-    /// Whether it concerns a run and not its calls: `match` can then only say `where`, over `$.context` and `$.session`.
+    /// Whether it applies to a run instead of to calls. Then `match` can only have `where`, over `$.context` and `$.session`.
     pub of_run: bool,
-    /// Reads the value; reports what is wrong.
+    /// Reads the value and reports problems.
     pub read: fn(&Node, &mut Reader<'_>) -> Option<Kind>,
 }
 
-/// Every kind, in the order of the phases in which they act.
+/// Every kind, in the order of their phases.
 pub static KINDS: [&KindEntry; 21] = [
     &transform::KIND,
     &validate::KIND,
@@ -151,7 +151,7 @@ pub static KINDS: [&KindEntry; 21] = [
 ];
 
 impl Kind {
-    /// The entry of this kind.
+    /// The definition of this kind.
     pub fn entry(&self) -> &'static KindEntry {
         match self {
             Self::Deny(_) => &deny::KIND,
@@ -178,8 +178,8 @@ impl Kind {
         }
     }
 
-    /// Whether the policy takes part in this phase of a call. `respond` is matched in gate, where it can lift
-    /// `defaults.unmatched`, and answers in execute.
+    /// Whether the policy is evaluated in this phase of a call. `respond` is matched in gate, where it permits unmatched calls, and
+    /// returns its result in execute.
     pub fn acts_in(&self, phase: Phase) -> bool {
         match self {
             Self::Transform(transform) => match phase {
@@ -199,17 +199,17 @@ impl Kind {
             Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
                 phase == Phase::Settle
             }
-            // These act on the run around its calls.
+            // These apply to the run.
             Self::Model(_) | Self::Stream(_) | Self::Budget(_) => false,
         }
     }
 
-    /// Whether it acts on the run around its calls, and on no single call.
+    /// Whether it applies to the run instead of to single calls.
     pub fn is_of_run(&self) -> bool {
         self.entry().of_run
     }
 
-    /// What a limit is made of, where this is one.
+    /// Returns the settings of a limit. Returns `None` for other kinds.
     pub fn as_limit(&self) -> Option<&Limit> {
         match self {
             Self::RateLimit(limit) | Self::Concurrency(limit) => Some(limit),
@@ -217,7 +217,7 @@ impl Kind {
         }
     }
 
-    /// Its place around the execution among policies of the same priority, the outermost first.
+    /// Its position among the policies of the same priority that wrap the execution, outermost first.
     pub fn nesting(&self) -> u8 {
         match self {
             Self::Cache(_) => 0,

@@ -1,4 +1,4 @@
-//! `model`: what the model is called with.
+//! `model`: changes the configuration of model calls.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
@@ -11,8 +11,8 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "model",
-    doc: "Changes what the model is called with: system prompts, bounds on sampling, the tools that it is shown. Its conditions \
-          read the context and the session; it concerns the run, and no single call.",
+    doc: "Changes the configuration of model calls: system prompts, sampling parameters and the visible tools. It applies to the run, not \
+          to single calls, so its conditions can read only the context and the session.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -23,100 +23,108 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "model",
-    doc: "What is changed, and when.",
+    doc: "The changes, and when they are made.",
     fields: &[
         Field::optional(
             "on",
             Shape::Word(&[
-                ("init", "once, when the run begins"),
-                ("before_model", "before each call of the model"),
+                ("init", "once, at the start of the run"),
+                ("before_model", "before each model call"),
             ]),
-            "When. Without it: `before_model`.",
+            "When the changes are made. Default: `before_model`.",
         ),
-        Field::optional("system_prompts", Shape::Record(&PROMPTS), "The system prompts."),
-        Field::optional("temperature", Shape::Record(&BOUND), "Sampling: how much is left to chance."),
-        Field::optional("top_p", Shape::Record(&BOUND), "Sampling: how much of the likeliest is drawn from."),
-        Field::optional("max_tokens", Shape::Record(&TOKENS), "How much the model may write."),
+        Field::optional("system_prompts", Shape::Record(&PROMPTS), "Changes to the system prompts."),
+        Field::optional("temperature", Shape::Record(&BOUND), "Sampling temperature."),
+        Field::optional("top_p", Shape::Record(&BOUND), "Nucleus sampling (`top_p`)."),
+        Field::optional(
+            "max_tokens",
+            Shape::Record(&TOKENS),
+            "Maximum number of tokens that the model may generate.",
+        ),
         Field::optional(
             "tools",
             Shape::Record(&TOOLS),
-            "The tools that the model is shown. What it calls passes the gate all the same.",
+            "The tools that the model sees. This does not replace `deny`: calls are still evaluated in the gate phase.",
         ),
-        Field::optional("metadata", Shape::Any, "Members for the metadata of the request: a mapping."),
+        Field::optional(
+            "metadata",
+            Shape::Any,
+            "A mapping whose members are added to the metadata of the request.",
+        ),
         Field::optional(
             "provider_options",
             Shape::Any,
-            "Members for the options of the provider: a mapping.",
+            "A mapping whose members are added to the provider's options.",
         ),
     ],
 };
 
 static PROMPTS: Record = Record {
     name: "system_prompts",
-    doc: "The system prompts.",
+    doc: "Changes to the system prompts.",
     fields: &[
         Field::optional(
             "append",
             Shape::OneOrMany(&Shape::Text("a template")),
-            "Added after those that are there.",
+            "Prompts added after the existing ones.",
         ),
         Field::optional(
             "prepend",
             Shape::OneOrMany(&Shape::Text("a template")),
-            "Added before those that are there.",
+            "Prompts added before the existing ones.",
         ),
         Field::optional(
             "replace",
             Shape::OneOrMany(&Shape::Text("a template")),
-            "In the place of those that are there.",
+            "Prompts that replace the existing ones.",
         ),
     ],
 };
 
 static BOUND: Record = Record {
     name: "bound",
-    doc: "A value and its bounds. Where none is set, a bound sets nothing.",
+    doc: "A value and its bounds. Bounds have no effect on a parameter that is not set.",
     fields: &[
-        Field::optional("set", Shape::Number, "The value, whatever it was."),
-        Field::optional("min", Shape::Number, "No less than this."),
-        Field::optional("max", Shape::Number, "No more than this."),
+        Field::optional("set", Shape::Number, "Sets the value."),
+        Field::optional("min", Shape::Number, "Minimum value."),
+        Field::optional("max", Shape::Number, "Maximum value."),
     ],
 };
 
-/// No more than any model writes.
+/// The range of a number of tokens, larger than any model generates.
 const COUNT: Shape = Shape::Integer(1, 1_000_000_000);
 
 static TOKENS: Record = Record {
     name: "bound_of_tokens",
-    doc: "A number of tokens and its bounds. Where none is set, `min` and `max` set nothing.",
+    doc: "A number of tokens and its bounds. `min` and `max` have no effect if the number is not set.",
     fields: &[
-        Field::optional("set", COUNT, "The number, whatever it was."),
-        Field::optional("min", COUNT, "No less than this."),
-        Field::optional("max", COUNT, "No more than this."),
+        Field::optional("set", COUNT, "Sets the number."),
+        Field::optional("min", COUNT, "Minimum number."),
+        Field::optional("max", COUNT, "Maximum number."),
     ],
 };
 
 static TOOLS: Record = Record {
     name: "model_tools",
-    doc: "The tools that the model is shown.",
+    doc: "The tools that the model sees.",
     fields: &[
         Field::optional(
             "show",
             Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
-            "Only these.",
+            "Shows only these tools.",
         ),
         Field::optional(
             "hide",
             Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
-            "Not these.",
+            "Hides these tools.",
         ),
     ],
 };
 
-/// A `model` policy's own part.
+/// Settings of a `model` policy.
 #[derive(Debug)]
 pub struct Model {
-    /// Only when the run begins.
+    /// Whether the changes are made only at the start of the run.
     pub at_init: bool,
     prepend: Vec<Template>,
     append: Vec<Template>,
@@ -146,8 +154,8 @@ impl Bound {
             let number = node.as_number().and_then(crate::json::Number::as_f64)?;
             if !(0.0..=most).contains(&number) {
                 let message = match most.is_finite() {
-                    true => format!("`{name}` is a number from 0 to {most}"),
-                    false => format!("`{name}` is a number that is not negative"),
+                    true => format!("`{name}` must be a number from 0 to {most}"),
+                    false => format!("`{name}` must be a number that is not negative"),
                 };
                 reader.report(
                     Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("write for example `0.7`"),
@@ -160,8 +168,8 @@ impl Bound {
             && min > max
         {
             reader.report(
-                Diagnostic::new(&OUT_OF_RANGE, node.span, "`min` is more than `max`")
-                    .help("exchange them, or leave one out"),
+                Diagnostic::new(&OUT_OF_RANGE, node.span, "`min` is greater than `max`")
+                    .help("swap them, or remove one"),
             );
         }
         bound
@@ -181,12 +189,8 @@ impl Model {
         if changes.clone().all(|name| node.get(name).is_none() && !RECORD.may_be_misspelled(node, name)) {
             let names = changes.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             reader.report(
-                Diagnostic::new(
-                    &MISSING_KEY,
-                    node.span,
-                    "this changes nothing of what the model is called with",
-                )
-                .help(format!("add one of {names}")),
+                Diagnostic::new(&MISSING_KEY, node.span, "this `model` policy changes nothing")
+                    .help(format!("add one of {names}")),
             );
         }
         let prompts = node.get("system_prompts");
@@ -203,8 +207,12 @@ impl Model {
         if let (Some(prompts), true) = (prompts, replace.is_some() && (append.is_some() || prepend.is_some()))
         {
             reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, prompts.span, "`replace` beside `append` or `prepend`")
-                    .help("write all prompts below `replace`, or leave it out"),
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    prompts.span,
+                    "`replace` can't be combined with `append` or `prepend`",
+                )
+                .help("write all prompts under `replace`, or remove it"),
             );
         }
         let temperature = Bound::read(node.get("temperature"), f64::INFINITY, reader);
@@ -220,7 +228,7 @@ impl Model {
             match node.to_json() {
                 crate::json::Value::Object(members) => members,
                 _ => {
-                    let message = format!("`{name}` is a mapping: its members are added");
+                    let message = format!("`{name}` must be a mapping, whose members are added");
                     reader.report(
                         Diagnostic::new(&WRONG_TYPE, node.span, message)
                             .help(format!("write for example `{name}: {{ team: red }}`")),
@@ -245,7 +253,7 @@ impl Model {
         })
     }
 
-    /// Whether it only bounds from above, and shows fewer tools: that can't loosen anything, in whatever order.
+    /// Whether it only sets upper bounds and hides tools, which never allows more, in any order.
     pub fn only_tightens(&self) -> bool {
         let only_bounds = |bound: &Bound| bound.set.is_none() && bound.min.is_none();
         self.prepend.is_empty()
@@ -256,7 +264,7 @@ impl Model {
             && self.provider_options.is_empty()
     }
 
-    /// Changes what the model is called with.
+    /// Applies the changes to the configuration of a model call.
     pub fn apply(&self, config: &mut Config, view: &CallView<'_>) {
         let rendered = |templates: &[Template]| {
             templates.iter().map(|template| template.render(view, &[]).text).collect::<Vec<_>>()
@@ -268,7 +276,7 @@ impl Model {
         config.system_prompts.extend(rendered(&self.append));
         config.temperature = self.temperature.of(config.temperature);
         config.top_p = self.top_p.of(config.top_p);
-        // A number of tokens is whole; a bound between two allows the lower one.
+        // A number of tokens is whole: round down.
         let tokens = self.max_tokens.of(config.max_tokens.map(|tokens| tokens as f64));
         config.max_tokens = tokens.map(|tokens| tokens.max(0.0) as u64);
         let any = |patterns: &[NamePattern], name: &str| patterns.iter().any(|pattern| pattern.matches(name));

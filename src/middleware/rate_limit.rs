@@ -1,4 +1,4 @@
-//! `rate_limit`: how often, or how much, in a span of time, a run or a conversation.
+//! `rate_limit`: limits the number or the cost of calls per duration, run or conversation.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::source::{Node, NodeValue};
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "rate_limit",
-    doc: "Limits how often matching calls run, or how much they use up, exactly and over all sessions. Nothing is taken by a \
-          call that something stricter stops.",
+    doc: "Limits the number of matching calls, or their total cost, exactly and across all sessions. A call that a stricter policy stops \
+          is not counted.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -23,42 +23,49 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "rate_limit",
-    doc: "How much, in what time, for whom.",
+    doc: "The limit, its period, and whose calls it counts together.",
     fields: &[
-        Field::required("limit", Shape::Number, "How much in one `per`: of calls, or of what `cost` counts."),
+        Field::required(
+            "limit",
+            Shape::Number,
+            "Maximum number of calls, or maximum total `cost`, in one period (`per`).",
+        ),
         Field::required(
             "per",
-            Shape::Text("a span of time such as `1m`, or `run` or `conversation`"),
-            "The time: a span such as `1m` or `1d`; `run` for one session; `conversation` for all sessions with the same \
-             `session.conversationId`, remembered for 30 days.",
+            Shape::Text("a duration such as `1m`, or `run` or `conversation`"),
+            "The period: a duration such as `1m` or `1d`; `run` for one session; `conversation` for all sessions with the same \
+             `session.conversationId`, stored for 30 days.",
         ),
         Field::optional(
             "burst",
             Shape::Number,
-            "For `gcra`: how much can be taken at once. Without it: as much as `limit`.",
+            "For `gcra`: how much can be used at once. Default: the value of `limit`.",
         ),
         limit::KEY,
         Field::optional(
             "cost",
             Shape::Either(&[Shape::Number, Shape::Text("a JSONPath such as `$.input.amount`")]),
-            "How much one call takes: a number, or a place in the call. Decimals are exact. Without it: 1.",
+            "The cost of one call: a number, or a path to a number in the call. Decimals are exact. Default: 1.",
         ),
         Field::optional(
             "algorithm",
             Shape::Word(&[
-                ("gcra", "`burst` at once, and what was taken flows back evenly"),
-                ("fixed_window", "`limit` in each window of the clock, one after the other"),
-                ("sliding_window", "`limit` in any span of that length; exact, and keeps every call of it"),
+                ("gcra", "leaky bucket (GCRA): `burst` at once, replenished at a steady rate"),
+                ("fixed_window", "`limit` in each of consecutive, clock-aligned windows"),
+                (
+                    "sliding_window",
+                    "`limit` in any window of that length; exact, but stores every call of the window",
+                ),
             ]),
-            "How it is counted. Without it: `gcra`.",
+            "The rate-limiting algorithm. Default: `gcra`.",
         ),
         Field::optional(
             "count",
             Shape::Word(&[
-                ("executions", "calls that nothing else stops; a cached answer is one"),
-                ("attempts", "every call that matches, denied and suspended ones too"),
+                ("executions", "calls that no other policy stops, including cache hits"),
+                ("attempts", "every matching call, including denied and suspended ones"),
             ]),
-            "Which calls are counted. Without it: `executions`.",
+            "The calls that are counted. Default: `executions`.",
         ),
         limit::ON_EXCEED,
         limit::MAX_WAIT,
@@ -67,9 +74,9 @@ static RECORD: Record = Record {
     ],
 };
 
-/// How long the count of a conversation is remembered after its last call.
+/// How long the count of a conversation is stored after its last call.
 const CONVERSATION_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// A sliding window keeps each call, so it has no room for more.
+/// Maximum `limit` of a sliding window, which stores every call.
 const LARGEST_SLIDING: Amount = Amount::whole(100_000);
 
 fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
@@ -92,12 +99,10 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
                         Diagnostic::new(
                             &CONFLICTING_KEYS,
                             said.span,
-                            format!(
-                                "`{key}` means nothing with `per: {word}`, where nothing ever flows back"
-                            ),
+                            format!("`{key}` has no effect with `per: {word}`, where nothing is replenished"),
                         )
-                        .label(per.span, "counted to the end")
-                        .help(format!("leave `{key}` out, or give a span of time")),
+                        .label(per.span, "the count never decreases")
+                        .help(format!("remove `{key}`, or set `per` to a duration")),
                     );
                 }
             }
@@ -114,7 +119,7 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
                     Diagnostic::new(
                         &INVALID_DURATION,
                         node_of_per.span,
-                        format!("`{text}` is no span of time"),
+                        format!("`{text}` is not a duration"),
                     )
                     .help(format!("did you mean `{word}`?")),
                 );
@@ -134,9 +139,9 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
                     Diagnostic::new(
                         &OUT_OF_RANGE,
                         node.get("limit")?.span,
-                        "`limit` is at most 100000 with `algorithm: sliding_window`, which keeps every call",
+                        "`limit` is at most 100000 with `algorithm: sliding_window`, which stores every call",
                     )
-                    .help("`gcra` and `fixed_window` count any number in one"),
+                    .help("use `gcra` or `fixed_window`, which store a single count"),
                 );
             }
             (Rule::Store(allowance), algorithm)
@@ -147,7 +152,7 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
     (reader.reported() == reported).then(|| common.limit(rule, cost, counted, identity, words))
 }
 
-/// The word that was meant in place of a span of time.
+/// Returns the value of `per` that was probably meant, if the text is not a duration.
 fn meant_word(text: &str) -> Option<&'static str> {
     match text {
         "session" | "agent_run" => Some("run"),
@@ -162,9 +167,9 @@ fn refuse_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
         Diagnostic::new(
             &CONFLICTING_KEYS,
             burst.span,
-            format!("`burst` means nothing with `algorithm: {algorithm}`, where all of `limit` can be taken at once"),
+            format!("`burst` has no effect with `algorithm: {algorithm}`, where all of `limit` can be used at once"),
         )
-        .help("leave `burst` out, or write `algorithm: gcra`"),
+        .help("remove `burst`, or write `algorithm: gcra`"),
     );
 }
 
@@ -178,7 +183,7 @@ fn read_cost(node: &Node, reader: &mut Reader<'_>) -> Option<Cost> {
             Diagnostic::new(
                 &INVALID_PATH,
                 node.span,
-                "`cost` must name one place, this path may find several",
+                "`cost` needs a path to a single number; this path may return several values",
             )
             .help("name one number, as in `$.input.amount`"),
         );

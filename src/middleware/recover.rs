@@ -1,4 +1,4 @@
-//! `recover`: turns a tool's error into a message that the model can act on.
+//! `recover`: converts a tool's error to a message that the model can act on.
 
 use super::errors::{self, ErrorPatterns};
 use super::{Kind, KindEntry};
@@ -9,7 +9,7 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "recover",
-    doc: "Turns an error of the tool into a message for the model, so that it can try again.",
+    doc: "Converts an error of the tool to a message for the model, so that it can try again.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
     after_tool: |_| true,
@@ -28,36 +28,36 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "recover",
-    doc: "Which errors, and what the model is told.",
+    doc: "The errors, and the message to the model.",
     fields: &[
         errors::ON,
         Field::optional(
             "message",
             Shape::Text("a template"),
-            "What the model is told; `{{ error }}` is the tool's error, `{{ suggestion }}` what may have been meant: values that the \
-             tool's schema knows, and those that worked before in the session. Without it: the error, and that.",
+            "The message to the model. `{{ error }}` is the tool's error; `{{ suggestion }}` suggests arguments, from the values in the \
+             tool's schema and those of earlier successful calls of the session. Default: the error and the suggestion.",
         ),
         Field::optional(
             "attempts",
             Shape::Integer(1, 1000),
-            "How often in one session the model is invited to try this tool again. Without it: 3.",
+            "How often per session the model is asked to try this tool again. Default: 3.",
         ),
     ],
 };
 
-/// A `recover` policy's own part.
+/// Settings of a `recover` policy.
 #[derive(Debug)]
 pub struct Recover {
-    /// Which errors.
+    /// The errors that it applies to.
     pub on: ErrorPatterns,
-    /// What the model is told; without it, the error and what may have been meant.
+    /// The message to the model. `None` for the error and the suggestion.
     message: Option<Template>,
-    /// How often in one session, for each tool.
+    /// How often per session and tool the model is asked to try again.
     pub attempts: u64,
 }
 
 impl Recover {
-    /// What the model is told of an error; `suggestion` may be empty.
+    /// Returns the message to the model. `suggestion` may be empty.
     pub fn tell(&self, error: &str, suggestion: &str, view: &CallView<'_>) -> String {
         if let Some(message) = &self.message {
             return message.render(view, &[("suggestion", suggestion)]).text.trim_end().to_owned();

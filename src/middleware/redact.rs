@@ -1,4 +1,4 @@
-//! `redact`: hides sensitive data in everything that is shown or recorded of a call.
+//! `redact`: redacts sensitive data (PII, secrets) in what is shown and recorded of a call.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "redact",
-    doc: "Hides sensitive data: in the result that the model gets, and in the arguments wherever they are shown or recorded \
-          (outcomes, approval requests, audit). The tool itself gets the arguments as they are; to change those, use `transform`.",
+    doc: "Redacts sensitive data such as PII and secrets: in the result that the model gets, and in the arguments wherever they are shown \
+          or recorded (outcomes, approval requests, audit log). The tool gets the original arguments; use `transform` to change those.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| true,
@@ -25,31 +25,31 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "redact",
-    doc: "What is hidden, where and how.",
+    doc: "What is redacted, where and how.",
     fields: &[
         Field::optional(
             "in",
             Shape::OneOrMany(&Shape::Word(&[
                 ("input", "the arguments, as shown and recorded"),
-                ("output", "the result, and the tool's error"),
+                ("output", "the result and the tool's error"),
             ])),
-            "Where. Without it: both.",
+            "Where to redact. Default: both.",
         ),
         Field::optional(
             "detect",
             Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
-            "Typed detectors.",
+            "Built-in detectors.",
         ),
         Field::optional(
             "patterns",
             Shape::OneOrMany(&Shape::Text("a regular expression")),
-            "Patterns of your own.",
+            "Your own patterns.",
         ),
         WITH,
     ],
 };
 
-/// What stands in the place of what is hidden.
+/// The replacement for redacted data.
 pub(super) static WITH: Field = Field::optional(
     "with",
     Shape::Either(&[
@@ -57,34 +57,38 @@ pub(super) static WITH: Field = Field::optional(
             ("mask", "a label such as `[email]`"),
             (
                 "hash",
-                "a label with a keyed digest, `[email:hmac-0123456789ab]`: equal values stay recognisable as equal",
+                "a label with a keyed digest, such as `[email:hmac-0123456789ab]`: equal values have equal replacements",
             ),
-            ("remove", "nothing"),
+            ("remove", "nothing: the data is deleted"),
         ]),
         Shape::Record(&KEEP_LAST),
     ]),
-    "What stands in its place. Without it: `mask`.",
+    "The replacement for redacted data. Default: `mask`.",
 );
 
 static KEEP_LAST: Record = Record {
     name: "keep_last",
-    doc: "Stars, with the last characters kept.",
-    fields: &[Field::required("keep_last", Shape::Integer(1, 32), "How many characters are kept.")],
+    doc: "Replaces all but the last characters with asterisks.",
+    fields: &[Field::required(
+        "keep_last",
+        Shape::Integer(1, 32),
+        "Number of characters that stay readable.",
+    )],
 };
 
-/// A `redact` policy's own part.
+/// Settings of a `redact` policy.
 #[derive(Debug)]
 pub struct Redact {
-    /// Whether the arguments are hidden where they are shown or recorded.
+    /// Whether the arguments are redacted where they are shown or recorded.
     pub input: bool,
-    /// Whether the result and the error are hidden.
+    /// Whether the result and the error are redacted.
     pub output: bool,
-    /// What hides them.
+    /// The detectors and patterns, without keys.
     pub redactor: Redactor,
 }
 
 impl Redact {
-    /// What hides, with the server's keys.
+    /// Returns the redactor with the server's keys.
     pub fn redactor(&self, keys: &Keys) -> Cow<'_, Redactor> {
         self.redactor.with_keys(keys)
     }
@@ -96,7 +100,7 @@ impl Redact {
         let keys = ["detect", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this says not what to redact")
+                Diagnostic::new(&MISSING_KEY, node.span, "this policy redacts nothing")
                     .help("add `detect: [email, …]` or `patterns: [\"…\"]`"),
             );
         }
@@ -108,7 +112,7 @@ impl Redact {
     }
 }
 
-/// Reads what is hidden (detectors under the key `detect`, and `patterns`) and what stands in its place (`with`).
+/// Reads detectors (under the key `detect`), `patterns` and the replacement (`with`).
 pub(super) fn read_redactor(node: &Node, detect: &str, reader: &mut Reader<'_>) -> Redactor {
     let detectors: Vec<Detector> =
         texts(node.get(detect)).filter_map(|name| read_detector(name, reader)).collect();
@@ -141,7 +145,7 @@ fn read_detector(node: &Node, reader: &mut Reader<'_>) -> Option<Detector> {
             None => format!("known detectors: {}", known().collect::<Vec<_>>().join(", ")),
         };
         reader.report(
-            Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{name}` is no detector")).help(help),
+            Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("unknown detector `{name}`")).help(help),
         );
     }
     detector

@@ -1,4 +1,4 @@
-//! `respond`: answers in the tool's place.
+//! `respond`: returns a fixed result instead of calling the tool.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Record, Shape};
@@ -6,7 +6,8 @@ use crate::json::Value;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "respond",
-    doc: "Answers matching calls in the tool's place. What gate denies or suspends it does not answer.",
+    doc: "Returns a fixed result for matching calls instead of calling the tool. Calls that are denied or suspended in the gate phase stay \
+          denied or suspended.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
     after_tool: |_| false,
@@ -17,11 +18,11 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "respond",
-    doc: "The answer.",
+    doc: "The result.",
     fields: &[Field::required("output", Shape::Any, "The result that the agent gets.")],
 };
 
-/// A `respond` policy's own part.
+/// Settings of a `respond` policy.
 #[derive(Debug)]
 pub struct Respond {
     /// The result.

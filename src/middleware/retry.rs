@@ -1,4 +1,4 @@
-//! `retry`: calls a tool that failed once more, where that is harmless.
+//! `retry`: retries failed calls of idempotent tools, with exponential backoff.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::tools::Tool;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "retry",
-    doc: "Calls a tool that failed again, after a pause. Only tools that say of themselves that a repetition is harmless, unless \
-          the policy says so.",
+    doc: "Retries failed calls with exponential backoff. It retries only tools whose hints declare them idempotent or read-only, unless \
+          the policy sets `idempotent`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
     after_tool: |_| false,
@@ -23,20 +23,24 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "retry",
-    doc: "How often, after which pause, on which errors.",
+    doc: "The number of attempts, the backoff, and the errors that are retried.",
     fields: &[
-        Field::required("attempts", Shape::Integer(2, 100), "How often the tool is called in all."),
+        Field::required(
+            "attempts",
+            Shape::Integer(2, 100),
+            "Maximum number of attempts, the first one included.",
+        ),
         Field::optional(
             "backoff",
             Shape::Record(&BACKOFF),
-            "The pauses between attempts. Without it: from 200ms, doubled, to 10s.",
+            "The pauses between attempts. Default: 200ms, doubled each time, at most 10s.",
         ),
         errors::ON,
         Field::optional(
             "idempotent",
             Shape::Bool,
-            "Whether a repetition is harmless. Without it: what the tool's hints say (`idempotentHint`, `readOnlyHint`); a tool \
-             without them is not called again.",
+            "Whether the tool is idempotent, so that a retry is safe. Default: the tool's hints (`idempotentHint`, `readOnlyHint`); a tool \
+             without hints is not retried.",
         ),
     ],
 };
@@ -47,33 +51,29 @@ static BACKOFF: Record = Record {
     fields: &[
         Field::optional(
             "initial",
-            Shape::Text("a span of time such as `200ms`"),
-            "The first pause. Without it: 200ms.",
+            Shape::Text("a duration such as `200ms`"),
+            "The first pause. Default: 200ms.",
         ),
         Field::optional(
             "factor",
             Shape::Number,
-            "By how much each pause is longer than the one before, from 1 to 100. Without it: 2.",
+            "The factor by which each pause grows, from 1 to 100. Default: 2.",
         ),
-        Field::optional(
-            "max",
-            Shape::Text("a span of time such as `5s`"),
-            "The longest pause. Without it: 10s.",
-        ),
+        Field::optional("max", Shape::Text("a duration such as `5s`"), "The maximum pause. Default: 10s."),
         Field::optional(
             "jitter",
             Shape::Bool,
-            "Whether each pause is cut at random, down to half, so that callers do not come back all at once. Without it: `true`.",
+            "Whether each pause is shortened at random, by up to half, so that clients do not retry all at once. Default: `true`.",
         ),
     ],
 };
 
-/// A `retry` policy's own part.
+/// Settings of a `retry` policy.
 #[derive(Debug)]
 pub struct Retry {
-    /// How often the tool is called in all.
+    /// The maximum number of attempts, the first one included.
     pub attempts: u32,
-    /// Which errors.
+    /// The errors that are retried.
     pub on: ErrorPatterns,
     backoff: Backoff,
     idempotent: Option<bool>,
@@ -104,7 +104,7 @@ impl Retry {
         (reader.reported() == reported).then_some(Self { attempts, on, backoff, idempotent })
     }
 
-    /// Whether the tool may be called more than once: the policy says so, or else the tool's server.
+    /// Whether a retry of this tool is safe, by the policy or else by the tool's hints.
     pub fn is_harmless_for(&self, tool: Option<&Tool>) -> bool {
         let hint = |name: &str| {
             let annotations = tool.and_then(|tool| tool.descriptor.annotations.as_ref());
@@ -114,7 +114,7 @@ impl Retry {
         self.idempotent.unwrap_or_else(|| said || hint("idempotentHint") || hint("readOnlyHint"))
     }
 
-    /// The pause after an attempt (the first is 1); `random` is from 0 to 1.
+    /// Returns the pause after an attempt (the first is 1). `random` is from 0 to 1.
     pub fn pause(&self, attempt: u32, random: f64) -> Duration {
         let Backoff { initial, factor, max, jitter } = self.backoff;
         let steps = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
@@ -136,9 +136,9 @@ impl Backoff {
                     Diagnostic::new(
                         &OUT_OF_RANGE,
                         node.span,
-                        format!("`factor` is from 1 to 100, this is {factor}"),
+                        format!("`factor` must be from 1 to 100; this is {factor}"),
                     )
-                    .help("1 keeps the pause as it is, 2 doubles it each time"),
+                    .help("1 keeps the pause constant, 2 doubles it each time"),
                 );
             }
             Some(factor)
@@ -147,7 +147,7 @@ impl Backoff {
             && max < initial
         {
             reader.report(
-                Diagnostic::new(&OUT_OF_RANGE, said.span, "`max` is shorter than the first pause")
+                Diagnostic::new(&OUT_OF_RANGE, said.span, "`max` is shorter than `initial`")
                     .help("make `max` longer, or `initial` shorter"),
             );
         }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_their_bound_and_jitter_only_shortens_them() {
+    fn pauses_grow_to_the_maximum_and_jitter_only_shortens_them() {
         let backoff = Backoff {
             initial: Duration::from_millis(100),
             factor: 3.0,

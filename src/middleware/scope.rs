@@ -1,4 +1,4 @@
-//! Who shares what is cached.
+//! `scope`: which calls share cached results and values that scripts store.
 
 use crate::authoring::{Field, Reader, Shape};
 use crate::call::CallView;
@@ -12,16 +12,16 @@ pub(super) const SCOPE: Field = Field::optional(
         ("tenant", "calls with the same `context.tenant`"),
         (
             "principal",
-            "calls with the same `context.tenant` and the same `context.principal`, which must be there",
+            "calls with the same `context.tenant` and the same `context.principal`, which must be present",
         ),
-        ("session", "calls of one session"),
-        ("shared", "all calls, whoever makes them"),
+        ("session", "calls of the same session"),
+        ("shared", "all calls, of all principals and tenants"),
     ]),
-    "Who shares what is kept. A call that lacks what the scope is made of goes past the cache. Without it: calls with the same \
-     `context.tenant` and the same `context.principal`, or without one.",
+    "The calls that share stored values. A call that lacks a value the scope needs bypasses the cache. Default: calls with the same \
+     `context.tenant` and the same `context.principal`; calls without one share with each other.",
 );
 
-/// Who shares what is cached.
+/// The calls that share stored values.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     sharing: Sharing,
@@ -30,7 +30,7 @@ pub struct Scope {
 
 #[derive(Clone, Copy, Debug)]
 enum Sharing {
-    /// Calls with the same tenant and principal; to have none is to share it with others that have none.
+    /// Calls with the same tenant and principal. Calls without one share with each other.
     Own,
     /// Calls with the same tenant.
     Tenant,
@@ -43,7 +43,7 @@ enum Sharing {
 }
 
 impl Scope {
-    /// Reads `scope` of a policy's own part.
+    /// Reads `scope`.
     pub(super) fn read(node: &Node, reader: &Reader<'_>) -> Self {
         let sharing = match node.get("scope").and_then(Node::as_str) {
             Some("tenant") => Sharing::Tenant,
@@ -55,7 +55,7 @@ impl Scope {
         Self { sharing, principals: reader.principals }
     }
 
-    /// What tells this scope from others: what was kept under another one is not found.
+    /// The name of the scope. Values that were stored in a scope with another name are not found.
     pub(super) fn name(self) -> String {
         let word = match self.sharing {
             Sharing::Own => "own",
@@ -70,8 +70,8 @@ impl Scope {
         }
     }
 
-    /// What all calls that share have in common. Returns `None` where a call lacks what the scope is made of, or has a principal
-    /// that is not a name.
+    /// Returns the value that all calls of the scope share. Returns `None` if the call lacks a value that the scope needs, or if its
+    /// principal is not a name.
     pub(super) fn of(self, view: &CallView<'_>, session: &str) -> Option<Value> {
         let context = &view.call.context;
         let tenant = context.get("tenant").filter(|value| !value.is_null());
@@ -83,7 +83,7 @@ impl Scope {
         match self.sharing {
             Sharing::Own => Some(json!([tenant, principal()?])),
             Sharing::Tenant => tenant.map(|tenant| json!([tenant])),
-            // A principal's name is its own only within its tenant.
+            // The name of a principal is unique only within its tenant.
             Sharing::Principal => Some(json!([tenant, principal()??])),
             Sharing::Session => Some(json!([session])),
             Sharing::Shared => Some(json!([])),

@@ -1,4 +1,4 @@
-//! A `stream` policy in shadow: whether it would have changed what the model streams.
+//! Shadow mode of `stream` policies: detects whether a policy would have changed a model's stream.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,21 @@ use super::filter::StreamFilter;
 use super::stream::Stream;
 use crate::lifecycle::Chunk;
 
-/// Watches one turn of the model beside what is passed on.
+/// Runs a filter over one turn of the model without affecting the stream.
 #[derive(Debug)]
 pub struct StreamShadow {
     filter: StreamFilter,
-    /// Of each text, whether people read it and its id: what has come, and was not yet passed on.
+    /// For each text (whether people read it, and its id) the part that was received and that the filter has not passed on yet.
     held: HashMap<(bool, String), String>,
 }
 
 impl StreamShadow {
-    /// Watches for this policy.
+    /// Creates the shadow of a policy.
     pub fn new(stream: &Stream) -> Self {
         Self { filter: StreamFilter::new([stream]), held: HashMap::new() }
     }
 
-    /// Whether it would have changed what has come by now. Not to be asked again once it would.
+    /// Adds a chunk and returns whether the policy would have changed the stream so far. Don't call it again after `true`.
     pub fn would_change(&mut self, chunk: &Chunk) -> bool {
         if let Some((text, delta)) = text(chunk) {
             self.held.entry(text).or_default().push_str(delta);
@@ -30,7 +30,7 @@ impl StreamShadow {
         self.differs(&passed) || ends && self.withholds()
     }
 
-    /// Whether it would have changed the rest, where the model's turn ended without saying so.
+    /// Returns whether the policy would have changed the rest of a turn that ended without [`Chunk::Finished`].
     pub fn would_change_rest(&mut self) -> bool {
         let rest = self.filter.finish();
         self.differs(&rest) || self.withholds()

@@ -1,4 +1,4 @@
-//! `stream`: hides, drops and replaces in what the model streams.
+//! `stream`: drops, replaces and redacts text in the model's stream.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::source::Node;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "stream",
-    doc: "Filters what the model streams, also what is cut into several chunks: first it drops, then it replaces, then it redacts. \
-          Text is held back only as long as it can still be part of something that is to go.",
+    doc: "Filters the text that the model streams, even if a match is split across chunks. It first drops, then replaces, then redacts. \
+          Text is held back only while it can still be part of a match.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -28,35 +28,35 @@ pub(super) static KIND: KindEntry = KindEntry {
 
 static RECORD: Record = Record {
     name: "stream",
-    doc: "What is taken out of what the model streams.",
+    doc: "What is removed from the stream.",
     fields: &[
         Field::optional(
             "in",
             Shape::OneOrMany(&Shape::Word(&[
-                ("text", "what people read"),
-                ("reasoning", "what the model thinks aloud"),
+                ("text", "the text that people read"),
+                ("reasoning", "the model's reasoning"),
             ])),
-            "Where. Without it: both.",
+            "Where to filter. Default: both.",
         ),
         Field::optional(
             "drop",
             Shape::Either(&[DROPPED, Shape::List(&DROPPED), Shape::Record(&DROP)]),
-            "What is dropped: words, or regular expressions such as `/profanity/`, also hidden by look-alikes and escapes.",
+            "What is dropped: words, or regular expressions such as `/profanity/`. Look-alike characters and escapes are matched, too.",
         ),
         Field::optional(
             "replace",
             Shape::OneOrMany(&Shape::Record(&REPLACE)),
-            "What is replaced by what, one after the other.",
+            "Replacements, applied in order.",
         ),
         Field::optional(
             "redact",
             Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
-            "Typed detectors of what is redacted.",
+            "Built-in detectors for redaction.",
         ),
         Field::optional(
             "patterns",
             Shape::OneOrMany(&Shape::Text("a regular expression")),
-            "Patterns of your own of what is redacted.",
+            "Your own patterns for redaction.",
         ),
         WITH,
     ],
@@ -66,29 +66,32 @@ const DROPPED: Shape = Shape::Text("a word, or a regular expression such as `/pr
 
 static DROP: Record = Record {
     name: "drop",
-    doc: "What is dropped, and how much with it.",
+    doc: "What is dropped, and how much of the text around it.",
     fields: &[
         Field::required(
             "patterns",
             Shape::OneOrMany(&DROPPED),
-            "Words, in any case, or regular expressions such as `/profanity/`.",
+            "Words, case-insensitive, or regular expressions such as `/profanity/`.",
         ),
         Field::optional(
             "unit",
             Shape::Word(&[
-                ("match", "what matches, and nothing else"),
+                ("match", "only the match"),
                 ("line", "the whole line; lines are passed on when they are complete"),
-                ("chunk", "the chunk as the host streams it; what is cut into two chunks is not seen"),
+                (
+                    "chunk",
+                    "the chunk as the host streams it; a match that is split across chunks is not found",
+                ),
             ]),
-            "What is dropped where something matches. Without it: `match`.",
+            "What is dropped for a match. Default: `match`.",
         ),
     ],
 };
 
-/// How much is dropped where something matches.
+/// What is dropped for a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropUnit {
-    /// What matches.
+    /// The match.
     Match,
     /// The line.
     Line,
@@ -96,23 +99,23 @@ pub enum DropUnit {
     Chunk,
 }
 
-/// A `stream` policy's own part.
+/// Settings of a `stream` policy.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Whether it filters what people read.
+    /// Whether it filters the text that people read.
     pub text: bool,
-    /// Whether it filters what the model thinks aloud.
+    /// Whether it filters the model's reasoning.
     pub reasoning: bool,
-    /// What is dropped first.
+    /// The patterns that are dropped, first.
     pub drop: Option<(DropUnit, Arc<Redactor>)>,
-    /// What is replaced then, one after the other.
+    /// The replacements, applied second and in order.
     pub replace: Vec<Arc<Replacement>>,
-    /// What is hidden in what is left.
+    /// The redaction, applied last.
     pub redact: Option<Arc<Redactor>>,
 }
 
 impl Stream {
-    /// The same with the server's keys, for what is hidden by a digest.
+    /// Returns a copy with the server's keys, which replacements with a digest need.
     pub fn with_keys(&self, keys: &Keys) -> Self {
         let redact = self.redact.as_ref().map(|redactor| match redactor.with_keys(keys) {
             Cow::Owned(keyed) => Arc::new(keyed),
@@ -126,7 +129,7 @@ impl Stream {
         let keys = ["drop", "replace", "redact", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this says not what to take out").help(
+                Diagnostic::new(&MISSING_KEY, node.span, "this policy filters nothing").help(
                     "add `redact: [email, …]`, `patterns: [\"…\"]`, `drop: [\"…\"]` or `replace: [ … ]`",
                 ),
             );
@@ -137,9 +140,9 @@ impl Stream {
                 Diagnostic::new(
                     &CONFLICTING_KEYS,
                     with.span,
-                    "nothing stands in the place of what is dropped",
+                    "`with` has no effect: dropped text has no replacement",
                 )
-                .help("leave `with` out, or say with `redact` or `patterns` what it stands for"),
+                .help("remove `with`, or add `redact` or `patterns`, to which it applies"),
             );
         }
         let redactor = read_redactor(node, "redact", reader);
@@ -175,7 +178,7 @@ fn read_drop(node: &Node, reader: &mut Reader<'_>) -> (DropUnit, Arc<Redactor>) 
     let mut patterns = Vec::new();
     for node in texts(listed) {
         let Some(pattern) = read_dropped(node, reader) else { continue };
-        // A line and a chunk are whole texts.
+        // Lines and chunks are matched as a whole.
         if unit == DropUnit::Match {
             check_reach(&pattern, node, reader);
         }
@@ -184,7 +187,7 @@ fn read_drop(node: &Node, reader: &mut Reader<'_>) -> (DropUnit, Arc<Redactor>) 
     (unit, Arc::new(Redactor::new(Vec::new(), patterns, Style::Remove)))
 }
 
-/// `/…/` is a regular expression, all else words that stand alone, in any case.
+/// Reads a pattern: `/…/` is a regular expression, everything else whole words, case-insensitive.
 fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
     let text = node.as_str()?;
     if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
@@ -192,7 +195,7 @@ fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
     }
     if text.trim().is_empty() {
         reader.report(
-            Diagnostic::new(&EMPTY_VALUE, node.span, "this drops nothing")
+            Diagnostic::new(&EMPTY_VALUE, node.span, "the pattern is empty and drops nothing")
                 .help("write a word, or a regular expression such as `/profanity/`"),
         );
         return None;
@@ -202,12 +205,12 @@ fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
     reader.regex_in(node, &format!("(?i){first}{}{last}", regex::escape(text)))
 }
 
-/// Reports a pattern of which it could never be known whether a match has ended.
+/// Reports a pattern whose matches have no maximum length, so that it is never known whether a match has ended.
 fn check_reach(pattern: &Regex, node: &Node, reader: &mut Reader<'_>) {
     if Reach::of(pattern).is_none() {
         reader.report(
-            Diagnostic::new(&INVALID_REGEX, node.span, "what this finds may go on over lines without end")
-                .help("a stream can't be held back for ever: say how often something repeats, as in `\\s{1,5}`, or use what ends with the line, as `[^\\n]*`"),
+            Diagnostic::new(&INVALID_REGEX, node.span, "a match of this pattern can span lines and has no maximum length")
+                .help("bound the repetition, as in `\\s{1,5}`, or match within a line, as in `[^\\n]*`, so that the stream is not held back for ever"),
         );
     }
 }

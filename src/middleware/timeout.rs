@@ -1,4 +1,4 @@
-//! `timeout`: gives up a tool that takes too long.
+//! `timeout`: cancels calls that take too long.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::authoring::{Polarity, Shape};
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "timeout",
-    doc: "Cancels matching calls that take longer than this, such as `30s`. The agent is told that the tool may still have taken \
-          effect; errors of kind `timeout` can be retried or recovered.",
-    shape: Shape::Text("a span of time such as `30s`"),
+    doc: "Cancels matching calls that take longer than this duration, such as `30s`. The agent gets an error that says that the tool may \
+          still have taken effect. `retry` and `recover` can handle it as an error of kind `timeout`.",
+    shape: Shape::Text("a duration such as `30s`"),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
@@ -19,11 +19,11 @@ pub(super) static KIND: KindEntry = KindEntry {
     },
 };
 
-/// A `timeout` policy's own part.
+/// Settings of a `timeout` policy.
 #[derive(Debug)]
 pub struct Timeout {
-    /// How long the call may take.
+    /// The maximum duration of a call.
     pub after: Duration,
-    /// The same as it is written.
+    /// The duration as written.
     pub words: String,
 }

@@ -1,4 +1,4 @@
-//! `transform`: brings arguments into form before they are judged, and results before the model sees them.
+//! `transform`: changes arguments before they are evaluated, and results before the model gets them.
 
 mod operands;
 
@@ -18,8 +18,8 @@ use crate::template::Template;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "transform",
-    doc: "Changes the arguments before they are judged (`input`), or the result before the model sees it (`output`). The steps \
-          are applied in order; each policy sees what the one before it left.",
+    doc: "Changes the arguments before the call is evaluated (`input`), or the result before the model gets it (`output`). Steps are \
+          applied in order, and each policy gets the value that the previous one produced.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
     after_tool: |node| node.get("input").is_none(),
@@ -35,35 +35,39 @@ static RECORD: Record = Record {
         Field::optional(
             "input",
             Shape::List(&Shape::Record(&STEP)),
-            "Steps on the arguments; their paths start with `$.input`.",
+            "Steps for the arguments. Their paths start with `$.input`.",
         ),
         Field::optional(
             "output",
             Shape::List(&Shape::Record(&STEP)),
-            "Steps on the result; their paths start with `$.output`.",
+            "Steps for the result. Their paths start with `$.output`.",
         ),
     ],
 };
 
 static STEP: Record = Record {
     name: "transform_step",
-    doc: "One change of one place. A place that is not there is left alone, except by `default`, `set` and `template`.",
+    doc: "One change of the value at one path. An absent value is skipped, except by `default`, `set` and `template`.",
     fields: &[
-        Field::required("path", Shape::Text("a JSONPath such as `$.input.subject`"), "The place."),
-        Field::optional("trim", Shape::True, "Removes white space at both ends of a text."),
-        Field::optional("lowercase", Shape::True, "Puts a text into lower case."),
-        Field::optional("uppercase", Shape::True, "Puts a text into upper case."),
-        Field::optional("remove", Shape::True, "Removes the place."),
-        Field::optional("default", Shape::Any, "Puts this where the place is absent."),
-        Field::optional("set", Shape::Any, "Puts this in the place, whatever was there."),
-        Field::optional("clamp", Shape::Record(&CLAMP), "Brings a number within bounds."),
-        Field::optional("rename", Shape::Text("a name"), "Gives the member another name."),
+        Field::required(
+            "path",
+            Shape::Text("a JSONPath such as `$.input.subject`"),
+            "The path of the value.",
+        ),
+        Field::optional("trim", Shape::True, "Removes leading and trailing white space from a string."),
+        Field::optional("lowercase", Shape::True, "Converts a string to lower case."),
+        Field::optional("uppercase", Shape::True, "Converts a string to upper case."),
+        Field::optional("remove", Shape::True, "Removes the value."),
+        Field::optional("default", Shape::Any, "Sets this value if the value is absent."),
+        Field::optional("set", Shape::Any, "Sets this value, whether or not there is one."),
+        Field::optional("clamp", Shape::Record(&CLAMP), "Limits a number to bounds."),
+        Field::optional("rename", Shape::Text("a name"), "Renames the member."),
         Field::optional(
             "replace",
             Shape::Record(&REPLACE),
-            "Replaces what a regular expression finds in a text.",
+            "Replaces the matches of a regular expression in a string.",
         ),
-        Field::optional("template", Shape::Text("a template"), "Puts this text in the place."),
+        Field::optional("template", Shape::Text("a template"), "Sets the value to the rendered template."),
     ],
 };
 
@@ -71,38 +75,38 @@ static CLAMP: Record = Record {
     name: "clamp",
     doc: "Bounds for a number.",
     fields: &[
-        Field::optional("min", Shape::Number, "What is less becomes this."),
-        Field::optional("max", Shape::Number, "What is greater becomes this."),
+        Field::optional("min", Shape::Number, "Lower bound: a smaller number becomes this."),
+        Field::optional("max", Shape::Number, "Upper bound: a greater number becomes this."),
     ],
 };
 
 pub(super) static REPLACE: Record = Record {
     name: "replace",
-    doc: "What is replaced by what.",
+    doc: "A pattern and its replacement.",
     fields: &[
         Field::required(
             "pattern",
             Shape::Text("a regular expression"),
-            "What is found, everywhere in the text.",
+            "The pattern. All matches are replaced.",
         ),
         Field::required(
             "with",
-            Shape::Text("a text"),
-            "What stands there then; `$1` is the first group, `$$` a dollar sign.",
+            Shape::Text("a string"),
+            "The replacement; `$1` is the first group, `$$` a dollar sign.",
         ),
     ],
 };
 
-/// A `transform` policy's own part.
+/// Settings of a `transform` policy.
 #[derive(Debug)]
 pub struct Transform {
-    /// Steps on the arguments.
+    /// Steps for the arguments.
     pub input: Vec<Step>,
-    /// Steps on the result.
+    /// Steps for the result.
     pub output: Vec<Step>,
 }
 
-/// One change of one place.
+/// One change of the values at a path.
 #[derive(Debug)]
 pub struct Step {
     path: Path,
@@ -127,7 +131,7 @@ impl Transform {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         if node.get("input").is_none() && node.get("output").is_none() {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this changes nothing")
+                Diagnostic::new(&MISSING_KEY, node.span, "this `transform` policy changes nothing")
                     .help("add `input:` or `output:` with a list of steps"),
             );
             return None;
@@ -150,7 +154,7 @@ impl Step {
         let mut changes = node.entries()?.iter().filter(|entry| entry.key != "path");
         let Some(entry) = changes.next() else {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, head(node), "this step says not what to change")
+                Diagnostic::new(&MISSING_KEY, head(node), "this step has no change")
                     .help("add one of `trim`, `lowercase`, `uppercase`, `remove`, `default`, `set`, `clamp`, `rename`, `replace`, `template`"),
             );
             return None;
@@ -160,10 +164,10 @@ impl Step {
                 Diagnostic::new(
                     &CONFLICTING_KEYS,
                     second.key_span,
-                    format!("`{}` and `{}` in one step", entry.key, second.key),
+                    format!("this step has two changes, `{}` and `{}`", entry.key, second.key),
                 )
-                .label(entry.key_span, "the first")
-                .help("write each as a step of its own: steps are applied in order"),
+                .label(entry.key_span, "first change")
+                .help("write each as a separate step; steps are applied in order"),
             );
             return None;
         }
@@ -173,10 +177,10 @@ impl Step {
         let change = change?;
         if path.root() != root {
             let name = root.name();
-            let message = format!("a step of `{name}` changes `$.{name}` only");
+            let message = format!("a step under `{name}` can only change `$.{name}`");
             reader.report(
                 Diagnostic::new(&INVALID_PATH, path_node.span, message)
-                    .help(format!("write a path below it, as in `$.{name}.note`")),
+                    .help(format!("write a path that starts with it, as in `$.{name}.note`")),
             );
             return None;
         }
@@ -186,34 +190,33 @@ impl Step {
         );
         if root == Root::Input && needs_member && path.steps().is_some_and(<[_]>::is_empty) {
             reader.report(
-                Diagnostic::new(
-                    &INVALID_PATH,
-                    path_node.span,
-                    "this step needs a place inside the arguments",
-                )
-                .help("name one of them, as in `$.input.note`"),
+                Diagnostic::new(&INVALID_PATH, path_node.span, "this step needs a path to an argument")
+                    .help("name an argument, as in `$.input.note`"),
             );
             return None;
         }
         if matches!(change, Change::Default(_) | Change::Template(_)) && !path.is_singular() {
-            let message = format!("`{}` needs a path to one place, and this may yield several", entry.key);
+            let message =
+                format!("`{}` needs a path to a single value; this path may return several", entry.key);
             reader.report(
                 Diagnostic::new(&INVALID_PATH, path_node.span, message)
-                    .help("name the place without `*`, `..`, slices and filters"),
+                    .help("write a path without `*`, `..`, slices and filters"),
             );
             return None;
         }
         Some(Self { path, change })
     }
 
-    /// Makes the change in `value`, which stands in for the path's root in `view`. Says whether anything changed, or why
-    /// the change can't be made.
+    /// Applies the change to `value`, which replaces the path's root in `view`. Returns whether anything changed.
+    ///
+    /// # Errors
+    /// Returns a message if the change can't be made.
     fn apply(&self, view: &CallView<'_>, rendered: &CallView<'_>, value: &mut Value) -> Result<bool, String> {
         let root = self.path.root();
         let now = with_root(*view, root, value);
         let locations = match (self.path.locations(&now), &self.change) {
             (Ok(locations), _) => locations,
-            // Where there is no such place for its parent's type, there is nothing to remove.
+            // The parent's type has no such child, so there is nothing to remove.
             (Err(Mismatch::Type { .. }), Change::Remove) => return Ok(false),
             (Err(mismatch), _) => return Err(format!("`{}`: {mismatch}", self.path.text())),
         };
@@ -260,9 +263,11 @@ impl Step {
     }
 }
 
-/// Applies steps to `value`, which stands in for their root in `view`. Every step is tried, so that one that can't be
-/// made does not leave later places unformed; the first problem is what is returned. Paths read `view`; templates read `rendered`, the same
-/// call as far as whoever gets `value` may see it.
+/// Applies steps to `value`, which replaces their root in `view`. Returns whether anything changed. Paths read `view`; templates read
+/// `rendered`, the call as redacted for the recipient of `value`.
+///
+/// # Errors
+/// Returns the message of the first step that failed. Later steps are applied all the same.
 pub fn apply(
     steps: &[Step],
     view: &CallView<'_>,
@@ -311,7 +316,7 @@ impl Change {
         })
     }
 
-    /// What a place becomes; `None` where it stays as it is.
+    /// Returns the new value. Returns `None` if the value does not change.
     fn of(&self, place: &Value) -> Result<Option<Value>, String> {
         meter::spend_on(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
         let new = match self {

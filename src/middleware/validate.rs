@@ -1,4 +1,4 @@
-//! `validate`: checks the arguments against a JSON Schema.
+//! `validate`: validates arguments against a JSON Schema.
 
 use super::{Kind, KindEntry};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
@@ -11,8 +11,8 @@ use crate::tools::Tool;
 
 pub(super) static KIND: KindEntry = KindEntry {
     name: "validate",
-    doc: "Checks the arguments of matching calls against a JSON Schema. A failure is an `invalid` outcome whose message the \
-          model can act on.",
+    doc: "Validates the arguments of matching calls against a JSON Schema. A call with invalid arguments gets an `invalid` outcome, with a \
+          message that the model can act on.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
@@ -29,18 +29,18 @@ static RECORD: Record = Record {
     fields: &[Field::required(
         "schema",
         Shape::Any,
-        "`tool` for the tool's own schema, a JSON Schema written here, or `{ file: x.json }` beside the rules file.",
+        "`tool` for the tool's own schema, an inline JSON Schema, or `{ file: x.json }` next to the rules file.",
     )],
 };
 
-/// A `validate` policy's own part.
+/// Settings of a `validate` policy.
 #[derive(Debug)]
 pub struct Validate {
-    /// The schema; the tool's own if `None`.
+    /// The schema. `None` for the tool's own one.
     pub schema: Option<ArgumentSchema>,
 }
 
-/// Reads a schema: the tool's own is nothing here.
+/// Reads a schema. Returns `Some(None)` for the tool's own one, and `None` for an invalid one, which is reported.
 pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSchema>> {
     match &node.value {
         NodeValue::String(text) if text.text == "tool" => Some(None),
@@ -54,7 +54,7 @@ pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "write `tool`, a JSON Schema, or `{ file: x.json }`".to_owned(),
             };
-            reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is no schema").help(help));
+            reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is not a schema").help(help));
             None
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option
 
 fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     if node.as_str().is_none() {
-        let message = format!("`file` must be a string, this is {}", node.type_name());
+        let message = format!("`file` must be a string; this is {}", node.type_name());
         reader.report(
             Diagnostic::new(&WRONG_TYPE, node.span, message).help("write for example `{ file: x.json }`"),
         );
@@ -73,10 +73,10 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
         Ok(value) => compile(node, &value, reader),
         Err(error) => {
             let name = node.as_str().unwrap_or_default();
-            let message = format!("`{name}` is no JSON: {error}");
+            let message = format!("`{name}` has invalid JSON: {error}");
             reader.report(
                 Diagnostic::new(&INVALID_SCHEMA, node.span, message)
-                    .help("mend that file; it holds one JSON Schema"),
+                    .help("correct the file, which must contain one JSON Schema"),
             );
             None
         }
@@ -89,7 +89,7 @@ fn compile(node: &Node, value: &json::Value, reader: &mut Reader<'_>) -> Option<
         Err(error) => {
             let span = error.pointer.as_deref().map_or(node.span, |pointer| at_pointer(node, pointer));
             reader.report(
-                Diagnostic::new(&INVALID_SCHEMA, span, format!("not a usable JSON Schema: {error}"))
+                Diagnostic::new(&INVALID_SCHEMA, span, format!("invalid JSON Schema: {error}"))
                     .help(schema_help(&error.message)),
             );
             None
@@ -99,15 +99,15 @@ fn compile(node: &Node, value: &json::Value, reader: &mut Reader<'_>) -> Option<
 
 fn schema_help(message: &str) -> &'static str {
     if message.contains("`$ref`") {
-        "a `$ref` names a part of the same schema, most often below `$defs`"
+        "a `$ref` must name a part of the same schema, such as `#/$defs/NAME`"
     } else if message.contains("pattern") {
-        "mend the pattern; the syntax is that of the Rust `regex` crate"
+        "correct the pattern; the syntax is that of the Rust `regex` crate"
     } else {
         "the keywords are those of JSON Schema; `type` is one of null, boolean, integer, number, string, array, object"
     }
 }
 
-/// The place that a JSON pointer names below a node; the nearest above where it leads out of the file.
+/// Returns the location of the value that a JSON Pointer names, or of its nearest ancestor in the file.
 fn at_pointer(node: &Node, pointer: &str) -> Span {
     let mut found = node;
     for word in pointer.split('/').skip(1) {
@@ -120,8 +120,10 @@ fn at_pointer(node: &Node, pointer: &str) -> Span {
 }
 
 impl Validate {
-    /// Checks arguments; `policy` names the policy in the reason. Without a schema nothing can be vouched for, so that is
-    /// a failure too.
+    /// Validates arguments. `policy` is the id for the reason.
+    ///
+    /// # Errors
+    /// Returns the reason if the arguments are invalid. Fails closed: also if there is no usable schema.
     pub fn check(&self, policy: &str, input: &json::Value, tool: Option<&Tool>) -> Result<(), Reason> {
         let fail = |code: &str, message: String| {
             Err(Reason { policy: Some(policy.to_owned()), code: code.to_owned(), message })
@@ -132,13 +134,13 @@ impl Validate {
             (None, None) => {
                 return fail(
                     reason_code::SCHEMA_UNAVAILABLE,
-                    "no schema of this tool is known, so its arguments can't be checked".into(),
+                    "the arguments can't be validated: the tool's schema is unknown".into(),
                 );
             }
             (None, Some(Err(error))) => {
                 return fail(
                     reason_code::SCHEMA_UNAVAILABLE,
-                    format!("the tool's own schema can't be used: {error}"),
+                    format!("the arguments can't be validated: the tool's own schema is invalid: {error}"),
                 );
             }
         };

@@ -1,9 +1,9 @@
-//! What the files of a bundle say of the bundle as a whole: in one of them, or the same in each.
+//! Bundle-wide settings: reads a key that one rules file sets, or that several files set to the same value.
 
 use crate::diagnostic::{DEFAULTS_DISAGREE, Diagnostic, Diagnostics, Span};
 use crate::source::LoadedFile;
 
-/// The word under `record.key`. Files that disagree are reported; the first counts.
+/// Returns the string at `record.key`. Files that disagree are reported, and the first one counts.
 pub(super) fn word<'f>(
     files: &'f [LoadedFile],
     record: &str,
@@ -21,8 +21,8 @@ pub(super) fn word<'f>(
                     node.span,
                     format!("`{record}.{key}` is `{word}` here and `{first}` elsewhere"),
                 )
-                .label(span, "said here first")
-                .help("say it in one file only"),
+                .label(span, "first set here")
+                .help("set it in one file only"),
             ),
             Some(_) => {}
             None => said = Some((word, node.span)),

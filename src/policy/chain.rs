@@ -1,4 +1,4 @@
-//! Plan → [`Chains`]: immutable, indexed by tool, one revision.
+//! Policy index: compiles a [`Plan`] into [`Chains`], which are immutable and find the policies of a call by tool and by value.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,13 +18,13 @@ use crate::matcher::ScalarKey;
 use crate::middleware::Kind;
 use crate::path::{ArgumentNames, Path};
 
-/// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so it gets room.
+/// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
-/// The text of all patterns of a RegexSet; what the set is made from takes a hundred times as much.
+/// The length of all patterns of a RegexSet together; building the set takes a hundred times as much memory.
 const MAX_SET_BYTES: usize = 512 << 10;
 
-/// Which policies may concern a call, in the order in which they act: those that have to be asked of every call, merged
-/// with those that the index found.
+/// Iterator over the policies that may match a call, in evaluation order: those evaluated for every call, merged with those
+/// that the index found.
 #[derive(Debug)]
 pub struct Candidates<'g> {
     always: Peekable<Copied<Iter<'g, u32>>>,
@@ -43,10 +43,10 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-/// Looked up for every call. What collides costs a comparison, and changes no answer.
+/// Map with a fast hash function, for lookups on every call. A collision costs a comparison and never changes a result.
 type QuickMap<K, V> = HashMap<K, V, RandomState>;
 
-/// All policies of a bundle, compiled. Immutable but for what it remembers of tool names.
+/// All policies of a bundle, compiled. Immutable except for the cache of tool names.
 #[derive(Debug)]
 pub struct Chains {
     policies: Box<[Policy]>,
@@ -56,7 +56,7 @@ pub struct Chains {
     revision: String,
     by_exact_name: HashMap<String, Vec<u32>>,
     patterns: RegexSet,
-    /// For each pattern of the set, the policies that have it.
+    /// For each pattern of the set, the indices of the policies with that pattern.
     by_pattern: Vec<Vec<u32>>,
     for_every_tool: Vec<u32>,
     caches: Vec<u32>,
@@ -106,7 +106,7 @@ impl Chains {
             .size_limit(DFA_SIZE_LIMIT)
             .dfa_size_limit(DFA_SIZE_LIMIT)
             .build();
-        // Should the set be too large, every pattern policy is a candidate for every tool and tested by itself.
+        // If the set is too large, every policy with a pattern is a candidate for every tool, and its pattern is matched separately.
         let (patterns, by_pattern) = match set {
             Ok(set) if length <= MAX_SET_BYTES => (set, by_pattern),
             _ => {
@@ -130,56 +130,54 @@ impl Chains {
         }
     }
 
-    /// The policies, in the order in which they act.
+    /// The policies, in evaluation order.
     pub fn policies(&self) -> &[Policy] {
         &self.policies
     }
 
-    /// One policy, by its place in that order.
+    /// Returns a policy by its index in [`policies`](Self::policies).
     pub fn policy(&self, index: u32) -> Option<&Policy> {
         self.policies.get(index as usize)
     }
 
-    /// The policies that concern the run around its calls, in the order in which they act.
+    /// The policies that apply to the run instead of to single calls, in evaluation order.
     pub fn of_run(&self) -> &[u32] {
         &self.of_run
     }
 
-    /// What holds for the whole bundle.
+    /// The bundle's defaults.
     pub fn defaults(&self) -> Defaults {
         self.defaults
     }
 
-    /// The ids of the policies that are off, and so not among the others.
+    /// The ids of the policies with `mode: off`, which [`policies`](Self::policies) leaves out.
     pub fn off(&self) -> &[String] {
         &self.off
     }
 
-    /// What new rules have to pass before they replace these.
+    /// The conditions that changed rules must meet before they replace these.
     pub fn reload(&self) -> ReloadSettings {
         self.reload
     }
 
-    /// The digest of the rules, in hex.
+    /// The digest of the rules, in hexadecimal.
     pub fn revision(&self) -> &str {
         &self.revision
     }
 
-    /// The chain for a tool of a server; a call without server has the empty name.
+    /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
     pub fn resolve(&self, server: &str, tool: &str) -> Arc<Chain> {
         self.remembered.get_or_link(server, tool, || self.link(server, tool))
     }
 
-    /// Links the tools that were called under other chains, so that no call has to wait for that once these have taken
-    /// their place.
+    /// Fills the cache with the tools that were called under other chains, so that no call waits for that after a reload.
     pub(crate) fn expect_tools_of(&self, others: &Self) {
         others.remembered.each_name(|server, tool| {
             self.resolve(server, tool);
         });
     }
 
-    /// The policies that may concern a tool of a server, in the order in which they act. A call without server has the
-    /// empty name.
+    /// Returns the policies whose tool and server patterns match, in evaluation order. `server` is empty for a call without a server.
     pub fn concerning(&self, server: &str, tool: &str) -> Vec<u32> {
         let mut indices = self.fitting(tool);
         indices
@@ -187,7 +185,7 @@ impl Chains {
         indices
     }
 
-    /// Those whose patterns for tools fit, whatever the server.
+    /// Returns the policies whose tool patterns match, for any server.
     pub fn fitting(&self, tool: &str) -> Vec<u32> {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
         let fitting = self.patterns.matches(tool);
@@ -227,7 +225,7 @@ impl Chains {
         }
     }
 
-    /// What policies that an approval is bound to read of the context.
+    /// Returns the context members read by the policies that an approval is bound to.
     fn context_reads(&self, indices: &[u32]) -> ContextReads {
         let mut reads = ContextReads::default();
         for policy in
@@ -238,7 +236,7 @@ impl Chains {
         reads
     }
 
-    /// The caches that forget once this tool was called, whichever tools they are for.
+    /// Returns the caches that a call of this tool invalidates, whichever tools they cache.
     fn invalidated_by(&self, tool: &str) -> Vec<u32> {
         let concerned = |index: &u32| {
             self.policy(*index).is_some_and(|policy| match &policy.kind {
@@ -250,28 +248,28 @@ impl Chains {
     }
 }
 
-/// The policies that concern one tool, by phase, in the order in which they act.
+/// The policies for one tool, by phase, in evaluation order.
 #[derive(Debug)]
 pub struct Chain {
-    /// Those of normalise.
+    /// The policies of the normalise phase.
     pub normalise: Box<[u32]>,
-    /// Those of gate.
+    /// The policies of the gate phase.
     pub gate: Gate,
-    /// Those around the execution, the outermost first.
+    /// The policies that wrap the execution, outermost first.
     pub execute: Box<[u32]>,
-    /// Those of settle.
+    /// The policies of the settle phase.
     pub settle: Box<[u32]>,
-    /// The caches that a call of the tool makes forget.
+    /// The caches that a call of the tool invalidates.
     pub invalidates: Box<[u32]>,
-    /// What policies that an approval is bound to read of the context.
+    /// The context members read by the policies that an approval is bound to.
     pub context_reads: ContextReads,
-    /// The arguments that policies read which are not in shadow mode.
+    /// The arguments that enforced policies read.
     pub arguments: ArgumentNames,
-    /// The arguments that their templates name.
+    /// The arguments that templates of enforced policies name.
     pub named_arguments: ArgumentNames,
 }
 
-/// The policies of gate, those that demand a certain value in a certain place found by hash.
+/// The policies of the gate phase. Those that require a certain value at a certain path are found by hash.
 #[derive(Debug)]
 pub struct Gate {
     always: Box<[u32]>,
@@ -279,7 +277,7 @@ pub struct Gate {
     hasher: RandomState,
 }
 
-/// All policies that demand one of some values of one type in one place.
+/// All policies that require a value of one type at one path to equal one of their literals.
 #[derive(Debug)]
 struct Lookup {
     path: Path,
@@ -288,7 +286,7 @@ struct Lookup {
     all: Vec<u32>,
 }
 
-/// Fewer policies than this on one place are as fast to evaluate as to look up.
+/// With fewer policies than this on one path, evaluation is as fast as a lookup.
 const WORTH_A_LOOKUP: usize = 4;
 
 impl Gate {
@@ -326,20 +324,20 @@ impl Gate {
         Self { always: always.into(), lookups: lookups.into(), hasher }
     }
 
-    /// The policies that may match this call; all others certainly do not.
+    /// Returns the policies that may match this call; all others certainly do not.
     pub fn candidates(&self, view: &CallView<'_>) -> Candidates<'_> {
         let mut found: SmallVec<[u32; 32]> = SmallVec::new();
         for lookup in &self.lookups {
             match lookup.path.nodes(view) {
                 Ok(nodes) => match nodes.first().map(|node| (ScalarKey::of(*node), node.json_type())) {
-                    // Absent: none of them matches.
+                    // Absent value: none of the policies matches.
                     None => {}
                     Some((Some(key), json_type)) if json_type == lookup.json_type => {
                         found.extend(
                             lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
                         );
                     }
-                    // Of another type: each has to say for itself that it can't be decided.
+                    // Value of another type: evaluate each policy, which reports that its test is undecided.
                     Some(_) => found.extend_from_slice(&lookup.all),
                 },
                 Err(_) => found.extend_from_slice(&lookup.all),

@@ -1,4 +1,4 @@
-//! What holds for a whole bundle, said in one of its files.
+//! `defaults`: settings of a whole bundle.
 
 use super::agreed;
 use crate::authoring::{Field, Record, Shape};
@@ -9,41 +9,41 @@ use crate::source::LoadedFile;
 /// What happens to calls that no `allow`, `approval` or `respond` policy matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unmatched {
-    /// They run.
+    /// The calls run.
     #[default]
     Allow,
-    /// A person must say yes.
+    /// The calls require approval.
     Approval,
-    /// They are denied.
+    /// The calls are denied.
     Deny,
 }
 
-/// What arguments must be before policies that read them are evaluated.
+/// Check of the arguments before policies that read them are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArgumentCheck {
-    /// Anything.
+    /// No check.
     Unchecked,
-    /// Of the types that the tool's schema declares, where one is known.
+    /// The arguments must have the types that the tool's schema declares, if the schema is known.
     Typed,
-    /// All that the tool's schema asks for, where one is known.
+    /// The arguments must satisfy the whole schema of the tool, if the schema is known.
     Valid,
 }
 
-/// What holds for a whole bundle.
+/// Settings of a whole bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// For calls that nothing permits.
+    /// Decision for unmatched calls.
     pub unmatched: Unmatched,
-    /// Whether tests on absent fields match in restricting policies.
+    /// Whether a test of an absent field matches in restricting policies.
     pub absent_matches: bool,
     /// How principals are compared.
     pub principals: Comparison,
-    /// What arguments must be, if the rules say so. [`ArgumentCheck::Typed`] otherwise.
+    /// The check of arguments, if the rules set one.
     pub arguments: Option<ArgumentCheck>,
 }
 
 impl Defaults {
-    /// What arguments must be.
+    /// The check of arguments. [`ArgumentCheck::Typed`] unless the rules set another one.
     pub fn argument_check(&self) -> ArgumentCheck {
         self.arguments.unwrap_or(ArgumentCheck::Typed)
     }
@@ -51,49 +51,49 @@ impl Defaults {
 
 pub(super) static RECORD: Record = Record {
     name: "defaults",
-    doc: "What holds for the whole bundle. Files that disagree are an error.",
+    doc: "Settings of the whole bundle. Setting a key to different values in several files is an error.",
     fields: &[
         Field::optional(
             "unmatched",
             Shape::Word(&[
-                ("allow", "they run"),
-                ("deny", "they are denied"),
-                ("approval", "a person must say yes"),
+                ("allow", "the calls run"),
+                ("deny", "the calls are denied"),
+                ("approval", "the calls require approval"),
             ]),
-            "What happens to calls that no `allow`, `approval` or `respond` policy matches. Without it: `allow`.",
+            "Decision for calls that no `allow`, `approval` or `respond` policy matches. Default: `allow`.",
         ),
         Field::optional(
             "absent",
-            Shape::Word(&[("no_match", "the test does not hold"), ("match", "the policy matches")]),
-            "What a test on an absent field says in a restricting policy. Without it: `no_match`.",
+            Shape::Word(&[("no_match", "the test is false"), ("match", "the policy matches")]),
+            "Result of a test on an absent field in a restricting policy. Default: `no_match`.",
         ),
         Field::optional(
             "principals",
             Shape::Word(&[
                 (
                     "canonical",
-                    "by their canonical form: case, compatibility forms, invisible characters and white space at the ends make no \
-                     difference",
+                    "by their canonical form: ignores case, Unicode compatibility forms, invisible characters, and leading and trailing \
+                     white space",
                 ),
                 ("exact", "code point by code point"),
             ]),
-            "How principals are compared: of approvers and requesters, and in keys of limits, caches and budgets. Without it: \
+            "How principals are compared: approvers with requesters, and in the keys of limits, caches and budgets. Default: \
              `canonical`.",
         ),
         Field::optional(
             "arguments",
             Shape::Word(&[
-                ("typed", "they have the types that the tool's schema declares, where one is known"),
-                ("valid", "they are all that the tool's schema asks for, where one is known"),
-                ("unchecked", "they can be anything"),
+                ("typed", "must have the types that the tool's schema declares, if the schema is known"),
+                ("valid", "must satisfy the whole schema of the tool, if the schema is known"),
+                ("unchecked", "are not checked"),
             ]),
-            "What arguments must be before policies that read them are evaluated; other calls are `invalid`, with a message that the model \
-              can act on. Without it: `typed`.",
+            "Check of a call's arguments before policies that read them are evaluated. A call that fails it is `invalid`, with a message \
+              that the model can act on. Default: `typed`.",
         ),
     ],
 };
 
-/// Reads `defaults` of all files. Files that disagree are reported.
+/// Reads `defaults` from all files and reports files that disagree.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
     Defaults {
         unmatched: match agreed::word(files, RECORD.name, "unmatched", diagnostics) {

@@ -1,4 +1,5 @@
-//! Document → [`Bundle`]: typed policies, their texts compiled, everything wrong reported at its place.
+//! Compiler from rules files to a [`Bundle`]: typed policies with compiled patterns, paths and scripts. Every problem is reported with
+//! its location.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,18 +20,18 @@ use crate::middleware::{KINDS, Kind, KindEntry};
 use crate::principal::Comparison;
 use crate::source::{Entry, LoadedFile, Node};
 
-/// All rules files of a load, read.
+/// The contents of all rules files of a load.
 #[derive(Debug)]
 pub struct Bundle {
-    /// The policies, in the order of files and places.
+    /// The policies, in the order of files and then of positions.
     pub policies: Vec<Policy>,
-    /// What holds for all of them.
+    /// Settings for all policies.
     pub defaults: Defaults,
-    /// What holds when they are to be replaced.
+    /// Conditions for replacing the bundle.
     pub reload: ReloadSettings,
-    /// Digest of everything that was read.
+    /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
-    /// The files beside the rules that policies draw on, also those that can't be read.
+    /// The files that policies reference, such as schemas and scripts, including those that could not be read.
     pub drawn_files: Vec<PathBuf>,
 }
 
@@ -41,27 +42,27 @@ const COMMON: [Field; 5] = [
     Field::required(
         "id",
         Shape::Text("a name"),
-        "The policy's name, unique in the bundle. Outcomes name it.",
+        "The policy's name, unique in the bundle. Outcomes refer to the policy by it.",
     ),
-    Field::optional("description", Shape::Text("a text"), "What the policy is for."),
+    Field::optional("description", Shape::Text("a string"), "The purpose of the policy."),
     Field::optional(
         "mode",
         Shape::Word(&[
-            ("enforce", "the policy acts"),
-            ("shadow", "it records what it would have done, and changes nothing"),
-            ("off", "it is checked and left out"),
+            ("enforce", "the policy takes effect"),
+            ("shadow", "shadow mode: the policy records what it would have done, and changes nothing"),
+            ("off", "the policy is validated and ignored"),
         ]),
-        "Whether the policy acts. Without it: `enforce`.",
+        "Whether the policy takes effect. Default: `enforce`.",
     ),
     Field::optional(
         "priority",
         Shape::Integer(-1_000_000, 1_000_000),
-        "Higher comes first within a phase. Without it: 0.",
+        "Policies with a higher priority are evaluated first within a phase. Default: 0.",
     ),
     Field::optional(
         "match",
         matcher::SHAPE,
-        "Which calls the policy concerns: a tool pattern, a list of them, or a mapping with `tool`, `server` and `where`.",
+        "The calls that the policy applies to: a tool pattern, a list of tool patterns, or a mapping with `tool`, `server` and `where`.",
     ),
 ];
 
@@ -69,7 +70,7 @@ static POLICY: LazyLock<Record> = LazyLock::new(|| {
     let kinds = KINDS.iter().map(|kind| Field::optional(kind.name, kind.shape, kind.doc));
     Record {
         name: "policy",
-        doc: "One policy: which calls it concerns, and exactly one kind key that says what it does.",
+        doc: "One policy, with the calls that it applies to (`match`), and exactly one kind key that says what it does.",
         fields: Vec::leak(COMMON.into_iter().chain(kinds).collect()),
     }
 });
@@ -81,23 +82,23 @@ static RULES: LazyLock<Record> = LazyLock::new(|| {
         doc: "A rules file.",
         fields: Vec::leak(vec![
             Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-            Field::optional("defaults", Shape::Record(&defaults::RECORD), "What holds for the whole bundle."),
+            Field::optional("defaults", Shape::Record(&defaults::RECORD), "Settings of the whole bundle."),
             Field::optional(
                 "reload",
                 Shape::Record(&reload::RECORD),
-                "What changed rules have to pass before they replace these.",
+                "Conditions that changed rules must meet before a hot reload activates them.",
             ),
-            Field::required("policies", Shape::Items(policies), "The policies; `[]` if there are none."),
+            Field::required("policies", Shape::Items(policies), "The policies. Write `[]` for none."),
         ]),
     }
 });
 
-/// The shape of a rules file.
+/// Returns the schema of a rules file.
 pub fn rules_record() -> &'static Record {
     &RULES
 }
 
-/// Reads all files of a bundle. Problems are reported; what could be read is in the bundle all the same.
+/// Compiles all files of a bundle. Problems are reported to `diagnostics`; the bundle has every policy that could be compiled.
 pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
@@ -117,7 +118,7 @@ pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Di
     Bundle { policies, defaults, reload, revision, drawn_files }
 }
 
-/// Reports a file that is written for another version of the format.
+/// Reports a file with an unsupported format version.
 pub fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
     let Some(version) = root.get("callgate") else { return };
     if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
@@ -139,9 +140,9 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
         let Some(id) = id_node.as_str() else { continue };
         if let Some(span) = first.get(id) {
             diagnostics.push(
-                Diagnostic::new(&DUPLICATE_ID, id_node.span, format!("the id `{id}` is taken"))
-                    .label(*span, "by this policy")
-                    .help("ids are unique in a bundle; give one of the two another name"),
+                Diagnostic::new(&DUPLICATE_ID, id_node.span, format!("duplicate id `{id}`"))
+                    .label(*span, "first used here")
+                    .help("ids are unique in a bundle; rename one of the two policies"),
             );
             continue;
         }
@@ -152,10 +153,10 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
                     .help("write for example `refunds-need-a-person`"),
             );
         } else if id.len() > MAX_ID_BYTES {
-            let message = format!("an id has at most {MAX_ID_BYTES} characters, this has {}", id.len());
+            let message = format!("an id has at most {MAX_ID_BYTES} bytes; this one has {}", id.len());
             diagnostics.push(
                 Diagnostic::new(&OUT_OF_RANGE, id_node.span, message)
-                    .help("put what the policy is for into its `description`"),
+                    .help("describe the purpose of the policy in its `description`"),
             );
         } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) {
             let words: Vec<&str> = id
@@ -163,8 +164,12 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
                 .filter(|word| !word.is_empty())
                 .collect();
             diagnostics.push(
-                Diagnostic::new(&UNKNOWN_VALUE, id_node.span, "an id has no white space")
-                    .help(format!("write for example `{}`", words.join("-"))),
+                Diagnostic::new(
+                    &UNKNOWN_VALUE,
+                    id_node.span,
+                    "an id must not contain white space or control characters",
+                )
+                .help(format!("write for example `{}`", words.join("-"))),
             );
         }
     }
@@ -184,12 +189,12 @@ fn read_policy(
         && node.entries().is_some()
         && !diagnostics.has_errors()
     {
-        diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "this policy can't be read"));
+        diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "invalid policy"));
     }
     policy
 }
 
-/// Says of each problem inside a policy which one it is.
+/// Adds the policy's id to each diagnostic whose span lies in that policy.
 fn name_policies<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
     let policies: Vec<(Span, Option<&str>)> =
         nodes.map(|node| (node.span, node.get("id").and_then(Node::as_str))).collect();
@@ -238,9 +243,9 @@ fn read_parts(
             Diagnostic::new(
                 &MISSING_MATCHER,
                 kind_node.key_span,
-                format!("a policy of kind `{}` must say which calls it concerns", entry.name),
+                format!("a `{}` policy needs `match`", entry.name),
             )
-            .help("add `match:`; `match: \"*\"` is every tool"),
+            .help("add `match:`; `match: \"*\"` matches every tool"),
         );
     }
     let mode = match node.get("mode").and_then(Node::as_str) {
@@ -250,7 +255,7 @@ fn read_parts(
     };
     let (matcher, kind) = (matcher.unwrap_or_default(), kind?);
     let of_run_alone = |root: &Root| matches!(root, Root::Context | Root::Session);
-    // A `halt` that looks at no call stops the run wherever it stands.
+    // A `halt` whose conditions read no call stops the run at any point.
     let halts_run = matches!(kind, Kind::Halt(_))
         && matcher.tools.is_empty()
         && matcher.servers.is_empty()
@@ -279,7 +284,7 @@ fn read_parts(
     })
 }
 
-/// The one kind key of a policy.
+/// Returns the entry of the policy's kind key, and reports a missing or a second one.
 fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a Entry, &'static KindEntry)> {
     let mut kinds = node
         .entries()?
@@ -290,7 +295,7 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
             return None;
         }
         diagnostics.push(
-            Diagnostic::new(&KIND_COUNT, authoring::head(node), "this policy says not what it does")
+            Diagnostic::new(&KIND_COUNT, authoring::head(node), "this policy has no kind")
                 .help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
         );
         return None;
@@ -300,10 +305,10 @@ fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a E
             Diagnostic::new(
                 &KIND_COUNT,
                 second.key_span,
-                format!("`{}` and `{}` in one policy", first.0.key, second.key),
+                format!("this policy has two kinds, `{}` and `{}`", first.0.key, second.key),
             )
-            .label(first.0.key_span, "the first")
-            .help("a policy has exactly one kind; make two policies of it"),
+            .label(first.0.key_span, "first kind")
+            .help("a policy has exactly one kind; split it into two policies"),
         );
     }
     Some(first)
@@ -317,7 +322,7 @@ fn without_description(node: &Node) -> Value {
     value
 }
 
-/// The digest of what was read: policies with their descriptions, what they draw on, and the defaults.
+/// Returns the digest of the rules files, descriptions included, and of the files that policies reference.
 fn revision(files: &[LoadedFile], policies: &[Policy]) -> Digest {
     let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
     let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour.to_string()).collect();

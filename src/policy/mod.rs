@@ -1,5 +1,5 @@
-//! From rules files to what decides calls, in four steps: read ([`source`]), [`lower`], [`plan`],
-//! [`compile`](Chains::compile).
+//! Policies: rules files → [`Chains`] in four steps: read the files ([`source`]), compile them to a [`Bundle`] ([`lower`]), sort the
+//! policies ([`plan`]), and index them ([`Chains::compile`]).
 
 mod agreed;
 mod chain;
@@ -28,86 +28,86 @@ use crate::path::ArgumentNames;
 use crate::regexes;
 use crate::source::{self, Loaded, LoadedFile};
 
-/// Whether a policy acts.
+/// The mode of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It acts.
+    /// The policy takes effect.
     Enforce,
-    /// It records what it would have done, and changes nothing.
+    /// Shadow mode: the policy records what it would have done, and changes nothing.
     Shadow,
-    /// It is checked at load and then left out.
+    /// The policy is validated on load and then ignored.
     Off,
 }
 
-/// One policy, read and compiled.
+/// A compiled policy.
 #[derive(Debug)]
 pub struct Policy {
-    /// Unique in its bundle.
+    /// The id, unique in the bundle.
     pub id: String,
-    /// What it is for; agents are told so where the policy has no message of its own.
+    /// The purpose of the policy. Agents see it if the policy has no message of its own.
     pub description: Option<String>,
-    /// Whether it acts.
+    /// Whether the policy takes effect.
     pub mode: Mode,
-    /// Higher comes first within a phase.
+    /// Policies with a higher priority are evaluated first within a phase.
     pub priority: i64,
-    /// Which calls it concerns.
+    /// The calls that the policy applies to.
     pub matcher: Matcher,
-    /// What it does.
+    /// What the policy does.
     pub kind: Kind,
-    /// Whether it acts on the run around its calls.
+    /// Whether the policy applies to the run instead of to single calls.
     pub concerns_run: bool,
-    /// The members of the context that it reads.
+    /// The context members that the policy reads.
     pub context_reads: ContextReads,
-    /// Whether its condition reads what the session has seen.
+    /// Whether its condition reads session state.
     pub condition_reads_session: bool,
-    /// Whether what it does reads that: its templates, keys, values and scripts.
+    /// Whether its templates, keys, values or scripts read session state.
     pub action_reads_session: bool,
-    /// The arguments that it reads.
+    /// The arguments that the policy reads.
     pub arguments: ArgumentNames,
     /// The arguments that its templates name.
     pub named_arguments: ArgumentNames,
-    /// Where it stands.
+    /// The location of the policy in the rules.
     pub span: Span,
-    /// What is written in it, its description aside.
+    /// The policy as JSON, without its description.
     pub(crate) written: Value,
-    /// Digest of all that it does, its description aside.
+    /// Digest of everything that determines what the policy does; the description is not part of it.
     pub behaviour: Digest,
 }
 
 impl Policy {
-    /// Whether what it reads of the context can change what a call does, or what is shown of it: an approval is bound to that. A
-    /// shadow and an `audit` only record.
+    /// Whether the context members that the policy reads can change what a call does or shows, so that approvals must be bound to
+    /// them. Policies in shadow mode and `audit` policies only record.
     pub fn binds_context(&self) -> bool {
         self.mode == Mode::Enforce && !self.kind.is_of_run() && !matches!(self.kind, Kind::Audit(_))
     }
 }
 
-/// What a load yields: the compiled chains if nothing is wrong, and in any case all that was found.
+/// Result of a load: the compiled chains if there are no errors, and all diagnostics.
 #[derive(Debug)]
 pub struct Built {
-    /// The chains; `None` if there is an error.
+    /// The compiled policies; `None` if there is an error.
     pub chains: Option<Chains>,
-    /// Everything that was found, in the order of files and places.
+    /// All diagnostics, in the order of files and then of positions.
     pub diagnostics: Diagnostics,
-    /// The files, so that diagnostics can be shown.
+    /// The source files, for rendering diagnostics.
     pub sources: SourceMap,
-    /// What the rules files say, in their order, with the place of every word.
+    /// The parsed rules files, in order, with the span of every node.
     pub files: Vec<LoadedFile>,
-    /// The files beside the rules that policies draw on, also those that can't be read.
+    /// The files that policies reference, such as schemas and scripts, including those that could not be read.
     pub drawn_files: Vec<PathBuf>,
 }
 
-/// Loads and compiles the bundle of all rules files below these paths.
+/// Loads and compiles the bundle of all rules files under these paths.
 pub fn build(paths: &[PathBuf]) -> Built {
     build_loaded(source::load(paths))
 }
 
-/// Compiles a bundle out of texts with their names.
+/// Compiles a bundle from in-memory files: pairs of a name and its text.
 pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Built {
     build_loaded(source::load_texts(texts))
 }
 
-/// Compiles a bundle out of texts, in the place of the files of another one: they may name the same files.
+/// Compiles a bundle from in-memory replacements of another bundle's files. Policies can reference the same files as that bundle.
 pub(crate) fn build_changed<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     sources: &SourceMap,

@@ -1,26 +1,26 @@
-//! Bundle → [`Plan`]: the order in which policies act, decided here and nowhere else.
+//! Evaluation order: turns a [`Bundle`] into a [`Plan`]. No other module orders policies.
 
 use std::cmp::Reverse;
 
 use super::{Bundle, Defaults, Mode, Policy, ReloadSettings};
 use crate::json::Digest;
 
-/// The policies that take part, in the order in which they act within a phase.
+/// The policies in their evaluation order within a phase, without those that are off.
 #[derive(Debug)]
 pub struct Plan {
-    /// Higher priority first, then by file name, then by place.
+    /// Sorted by descending priority, then by file name, then by position.
     pub policies: Vec<Policy>,
-    /// The ids of those that are off.
+    /// The ids of the policies with `mode: off`.
     pub off: Vec<String>,
-    /// What holds for all of them.
+    /// Settings for all policies.
     pub defaults: Defaults,
-    /// What holds when they are to be replaced.
+    /// Conditions for replacing the bundle.
     pub reload: ReloadSettings,
-    /// Digest of everything that was read.
+    /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
 }
 
-/// Orders a bundle's policies and leaves out those that are off.
+/// Sorts a bundle's policies and removes those that are off.
 pub fn plan(bundle: Bundle) -> Plan {
     let Bundle { mut policies, defaults, reload, revision, drawn_files: _ } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();

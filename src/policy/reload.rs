@@ -1,21 +1,21 @@
-//! What a bundle says of its own replacement.
+//! `reload`: conditions for the hot reload of a bundle.
 
 use super::agreed;
 use crate::authoring::{Field, Record, Shape};
 use crate::diagnostic::Diagnostics;
 use crate::source::LoadedFile;
 
-/// What new rules have to pass before they replace these.
+/// Conditions that changed rules must meet before they replace the active ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReloadSettings {
-    /// Their own policy tests must pass.
+    /// The policy tests of the changed rules must pass.
     pub require_tests: bool,
-    /// Where they allow more, the host must confirm them.
+    /// The host must confirm changed rules that may allow more.
     pub confirm_widening: bool,
 }
 
 impl ReloadSettings {
-    /// What either asks for.
+    /// Combines both settings: the result requires everything that either requires.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -27,7 +27,8 @@ impl ReloadSettings {
 
 pub(super) static RECORD: Record = Record {
     name: "reload",
-    doc: "What changed rules have to pass before they replace these while calls are decided. Files that disagree are an error.",
+    doc: "Conditions that changed rules must meet before a hot reload activates them. Setting a key to different values in several \
+          files is an error.",
     fields: &[
         Field::optional(
             "tests",
@@ -35,23 +36,23 @@ pub(super) static RECORD: Record = Record {
                 ("ignore", "policy tests are not run"),
                 (
                     "require",
-                    "rules whose own policy tests fail, or that have none, are refused: when they are loaded first, and when they change",
+                    "rules whose policy tests fail, or that have no tests, are rejected, both on the first load and on reload",
                 ),
             ]),
-            "Whether the policy tests beside the rules must pass. Without it: `ignore`.",
+            "Whether the policy tests next to the rules must pass. Default: `ignore`.",
         ),
         Field::optional(
             "widening",
             Shape::Word(&[
-                ("accept", "they are taken in"),
-                ("confirm", "they wait until the host confirms their revision"),
+                ("accept", "they take effect at once"),
+                ("confirm", "they take effect once the host confirms their revision"),
             ]),
-            "What becomes of changed rules that may allow more than these. Without it: `accept`.",
+            "Handling of changed rules that may allow more than the active ones. Default: `accept`.",
         ),
     ],
 };
 
-/// Reads `reload` of all files. Files that disagree are reported.
+/// Reads `reload` from all files and reports files that disagree.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> ReloadSettings {
     ReloadSettings {
         require_tests: agreed::word(files, RECORD.name, "tests", diagnostics) == Some("require"),

@@ -1,7 +1,7 @@
-//! The chains of tools that were called, found again by the tool's name. Reading takes no lock and allocates nothing.
+//! Cache of [`Chain`]s by server and tool name. A lookup takes no lock and allocates nothing.
 //!
-//! A chain that was evicted is linked again from the same rules, so eviction changes how long a decision takes and never the decision. Names
-//! that nobody calls again give way first: whoever invents names does not evict the tools that others use.
+//! An evicted chain is rebuilt from the same rules, so eviction affects the duration of a decision and never its result. Names that
+//! were called only once are evicted first: a client that invents names does not evict the tools that others use.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -13,14 +13,14 @@ use foldhash::fast::RandomState;
 
 use super::Chain;
 
-/// Names are spread over so many buckets, a power of two.
+/// Number of buckets that the names are spread over, a power of two.
 const BUCKETS: usize = 256;
 
-/// Names that one bucket remembers; a further one takes the place of the oldest that was not called again (the clock algorithm). Names come from models, so the memory is
-/// bounded; and as a bucket is copied whenever it learns a name, it is small.
+/// Capacity of a bucket. A new name replaces the oldest one that was not called again (the clock algorithm). Names come from models,
+/// so the memory is bounded; a bucket is copied for every new name, so it is small.
 const NAMES_OF_A_BUCKET: usize = 16;
 
-/// What is remembered. Changes by exchanging whole buckets.
+/// The cache. It changes by replacing whole buckets.
 #[derive(Debug)]
 pub(super) struct Remembered {
     hasher: RandomState,
@@ -32,12 +32,12 @@ type Bucket = Vec<Known>;
 #[derive(Clone, Debug)]
 struct Known {
     hash: u64,
-    /// Most calls name no server, and to compare empty texts is slow: it makes the processor recover from a read that leads
-    /// nowhere (measured: half of a decision).
+    /// `None` for calls without a server, which most are. Comparing empty strings is slow: the processor recovers from a read of a
+    /// dangling address (measured: half of a decision).
     server: Option<Arc<str>>,
     tool: Arc<str>,
     chain: Arc<Chain>,
-    /// It was called again since it was remembered, or since it was spared last.
+    /// Whether the tool was called again since it was added, or since it last survived an eviction.
     called_again: Arc<AtomicBool>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Remembered {
 }
 
 impl Remembered {
-    /// The chain of this tool; where it is not known, what `link` makes of the name, which is remembered.
+    /// Returns the cached chain of this tool. If there is none, builds it with `link` and stores it.
     pub(super) fn get_or_link(&self, server: &str, tool: &str, link: impl FnOnce() -> Chain) -> Arc<Chain> {
         let hash =
             if server.is_empty() { self.hasher.hash_one(tool) } else { self.hasher.hash_one((server, tool)) };
@@ -70,7 +70,7 @@ impl Remembered {
         let bucket = slot.load();
         let known = bucket.as_deref().map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|known| known.is(hash, server, tool)) {
-            // Mostly it was: then nothing is written that other threads read.
+            // Mostly already set: then nothing is written that other threads read.
             if !known.called_again.load(Ordering::Relaxed) {
                 known.called_again.store(true, Ordering::Relaxed);
             }
@@ -81,12 +81,12 @@ impl Remembered {
         let called_again = Arc::new(AtomicBool::new(false));
         let newest = Known { hash, server, tool: tool.into(), chain: Arc::clone(&chain), called_again };
         let kept = spared(known);
-        // Two threads may both add; the one that loses is found missing again at its next call.
+        // Two threads may both add an entry; the lost one is added at its next call.
         slot.store(Some(Arc::new(kept.into_iter().chain([newest]).collect())));
         chain
     }
 
-    /// Calls this with the server and the tool of everything that is remembered.
+    /// Calls `seen` with the server and the tool of every entry.
     pub(super) fn each_name(&self, mut seen: impl FnMut(&str, &str)) {
         for slot in &self.buckets {
             for known in slot.load_full().iter().flat_map(|bucket| bucket.iter()) {
@@ -96,12 +96,12 @@ impl Remembered {
     }
 }
 
-/// What of a bucket stays when one more name comes, in the order in which it gives way.
+/// Returns the entries of a bucket that stay when a name is added, in the order of eviction.
 fn spared(known: &[Known]) -> VecDeque<Known> {
     let mut kept: VecDeque<Known> = known.iter().cloned().collect();
     while kept.len() >= NAMES_OF_A_BUCKET {
         let Some(oldest) = kept.pop_front() else { break };
-        // Each is spared once, so this ends.
+        // Each entry survives once, so this ends.
         if oldest.called_again.swap(false, Ordering::Relaxed) {
             kept.push_back(oldest);
         }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::policy::build_texts;
 
-    /// Asks for a name. Says whether it had to be linked.
+    /// Looks a name up. Returns whether its chain had to be built.
     fn links(remembered: &Remembered, server: &str, tool: &str) -> bool {
         let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
         let linked = Cell::new(false);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_linked_once_and_tools_of_other_servers_are_other_tools() {
+    fn caches_by_server_and_tool() {
         let remembered = Remembered::default();
         for (server, tool) in [("", "a"), ("s", "a"), ("s", ""), ("", "s"), ("", "")] {
             assert!(links(&remembered, server, tool), "{server} {tool}");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn invented_names_do_not_evict_the_tools_that_others_call() {
+    fn invented_names_do_not_evict_tools_in_use() {
         let remembered = Remembered::default();
         let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
         let tools: Vec<String> = (0..64).map(|number| format!("tool{number}")).collect();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_names_come_so_many_are_remembered_the_newest_among_them() {
+    fn cache_is_bounded_and_holds_the_newest_name() {
         let remembered = Remembered::default();
         for number in 0..3 * BUCKETS * NAMES_OF_A_BUCKET {
             let name = format!("tool{number}");

@@ -1,5 +1,5 @@
-//! What a bundle may allow that the one before it did not. When in doubt it counts: only what certainly tightens is passed
-//! over.
+//! Comparison of two bundles: what the new one may allow that the old one did not. It is conservative: every change counts that is
+//! not certain to restrict.
 
 mod tighter;
 
@@ -13,14 +13,14 @@ use crate::json::Value;
 use crate::middleware::Kind;
 use tighter::{Around, looser_members};
 
-/// One way in which new rules may allow more than old ones.
+/// A change by which new rules may allow more than old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Widening {
-    /// The policy concerned; none where it is something that holds for the whole bundle.
+    /// The policy concerned; `None` for a setting of the whole bundle.
     pub policy: Option<String>,
-    /// What has changed, in one line.
+    /// The change, in one line.
     pub what: String,
-    /// What may happen now that could not happen before.
+    /// What may happen now and could not happen before.
     pub allows: &'static str,
 }
 
@@ -30,11 +30,12 @@ impl fmt::Display for Widening {
     }
 }
 
-/// Every way in which `new` may allow a call that `old` stopped, asked about or answered, show of it or of a stream what `old` hid, or
-/// leave out what `old` recorded. Empty only if no call, result or stream with the same session fares better.
+/// Returns every change by which `new` may allow a call that `old` stopped, suspended or answered, show data of a call or a stream
+/// that `old` redacted, or omit what `old` recorded. Empty only if no call, result or stream is treated less strictly in the same
+/// session.
 ///
-/// Policies are compared by their ids and by what they do; descriptions don't count, and neither do changes that certainly tighten:
-/// a lower limit, one more detector, a matcher that covers the old one.
+/// Policies are compared by id and by what they do. Descriptions don't count, and neither do changes that are certain to restrict: a
+/// lower limit, one more detector, a matcher that covers the old one.
 pub fn widenings(old: &Chains, new: &Chains) -> Vec<Widening> {
     let mut found = bundle_wide(old, new);
     let (old_ones, new_ones) = (by_id(old), by_id(new));
@@ -61,7 +62,7 @@ pub fn widenings(old: &Chains, new: &Chains) -> Vec<Widening> {
     found
 }
 
-/// The first policy whose place among the others is not what it was.
+/// Reports the first policy whose position in the evaluation order changed.
 fn moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<Widening> {
     let before: HashMap<&str, usize> =
         before.into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
@@ -70,8 +71,8 @@ fn moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<
     moved.map(|(policy, _)| {
         of(
             policy,
-            "acts earlier or later among the others",
-            "what each of them sees and does is another thing",
+            "moved in the evaluation order",
+            "it and the policies around it may see and return other values",
         )
     })
 }
@@ -96,12 +97,12 @@ fn bundle_wide(old: &Chains, new: &Chains) -> Vec<Widening> {
         );
     }
     if after.argument_check() < before.argument_check() {
-        add("`defaults.arguments` asks for less", "arguments may reach tools that were refused before");
+        add("`defaults.arguments` checks less", "arguments that were rejected may reach tools");
     }
     if after.principals != before.principals {
         add(
-            "`defaults.principals` compares names in another way",
-            "people may count as the same, or as different, who did not before",
+            "`defaults.principals` compares principals differently",
+            "principals that were equal may be different now, or the other way round",
         );
     }
     if reload_before.require_tests && !reload_after.require_tests {
@@ -129,7 +130,7 @@ fn of(policy: &Policy, what: &str, allows: &'static str) -> Widening {
     Widening { policy: Some(policy.id.clone()), what, allows }
 }
 
-/// Of a policy that acted: whether its change, or that it no longer acts, may widen.
+/// Returns whether a change of a policy that was enforced, or its removal, may allow more.
 fn of_one_that_was(
     policy: &Policy,
     next: Option<&Policy>,
@@ -151,78 +152,76 @@ fn of_one_that_was(
             }
             let looser = looser_members(policy, next, around);
             if looser.is_empty() {
-                // What it does more can hide from others what they look for.
+                // By redacting more it can hide what other policies look for.
                 return blinded(next, new).map(|other| blinding(next, other));
             }
             let members: Vec<String> = looser.iter().map(|member| format!("`{member}`")).collect();
             Some(of(next, &format!("is changed ({})", members.join(", ")), allows))
         }
         _ if matches!(policy.kind, Kind::Allow(_)) => None,
-        Some(_) => Some(of(policy, "changes nothing any more: its mode is `shadow`", allows)),
-        None if off => Some(of(policy, "is off", allows)),
-        None => Some(of(policy, "is gone", allows)),
+        Some(_) => Some(of(policy, "is no longer enforced: its mode is `shadow`", allows)),
+        None if off => Some(of(policy, "is no longer enforced: its mode is `off`", allows)),
+        None => Some(of(policy, "was removed", allows)),
     }
 }
 
-/// What may happen without a policy of a kind, or with a looser one.
+/// Returns what may happen without a policy of a kind, or with a less strict one.
 fn without(kind: &Kind) -> &'static str {
     match kind {
         Kind::Deny(_) => "calls that it denied may run",
         Kind::Allow(_) => "calls that no policy permitted may run",
-        Kind::Halt(_) => "runs that it halted may go on",
-        Kind::Validate(_) => "arguments that it refused may reach the tool",
-        Kind::RateLimit(_) => "more calls may run than it let through",
+        Kind::Halt(_) => "runs that it halted may continue",
+        Kind::Validate(_) => "arguments that it rejected may reach the tool",
+        Kind::RateLimit(_) => "more calls may run than it permitted",
         Kind::Concurrency(_) => "more calls may run at the same time",
-        Kind::Approval(_) => "calls may run that a person did not approve as it asked for",
-        Kind::Respond(_) => "calls that it answered may reach the tool, or get another answer",
-        Kind::Cache(_) => {
-            "calls that it answered may reach the tool, or get a result that was another call's"
-        }
-        Kind::Around(_) => "its script may call the tool otherwise, and give other results",
-        Kind::Retry(_) => "the tool may be called more often, or not again",
+        Kind::Approval(_) => "calls may run without the approval that it required",
+        Kind::Respond(_) => "calls that it answered may reach the tool, or get another result",
+        Kind::Cache(_) => "calls that it answered may reach the tool, or get the result of another call",
+        Kind::Around(_) => "its script may call the tool differently and return other results",
+        Kind::Retry(_) => "the tool may be called more often, or not retried",
         Kind::Timeout(_) => "calls may take longer",
-        Kind::Transform(_) => "arguments and results that it formed may be others",
-        Kind::Recover(_) => "the model may be told other things of errors",
-        Kind::Redact(_) => "what it hid may be shown and recorded",
+        Kind::Transform(_) => "arguments and results that it changed may be different",
+        Kind::Recover(_) => "the model may get other error messages",
+        Kind::Redact(_) => "data that it redacted may be shown and recorded",
         Kind::Label(_) => {
-            "sessions may go without the label, or get it, so that policies that read it decide otherwise"
+            "sessions may lack the label, or get it, so that policies that read it decide differently"
         }
-        Kind::Fact(_) => "policies that read the fact may decide otherwise",
-        Kind::Audit(_) => "what it recorded may go unrecorded",
+        Kind::Fact(_) => "policies that read the fact may decide differently",
+        Kind::Audit(_) => "what it recorded may no longer be recorded",
         Kind::Model(_) => {
-            "the model may be called with what it changed or bounded, and be shown tools that it hid"
+            "the model may be called with settings that it changed or bounded, and with tools that it hid"
         }
-        Kind::Budget(_) => "more may be used than it let through",
-        Kind::Stream(_) => "what it took out of streams may be shown",
+        Kind::Budget(_) => "more may be used than it permitted",
+        Kind::Stream(_) => "content that it removed from streams may be shown",
     }
 }
 
-/// Of a policy that did not act before: whether it may widen.
+/// Returns whether a policy that was not enforced before may allow more.
 fn of_one_that_came(policy: &Policy, old: &Chains, new: &Chains) -> Option<Widening> {
     match &policy.kind {
-        // It vouches for what it asks about, which nothing did before.
+        // It permits the calls that a person approves, which nothing permitted before.
         Kind::Approval(_) if old.defaults().unmatched == Unmatched::Deny => Some(of(
             policy,
-            "lets a person permit what `defaults.unmatched` denied",
+            "lets approvers permit calls that `defaults.unmatched` denied",
             "calls that no policy permitted may run",
         )),
         Kind::Audit(_) => None,
         Kind::Model(model) if !model.only_tightens() => {
-            Some(of(policy, "says otherwise what the model is called with", without(&policy.kind)))
+            Some(of(policy, "changes what the model is called with", without(&policy.kind)))
         }
         Kind::Stream(_) | Kind::Redact(_) => blinded(policy, new).map(|other| blinding(policy, other)),
         kind if kind.entry().polarity == Polarity::Restricting => None,
-        kind => Some(of(policy, "acts now, and did not before", without(kind))),
+        kind => Some(of(policy, "is newly enforced", without(kind))),
     }
 }
 
 fn blinding(policy: &Policy, other: &Policy) -> Widening {
-    let what = format!("leaves other text for `{}`, which looks for something in it", other.id);
+    let what = format!("changes the text that `{}` inspects", other.id);
     of(policy, &what, without(&other.kind))
 }
 
-/// Of a policy that takes something out of results or streams, another one that may then not find what it looks for: one that acts
-/// after it; or one before it, where what is left can join to what that one would have found.
+/// Returns a policy that may miss what it looks for because `policy` removes something from results or streams: a later policy, or
+/// an earlier one if the remaining pieces can join to what that one would have found.
 fn blinded<'n>(policy: &Policy, new: &'n Chains) -> Option<&'n Policy> {
     let written = policy.written.get(policy.kind.entry().name);
     let masks =
@@ -244,7 +243,7 @@ fn blinded<'n>(policy: &Policy, new: &'n Chains) -> Option<&'n Policy> {
                     one.text && other.text || one.reasoning && other.reasoning
                 }
                 (Kind::Redact(_), Kind::Redact(_)) => true,
-                // Labels and facts come after all redactions.
+                // Labels and facts are evaluated after all redactions.
                 (Kind::Redact(one), Kind::Fact(_)) => one.output,
                 (Kind::Redact(one), Kind::Label(_)) => one.output && reads_result(other),
                 _ => false,
@@ -260,9 +259,9 @@ fn reads_result(policy: &Policy) -> bool {
     ["output", "error", "result"].iter().any(|member| text.contains(member))
 }
 
-/// The policies whose order in a phase means something, each with how many stand before it that leave something else for
-/// the next to see. Of those in gate the strictest wins in whatever order, and only answers come first come first served;
-/// checks that only refuse can change places with each other.
+/// Returns the policies whose order in a phase matters, each with the number of earlier policies that change what later ones see. In
+/// gate the strictest decision wins in any order, and only for answers the first policy wins; checks that only reject can be
+/// swapped with each other.
 fn places(chains: &Chains, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
     let gate = phase == Phase::Gate;
     let ordered = |policy: &&Policy| match policy.kind {
@@ -283,7 +282,7 @@ fn places(chains: &Chains, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&P
         .collect()
 }
 
-/// The policies of the run whose order means something, each with how many stand before it that leave something else for it to bound.
+/// Returns the policies of the run whose order matters, each with the number of earlier policies that change what it bounds.
 fn places_of_run(chains: &Chains, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
     let (mut models, mut streams) = (0, 0);
     let mut places = Vec::new();
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_restricts_may_come_and_may_not_go() {
+    fn reports_removal_of_restricting_policies() {
         for kind in [
             "deny: {}",
             "halt: {}",
@@ -341,9 +340,9 @@ mod tests {
             let wider = rules(&format!("{{ id: a, match: [t, u], {kind} }}"));
             let described = rules(&format!("{{ id: a, description: New, match: t, {kind} }}"));
             for (old, new, expected) in [
-                (&acting, &rules(""), Some("is gone")),
-                (&acting, &shadow, Some("changes nothing any more: its mode is `shadow`")),
-                (&acting, &off, Some("is off")),
+                (&acting, &rules(""), Some("was removed")),
+                (&acting, &shadow, Some("is no longer enforced: its mode is `shadow`")),
+                (&acting, &off, Some("is no longer enforced: its mode is `off`")),
                 (&acting, &wider, None),
                 (&wider, &acting, Some("is changed (`match`)")),
                 (&acting, &described, None),
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bounds_a_run_may_come_and_may_not_go_or_be_changed() {
+    fn reports_removal_and_change_of_run_policies() {
         for (strict, loose, member) in [
             ("budget: { calls: 5 }", "budget: { calls: 6 }", "calls"),
             ("budget: { calls: 5, per: conversation }", "budget: { calls: 5, per: run }", "other members"),
@@ -374,12 +373,12 @@ mod tests {
             let of = |id: &str| format!("`a` ({}) {id}", strict.split(':').next().unwrap());
             let changed = of(&format!("is changed (`{member}`)"));
             assert_eq!(found(&with(strict), &with(loose)), [changed], "{strict}");
-            assert_eq!(found(&with(strict), &rules("")), [of("is gone")], "{strict}");
+            assert_eq!(found(&with(strict), &rules("")), [of("was removed")], "{strict}");
             assert_eq!(found(&rules(""), &with(strict)), [""; 0], "{strict}");
         }
     }
 
-    /// Pairs of a policy and of another that certainly does no less; the other way round each may allow more.
+    /// Pairs of a policy and a change that is certain to restrict; the opposite change may allow more.
     const TIGHTER: &[(&str, &str)] = &[
         ("match: t, deny: {}", "match: [t, u], deny: {}"),
         ("match: t, deny: {}", "match: '*', deny: {}"),
@@ -439,7 +438,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_only_tightens_is_not_held_and_the_other_way_round_it_is() {
+    fn ignores_changes_that_only_restrict_and_reports_the_opposite() {
         for (loose, tight) in TIGHTER {
             let with = |policy: &str| rules(&format!("{{ id: a, {policy} }}"));
             assert_eq!(found(&with(loose), &with(tight)), [""; 0], "{loose} → {tight}");
@@ -457,9 +456,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_is_held() {
+    fn reports_changes_that_are_not_certain_to_restrict() {
         for (one, other) in [
-            // A text is undecided against numbers, and differs from all in a list of both.
+            // A string is undecided against numbers, and differs from every item of a mixed list.
             (
                 "match: { tool: t, where: { path: $.input.a, in: [1] } }, deny: {}",
                 "match: { tool: t, where: { path: $.input.a, in: [1, x] } }, deny: {}",
@@ -479,7 +478,7 @@ mod tests {
                 "match: t, redact: { detect: [email, phone], with: remove }",
             ),
             ("match: t, validate: { schema: {} }", "match: t, validate: { schema: { maxProperties: 1 } }"),
-            // The run is halted wherever it stands, and then only where it makes calls.
+            // Before, the run is halted at any point; after, only when it makes a call.
             ("match: { where: { path: $.context.a, eq: 1 } }, halt: {}", "match: '*', halt: {}"),
         ] {
             let with = |policy: &str| rules(&format!("{{ id: a, {policy} }}"));
@@ -489,11 +488,11 @@ mod tests {
         let deny = |message: &str| {
             rules(&format!("{{ id: a, match: t, deny: {{ message: {message} }} }}, {script}"))
         };
-        assert_eq!(found(&deny("no"), &deny("never")).len(), 1, "a script may read it");
+        assert_eq!(found(&deny("no"), &deny("never")).len(), 1, "a script may read the message");
     }
 
     #[test]
-    fn what_changes_streams_may_blind_what_looks_for_something_in_them() {
+    fn reports_stream_policies_that_hide_text_from_others() {
         let hide = "{ id: hide, stream: { redact: payment_card } }";
         for (id, new, found_any) in [
             (
@@ -521,18 +520,18 @@ mod tests {
     }
 
     #[test]
-    fn each_change_says_what_it_newly_allows() {
+    fn message_names_what_is_newly_allowed() {
         let with = |policy: &str| chains(&[&rules(&format!("{{ id: a, {policy} }}"))]);
         let (five, six) = (
             with("match: t, rate_limit: { limit: 5, per: 1m }"),
             with("match: t, rate_limit: { limit: 6, per: 1m }"),
         );
         let said: Vec<String> = widenings(&five, &six).iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["`a` (rate_limit) is changed (`limit`): more calls may run than it let through"]);
+        assert_eq!(said, ["`a` (rate_limit) is changed (`limit`): more calls may run than it permitted"]);
     }
 
     #[test]
-    fn a_model_policy_that_sets_or_says_something_may_widen_when_it_comes_or_moves() {
+    fn reports_new_and_moved_model_policies_that_set_values() {
         let bound = "{ id: bound, model: { temperature: { max: 0.5 } } }";
         for kind in ["temperature: { set: 1 }", "system_prompts: { append: Hi. }", "metadata: { a: 1 }"] {
             let says = format!("{{ id: says, model: {{ {kind} }} }}");
@@ -545,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_permits_or_forms_may_widen_when_it_comes() {
+    fn reports_new_permitting_and_forming_policies() {
         for kind in [
             "allow: {}",
             "respond: { output: 1 }",
@@ -563,8 +562,8 @@ mod tests {
                 assert_eq!(found(&sleeping, &acting).len(), 1, "{kind}");
             }
             assert_eq!(found(&rules(""), &acting).len(), 1, "{kind}");
-            // Only an `allow` that goes certainly takes nothing away that guards rely on: without its `respond` a call
-            // reaches its tool.
+            // Only the removal of an `allow` is certain to permit nothing: without a `respond`, for example, a call reaches its
+            // tool.
             assert_eq!(found(&acting, &rules("")).is_empty(), kind.starts_with("allow"), "{kind}");
         }
         let audit = rules("{ id: a, match: t, audit: {} }");
@@ -572,24 +571,24 @@ mod tests {
     }
 
     #[test]
-    fn another_kind_under_the_same_id_is_a_change() {
+    fn reports_another_kind_with_the_same_id() {
         let (deny, allow) = ("{ id: a, match: t, deny: {} }", "{ id: a, match: t, allow: {} }");
         assert_eq!(found(&rules(deny), &rules(allow)), ["`a` (allow) was deny before"]);
     }
 
     #[test]
-    fn an_approval_widens_where_nothing_was_permitted() {
+    fn reports_new_approval_where_unmatched_calls_are_denied() {
         let with = |unmatched: &str, policies: &str| {
             format!("{{ defaults: {{ unmatched: {unmatched} }}, policies: [ {policies} ] }}")
         };
         let ask = "{ id: ask, match: t, approval: {} }";
-        let expected = "`ask` (approval) lets a person permit what `defaults.unmatched` denied";
+        let expected = "`ask` (approval) lets approvers permit calls that `defaults.unmatched` denied";
         assert_eq!(found(&with("deny", ""), &with("deny", ask)), [expected]);
         assert!(found(&with("approval", ""), &with("approval", ask)).is_empty());
     }
 
     #[test]
-    fn looser_defaults_and_looser_reloads_widen() {
+    fn reports_less_strict_defaults_and_reload_settings() {
         let with = |settings: &str| format!("{{ {settings}, policies: [] }}");
         for (strict, loose) in [
             ("defaults: { unmatched: deny }", "defaults: { unmatched: approval }"),
@@ -607,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_order_that_means_something_counts() {
+    fn reports_only_order_changes_that_matter() {
         let order = |first: &str, second: &str| {
             let (first, second) = (rules(first), rules(second));
             widenings(&chains(&[&first, &second]), &chains(&[&second, &first])).len()
@@ -633,10 +632,10 @@ mod tests {
     }
 
     #[test]
-    fn a_redaction_that_comes_may_hide_what_others_look_for() {
+    fn reports_redactions_that_hide_text_from_others() {
         let hide = "{ id: hide, redact: { detect: email } }";
         let mark = "{ id: mark, match: { where: { path: $.output, contains: '@' } }, label: { add: [x] } }";
-        let expected = "`hide` (redact) leaves other text for `mark`, which looks for something in it";
+        let expected = "`hide` (redact) changes the text that `mark` inspects";
         assert_eq!(found(&rules(mark), &rules(&format!("{hide}, {mark}"))), [expected]);
         let always = "{ id: mark, label: { add: [x] } }";
         assert_eq!(found(&rules(always), &rules(&format!("{hide}, {always}"))), [""; 0]);

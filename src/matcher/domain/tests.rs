@@ -36,7 +36,7 @@ fn finds_the_domain_of_every_address() {
 }
 
 #[test]
-fn what_readers_split_differently_is_undecided() {
+fn lists_that_parsers_split_differently_are_undecided() {
     for text in [
         "",
         " ",
@@ -136,7 +136,7 @@ fn what_readers_split_differently_is_undecided() {
 }
 
 #[test]
-fn one_stranger_makes_the_test_false() {
+fn one_foreign_domain_makes_the_test_false() {
     let ours = ["x.com", "*.corp.example"].map(|text| DomainPattern::parse(text).unwrap());
     for (text, expected) in [
         ("ana@x.com, b@eu.corp.example", true),
@@ -159,7 +159,7 @@ fn operands_are_domain_names() {
 }
 
 proptest! {
-    /// Whatever the list looks like: an address of a stranger in it is never overlooked.
+    /// A foreign address is never overlooked, whatever the list looks like.
     #[test]
     fn a_decided_list_accounts_for_every_at_sign(
         text in "(ana@x\\.com|eve@evil\\.org|Ana|\"|\"q\"|<|>|,|;|:|\\(|\\)| |\\\\|@|\\[|\\.|=\\?){0,10}"

@@ -1,4 +1,4 @@
-//! What the steps that take more than a value take.
+//! Operands of `transform` steps: `rename`, `clamp` and `replace`.
 
 use regex::Regex;
 
@@ -14,8 +14,12 @@ pub(super) fn name(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
     if name.starts_with("$.") || name.is_empty() {
         let last = name.rsplit(['.', '\'', '"', ']', '[']).find(|word| !word.is_empty()).unwrap_or("query");
         reader.report(
-            Diagnostic::new(&INVALID_OPERAND, node.span, "`rename` takes the member's new name")
-                .help(format!("write for example `{last}`")),
+            Diagnostic::new(
+                &INVALID_OPERAND,
+                node.span,
+                "`rename` needs the new name of the member, not a path",
+            )
+            .help(format!("write for example `{last}`")),
         );
         return None;
     }
@@ -36,13 +40,15 @@ pub(super) fn bounds(node: &Node, reader: &mut Reader<'_>) -> Option<(Option<Num
             true => (&MISSING_KEY, "`clamp` has no bound"),
             false => (&OUT_OF_RANGE, "`min` is greater than `max`"),
         };
-        reader.report(Diagnostic::new(code, node.span, message).help("say `min`, `max`, or both in order"));
+        reader.report(
+            Diagnostic::new(code, node.span, message).help("write `min`, `max`, or both in ascending order"),
+        );
         return None;
     }
     Some((min, max))
 }
 
-/// Reads `replace`: the pattern, and the text whose `$1` and `$name` must be groups of the pattern.
+/// Reads `replace`: the pattern, and the replacement, whose `$1` and `$name` must be groups of the pattern.
 pub(in crate::middleware) fn replacement(node: &Node, reader: &mut Reader<'_>) -> Option<(Regex, String)> {
     let pattern = reader.regex(node.get("pattern")?)?;
     let with_node = node.get("with")?;
@@ -64,7 +70,7 @@ pub(in crate::middleware) fn replacement(node: &Node, reader: &mut Reader<'_>) -
     Some((pattern, with.to_owned()))
 }
 
-/// The names behind `$` in a replacement, as the `regex` crate reads them: as long as they can be.
+/// Returns the group names after `$` in a replacement. Like the `regex` crate, it reads the longest possible names.
 fn groups(with: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = with;
@@ -93,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_named_as_the_regex_crate_reads_them() {
+    fn reads_group_names_like_the_regex_crate() {
         for (with, names) in [
             ("a", &[] as &[&str]),
             ("$1-$2", &["1", "2"]),

@@ -1,5 +1,5 @@
-//! Whether a changed policy is certainly at least as strict as it was: by what is written in both, kind by kind. What is not
-//! listed here as a way to tighten counts as a change that may widen.
+//! Strictness comparison of two versions of a policy by their source, kind by kind. A change that is not listed here as restricting
+//! counts as one that may allow more.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::middleware::Kind;
 use crate::policy::Policy;
 use crate::spans;
 
-/// What is known of the bundles around a policy.
+/// Facts about the bundles that affect the comparison.
 #[derive(Clone, Copy)]
 pub(super) struct Around {
-    /// What a refusal says can make a difference: a script may read it.
+    /// Whether the message of a denial can make a difference, because a script may read it.
     pub(super) messages_matter: bool,
-    /// A policy that asks a person permits what nothing else does.
+    /// Whether an `approval` policy permits calls that nothing else permits.
     pub(super) asking_permits: bool,
 }
 
-/// Returns the members of a policy that may allow more than before; empty if it is certainly at least as strict.
+/// Returns the members of a policy that may allow more than before; empty if the policy is certain to be at least as strict.
 pub(super) fn looser_members(before: &Policy, after: &Policy, around: Around) -> Vec<&'static str> {
     let mut looser = Vec::new();
     let matcher_is_fine = match &after.kind {
@@ -28,7 +28,7 @@ pub(super) fn looser_members(before: &Policy, after: &Policy, around: Around) ->
         kind if kind.entry().polarity == Polarity::Restricting => covers(after, before),
         _ => same_member(before, after, "match"),
     };
-    // A halt without conditions of its own concerns calls, and not the run around them any more.
+    // A `halt` that loses its conditions no longer applies to the run, but to calls.
     if !matcher_is_fine || before.concerns_run && !after.concerns_run {
         looser.push("match");
     }
@@ -36,7 +36,7 @@ pub(super) fn looser_members(before: &Policy, after: &Policy, around: Around) ->
     let (was, is) = (before.written.get(kind), after.written.get(kind));
     looser.extend(looser_value(&after.kind, was, is, around));
     if looser.is_empty() && only_files_differ(before, after) {
-        looser.push("what it draws on");
+        looser.push("the files it references");
     }
     looser
 }
@@ -56,7 +56,7 @@ fn only_files_differ(before: &Policy, after: &Policy) -> bool {
     before.behaviour != after.behaviour && before.written == after.written
 }
 
-/// Whether every call that concerned `narrow` certainly concerns `wide`.
+/// Whether `wide` is certain to match every call that `narrow` matches.
 fn covers(wide: &Policy, narrow: &Policy) -> bool {
     NamePattern::all_cover(&wide.matcher.tools, &narrow.matcher.tools)
         && NamePattern::all_cover(&wide.matcher.servers, &narrow.matcher.servers)
@@ -67,7 +67,7 @@ fn conditions(policy: &Policy) -> Vec<&Value> {
     many(policy.written.get("match").and_then(|matcher| matcher.get("where")))
 }
 
-/// A list, or its one item written without it.
+/// Returns the items of a list, or a single value that is written without a list.
 fn many(value: Option<&Value>) -> Vec<&Value> {
     match value {
         Some(Value::Array(items)) => items.iter().collect(),
@@ -76,13 +76,13 @@ fn many(value: Option<&Value>) -> Vec<&Value> {
     }
 }
 
-/// Whether a call for which `given` holds, or can't be decided, is one for which `wanted` does, too.
+/// Whether every call for which `given` holds or is undecided is also one for which `wanted` holds or is undecided.
 fn implies(given: &Value, wanted: &Value) -> bool {
     if given == wanted {
         return true;
     }
     let (Some(given), Some(wanted)) = (given.as_object(), wanted.as_object()) else { return false };
-    // The fewer values pass, the more calls a test with `each: none` holds for.
+    // A test with `each: none` holds for more calls the fewer values pass.
     let is_test = given.contains_key("path") && given.get("each").and_then(Value::as_str) != Some("none");
     is_test
         && given.len() == wanted.len()
@@ -97,7 +97,7 @@ fn implies(given: &Value, wanted: &Value) -> bool {
         })
 }
 
-/// Both are numbers, and the first is not greater.
+/// Whether both are numbers and the first is not greater.
 fn at_most(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(Value::Number(a)), Some(Value::Number(b))) => a <= b,
@@ -105,8 +105,8 @@ fn at_most(a: Option<&Value>, b: Option<&Value>) -> bool {
     }
 }
 
-/// Both are lists, of strings alone or of numbers alone: with a value of another type a test is undecided or is not by what is
-/// in its list.
+/// Whether both are lists, only of strings or only of numbers, and `large` has all of `small`. In mixed lists, whether a test is
+/// undecided depends on the types in the list.
 fn is_subset(small: &Value, large: &Value) -> bool {
     let (Some(small), Some(large)) = (small.as_array(), large.as_array()) else { return false };
     let both = || small.iter().chain(large);
@@ -146,11 +146,11 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
                 }
             })
         }
-        // Masks and digests leave no piece of what they stand for; other replacements can join pieces, or keep some.
+        // Masks and digests leave no piece of the original; other replacements can join pieces, or keep some.
         Kind::Redact(_) | Kind::Stream(_) => {
             let masks = matches!(compare.after("with").and_then(Value::as_str), None | Some("mask" | "hash"));
             compare.all_but(&["detect", "redact", "patterns", "in"], |member| match member {
-                // Without it: everywhere.
+                // Without `in`: everywhere.
                 "in" => {
                     compare.after("in").is_none() || compare.before("in").is_some() && compare.grows("in")
                 }
@@ -203,7 +203,7 @@ impl<'v> Compare<'v> {
         self.is?.get(member)
     }
 
-    /// The members that differ, but for those of `may_tighten` of which `tightens` says so.
+    /// Returns the members that differ, except those in `may_tighten` for which `tightens` returns `true`.
     fn all_but(
         &self,
         may_tighten: &[&'static str],
@@ -223,13 +223,13 @@ impl<'v> Compare<'v> {
         looser
     }
 
-    /// Whether the list has all that it had.
+    /// Whether the new list has all items of the old one.
     fn grows(&self, member: &str) -> bool {
         let (old, new) = (many(self.before(member)), many(self.after(member)));
         old.iter().all(|item| new.iter().any(|other| item == other))
     }
 
-    /// Whether the list has only what it had, and something.
+    /// Whether the new list is not empty and has only items of the old one.
     fn shrinks(&self, member: &str) -> bool {
         let (old, new) = (many(self.before(member)), many(self.after(member)));
         !new.is_empty() && new.iter().all(|item| old.iter().any(|other| item == other))
