@@ -1,4 +1,4 @@
-//! The check of a value against its [`Shape`]: everything wrong is reported at the exact words, once.
+//! Validates a YAML value against its [`Shape`]: reports every problem once, at its exact position.
 
 use super::meant::meant;
 use super::shape::Shape;
@@ -9,7 +9,7 @@ use crate::source::{Node, NodeValue};
 use crate::text::{cut, inert};
 
 impl Shape {
-    /// Whether a node's YAML type is one that this shape starts from.
+    /// Whether this shape accepts the YAML type of a node.
     pub fn fits(&self, node: &Node) -> bool {
         match self {
             Self::Any => true,
@@ -23,7 +23,7 @@ impl Shape {
         }
     }
 
-    /// Reports everything about `node` that is not of this shape; `name` is what messages call it: a key, or words.
+    /// Reports all mismatches between `node` and this shape; `name` is its name in messages: a key, or a phrase.
     pub fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
         if !self.fits(node) {
             if told_as_yaml(node, diagnostics) {
@@ -56,12 +56,12 @@ impl Shape {
         let (name_shown, is) = (quoted(name), node.type_name());
         let message = match node.value {
             NodeValue::Null => format!("{name_shown} has no value"),
-            _ => format!("{name_shown} must be {}, this is {is}", self.wanted()),
+            _ => format!("{name_shown} must be {}, not {is}", self.wanted()),
         };
         Diagnostic::new(&WRONG_TYPE, node.span, message).help(self.help_for_type(node, name))
     }
 
-    /// The YAML types that fit, in the words of a message.
+    /// The accepted YAML types, for messages.
     fn wanted(&self) -> String {
         let mut types = Vec::new();
         self.add_types(&mut types);
@@ -79,7 +79,7 @@ impl Shape {
             Self::True => "`true`",
             Self::Text(_) | Self::Word(_) => "a string",
             Self::Number => "a number",
-            Self::Integer(..) => "a whole number",
+            Self::Integer(..) => "an integer",
             Self::Items(_) | Self::List(_) => "a list",
             Self::Record(_) => "a mapping",
             Self::OneOrMany(item) => {
@@ -93,46 +93,46 @@ impl Shape {
         }
     }
 
-    /// What to write instead of a value of the wrong YAML type.
+    /// The fix for a value of the wrong YAML type.
     fn help_for_type(&self, node: &Node, name: &str) -> String {
         let written = written(node);
         match (self, &node.value) {
             (Self::Either(shapes), _) => match shapes.first() {
                 Some(first) => first.help_for_type(node, name),
-                None => "leave it out".to_owned(),
+                None => "remove it".to_owned(),
             },
             (Self::OneOrMany(item), _) => item.help_for_type(node, name),
             (Self::Word(words), NodeValue::Null) if words.iter().any(|(word, _)| *word == "null") => {
-                "put the word in quotes: `\"null\"`".to_owned()
+                "quote the word: `\"null\"`".to_owned()
             }
             (Self::Word(words), _) => known_values(words),
             (Self::Text(form), NodeValue::Number(_)) if form.contains("such as") => format!("write {form}"),
             (Self::Text(_), NodeValue::Bool(_) | NodeValue::Number(_)) => {
-                format!("put it in quotes if it is meant as text: `\"{written}\"`")
+                format!("quote it if it is a string: `\"{written}\"`")
             }
             (Self::Record(record), NodeValue::Null) if record.fields.iter().all(|field| !field.required) => {
                 if name.contains(' ') {
-                    "write a mapping, or leave the item out".to_owned()
+                    "write a mapping, or remove the item".to_owned()
                 } else {
-                    format!("write `{name}: {{}}` if nothing more is to be said")
+                    format!("write `{name}: {{}}` if it needs no options")
                 }
             }
             (Self::Text(form), _) => format!("write {form}"),
-            (_, NodeValue::Null) => "write a value after it, or leave the key out".to_owned(),
+            (_, NodeValue::Null) => "add a value, or remove the key".to_owned(),
             (Self::Bool | Self::True, NodeValue::String(_)) => {
                 let no = matches!(written.to_lowercase().as_str(), "false" | "no" | "off" | "n");
                 let word = if no && matches!(self, Self::Bool) { "false" } else { "true" };
-                format!("write `{word}`, without quotes")
+                format!("write `{word}` without quotes")
             }
             (Self::Number | Self::Integer(..), NodeValue::String(text))
                 if text.text.parse::<crate::json::Number>().is_ok() =>
             {
                 format!("write `{written}` without quotes")
             }
-            (Self::Integer(min, max), _) => format!("write for example `{}`", 1.clamp(*min, *max)),
-            (Self::Number, _) => "write for example `100`".to_owned(),
+            (Self::Integer(min, max), _) => format!("write a number such as `{}`", 1.clamp(*min, *max)),
+            (Self::Number, _) => "write a number such as `100`".to_owned(),
             (Self::Items(_) | Self::List(_), NodeValue::Mapping(_)) => {
-                "a list is meant: each of its items begins with `- `".to_owned()
+                "write a list: start each item with `- `".to_owned()
             }
             (Self::Items(item) | Self::List(item), _) if item.fits(node) => {
                 format!("put it in brackets to make it a list: `[{written}]`")
@@ -144,7 +144,7 @@ impl Shape {
     }
 }
 
-/// Whether a value is missing because YAML read it as something else (a tag), which was said. What YAML says comes first.
+/// Whether a value is missing because of a YAML feature (a tag) that was already reported. YAML errors take precedence.
 fn told_as_yaml(node: &Node, diagnostics: &Diagnostics) -> bool {
     let beside = |span: Span| {
         span.source == node.span.source && (node.span.end..=node.span.end + 1).contains(&span.start)
@@ -156,12 +156,12 @@ fn told_as_yaml(node: &Node, diagnostics: &Diagnostics) -> bool {
             .any(|diagnostic| diagnostic.code == &YAML_FEATURE && diagnostic.span.is_some_and(beside))
 }
 
-/// A key in backticks; words that are no key as they are.
+/// A key in backticks; a phrase unchanged.
 pub(super) fn quoted(name: &str) -> String {
     if name.contains(' ') { name.to_owned() } else { format!("`{name}`") }
 }
 
-/// A scalar as it may be shown.
+/// A scalar, escaped and truncated for display.
 fn written(node: &Node) -> String {
     match node.as_str() {
         Some(text) => cut(&inert(text)),
@@ -177,7 +177,7 @@ fn check_true(node: &Node, name: &str, diagnostics: &mut Diagnostics) {
     if node.as_bool() == Some(false) {
         diagnostics.push(
             Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{name}` can only be `true`"))
-                .help("leave the key out instead"),
+                .help("remove the key instead"),
         );
     }
 }
@@ -187,10 +187,11 @@ fn check_integer(node: &Node, name: &str, min: i64, max: i64, diagnostics: &mut 
     if number.is_none_or(|number| number < min || number > max) {
         let range =
             if max == i64::MAX { format!("of {min} or more") } else { format!("from {min} to {max}") };
-        let message = format!("`{name}` must be a whole number {range}");
+        let message = format!("`{name}` must be an integer {range}");
         let near = number.unwrap_or(1).clamp(min, max);
         diagnostics.push(
-            Diagnostic::new(&OUT_OF_RANGE, node.span, message).help(format!("write for example `{near}`")),
+            Diagnostic::new(&OUT_OF_RANGE, node.span, message)
+                .help(format!("write a number such as `{near}`")),
         );
     }
 }
@@ -204,7 +205,7 @@ fn check_word(node: &Node, name: &str, words: &[(&'static str, &str)], diagnosti
         Some(near) => format!("did you mean `{near}`?"),
         None => known_values(words),
     };
-    let message = format!("`{}` is no value of `{name}`", cut(&inert(text)));
+    let message = format!("`{}` is not a valid value of `{name}`", cut(&inert(text)));
     diagnostics.push(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).help(help));
 }
 
@@ -212,13 +213,13 @@ fn check_list(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnosti
     if node.items().is_some_and(<[_]>::is_empty) {
         diagnostics.push(
             Diagnostic::new(&EMPTY_VALUE, node.span, format!("`{name}` is an empty list"))
-                .help("say at least one item, or remove the key if that is what is meant"),
+                .help("add at least one item, or remove the key"),
         );
     }
     check_items(node, name, item, diagnostics);
 }
 
-/// Items that are of one wrong type throughout are one mistake.
+/// Reports items that all have the same wrong type as one problem.
 fn check_items(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
     let items = node.items().unwrap_or_default();
     let name_of_item = format!("an item of `{name}`");
@@ -229,7 +230,7 @@ fn check_items(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnost
             .all(|entry| std::mem::discriminant(&entry.value) == std::mem::discriminant(&first.value));
         if alike {
             let diagnostic = item.wrong_type(first, &name_of_item);
-            diagnostics.push(diagnostic.label(second.span, "and so on"));
+            diagnostics.push(diagnostic.label(second.span, "and the following items"));
             return;
         }
     }

@@ -1,21 +1,21 @@
-//! The tables of [`Shape`](super::Shape)s as a JSON Schema, for editors.
+//! Generates a JSON Schema from the [`Shape`](super::Shape) tables, for editors.
 
 use super::{Record, Shape};
 use crate::json::{Map, Value, json};
 
-/// What the keys of a record have to do with each other, which its fields do not say.
+/// A constraint between the keys of a record, which its fields do not express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
     /// The record's name.
     pub record: &'static str,
-    /// Of these keys exactly one is there.
+    /// Exactly one of these keys is present.
     pub one_of: Vec<&'static str>,
-    /// Where the first of a pair is there, the second is, too.
+    /// If the first key of a pair is present, the second is, too.
     pub together: Vec<(&'static str, &'static str)>,
 }
 
 impl Constraint {
-    /// Written so that editors offer every key, name what is missing, and point at the key that is one too many.
+    /// Adds it in a form in which editors offer every key, report the missing one, and highlight the surplus key.
     fn add_to(&self, schema: &mut Map) {
         let of = self.record.replace('_', " ");
         let none = format!("a {of} has exactly one of the keys {}", self.one_of.join(", "));
@@ -39,7 +39,7 @@ impl Constraint {
     }
 }
 
-/// The JSON Schema (draft 2020-12) of files whose root is `record`.
+/// Returns the JSON Schema (draft 2020-12) of files whose root is `record`.
 pub fn json_schema(record: &'static Record, title: &str, constraints: &[Constraint]) -> Value {
     let mut definitions = Map::new();
     define(record, &mut definitions);
@@ -60,18 +60,18 @@ fn reference(record: &Record) -> Value {
     format!("#/$defs/{}", record.name).into()
 }
 
-/// Writes the definition of a record and, once each, of all that it names.
+/// Adds the definition of a record and, once each, of all records that it refers to.
 fn define(record: &'static Record, definitions: &mut Map) {
     if definitions.contains_key(record.name) {
         return;
     }
-    // Taken before the fields are walked, so that a record which names itself ends here.
+    // Inserted before the fields are walked, so that recursion ends at a record that refers to itself.
     definitions.insert(record.name.into(), Value::Null);
     let mut properties = Map::new();
     for field in record.fields {
         let mut schema = describe(&field.shape, definitions);
         if let Some(members) = schema.as_object_mut() {
-            // Editors show a title as the heading of a hover text, and take that of what is around where there is none.
+            // Editors show a title as the heading of a hover text, and fall back to that of the parent.
             members.insert("title".into(), field.name.into());
             describe_twice(members, field.doc, form(&field.shape));
         }
@@ -91,7 +91,7 @@ fn define(record: &'static Record, definitions: &mut Map) {
     definitions.insert(record.name.into(), schema);
 }
 
-/// What a text has to look like, where the shape allows one and says it.
+/// The format of a string, if the shape accepts a string and describes it.
 fn form(shape: &Shape) -> Option<&'static str> {
     match shape {
         Shape::Text(form) => Some(form),
@@ -101,13 +101,13 @@ fn form(shape: &Shape) -> Option<&'static str> {
     }
 }
 
-/// A description as plain text, and as Markdown, which it is: editors that know only the first show it as it is.
+/// Adds a description as plain text and as Markdown (its actual format): editors that support only the first show the source.
 fn describe_twice(schema: &mut Map, doc: &str, form: Option<&str>) {
     let text = match form {
         Some(form) => format!("{doc}\n\nWrite {form}."),
         None => doc.to_owned(),
     };
-    // What a key is for says more than what a record is that may stand there.
+    // The description of a key is more specific than that of the record it holds.
     let choices = schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
     for choice in choices.filter_map(Value::as_object_mut).filter(|choice| choice.contains_key("$ref")) {
         insert_description(choice, &text);
@@ -135,7 +135,7 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
         }
         Shape::Items(item) => json!({ "type": "array", "items": describe(item, definitions) }),
         Shape::List(item) => json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) }),
-        // Without a choice, editors have one thing to say.
+        // Without a choice, editors show a single message.
         Shape::OneOrMany(item @ Shape::Text(_)) => {
             let item = describe(item, definitions);
             json!({ "type": ["string", "array"], "minItems": 1, "items": item })
@@ -156,7 +156,7 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
     }
 }
 
-/// One of several choices, whose own words would stand before those of the key that they are for.
+/// A choice without its own description, which would hide that of the key.
 fn undescribed(mut choice: Value) -> Value {
     if let Some(members) = choice.as_object_mut() {
         members.retain(|name, _| !matches!(name.as_str(), "description" | "markdownDescription"));

@@ -1,4 +1,4 @@
-//! The check of a mapping's keys: those that are unknown or missing, and what was meant by them.
+//! Validates the keys of a mapping: reports unknown and missing keys, with suggestions.
 
 use super::check::quoted;
 use super::meant::meant;
@@ -7,11 +7,11 @@ use crate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, Span, UNKNOWN_KEY}
 use crate::source::{Entry, Node, NodeValue};
 use crate::text::{cut, inert};
 
-/// Keys that are listed where a mapping is missing.
+/// The maximum number of keys listed if a mapping is missing.
 const MAX_LISTED: usize = 8;
 
 impl Record {
-    /// Reports unknown and missing keys of a mapping, and everything wrong with its values.
+    /// Reports unknown and missing keys of a mapping, and all problems of its values.
     pub(super) fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
         for entry in node.entries().unwrap_or_default() {
             if let Some(field) = self.field(&entry.key) {
@@ -43,8 +43,8 @@ impl Record {
         }
     }
 
-    /// Whether a mapping holds an unknown key that could be meant as the field `name`: what is missing is then told by
-    /// that key alone.
+    /// Whether a mapping has an unknown key that may be a misspelling of the field `name`; then only the unknown key is
+    /// reported.
     pub fn may_be_misspelled(&self, node: &Node, name: &str) -> bool {
         self.unknown(node).any(|entry| match (self.meant(&entry.key), self.home_of(node, &entry.key)) {
             (Some(meant), _) => meant == name,
@@ -53,14 +53,14 @@ impl Record {
         })
     }
 
-    /// Whether the YAML type of a key's value is right, which is reported elsewhere.
+    /// Whether the YAML type of a key's value is valid; the mismatch is reported elsewhere.
     pub fn value_fits(&self, key: &str, value: &Node) -> bool {
         self.field(key).is_none_or(|field| field.shape.fits(value))
     }
 
-    /// What stands here instead of a mapping, as a mapping.
+    /// Rewrites the node as a mapping, for a help text.
     pub(super) fn example(&self, node: &Node) -> String {
-        // Of what stands here one key can be made only where it is the one that matters.
+        // A scalar can become the value of a key only if one key is clearly the main one.
         let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1
             && (self.fields.len() <= MAX_LISTED || node.items().is_some());
         let home = self.fields.iter().filter(|_| only_needed).find(|field| match field.shape {
@@ -73,7 +73,7 @@ impl Record {
         });
         match (home, &node.value) {
             (Some(field), NodeValue::Sequence(_)) => format!("put `{}:` before the list", field.name),
-            (None, NodeValue::Sequence(_)) => "write one mapping, not a list".to_owned(),
+            (None, NodeValue::Sequence(_)) => "write a single mapping, not a list".to_owned(),
             (Some(field), NodeValue::String(text)) => {
                 let text = cut(&inert(&text.text));
                 match field.shape.fits(node) {
@@ -106,7 +106,7 @@ impl Record {
         meant(key, self.names())
     }
 
-    /// The field in whose mapping a key belongs; one that the mapping has comes first.
+    /// The field whose mapping accepts a key; fields present in the mapping come first.
     fn home_of(&self, node: &Node, key: &str) -> Option<&Field> {
         let has_key = |field: &&Field| field.shape.record().is_some_and(|record| record.field(key).is_some());
         let mut homes = self.fields.iter().filter(has_key);
@@ -132,7 +132,7 @@ impl Record {
 }
 
 impl Shape {
-    /// The mapping that this shape holds, if any.
+    /// The mapping that this shape accepts, if any.
     fn record(&self) -> Option<&'static Record> {
         match self {
             Self::Record(record) => Some(record),
@@ -143,7 +143,7 @@ impl Shape {
     }
 }
 
-/// The first words of a mapping: its first key, or all of it where it is in braces.
+/// The start of a mapping: its first key, or all of it if it is in braces.
 pub fn head(node: &Node) -> Span {
     match node.entries().and_then(<[_]>::first) {
         Some(first) if first.key_span.start == node.span.start => first.key_span,
@@ -151,7 +151,7 @@ pub fn head(node: &Node) -> Span {
     }
 }
 
-/// The first sentence of a doc, as part of another.
+/// The first sentence of a description, as a part of another sentence.
 fn first_words(doc: &str) -> String {
     lowered(doc.split_once(". ").map_or(doc, |(first, _)| first))
 }

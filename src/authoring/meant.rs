@@ -1,8 +1,8 @@
-//! What a wrong word was probably meant to be.
+//! Did-you-mean suggestions for unknown words.
 
 use crate::diagnostic;
 
-/// Words of other policy languages and of everyday speech, with the word of this one.
+/// Words of other policy languages and of everyday English, with the word of this language.
 const SAID_ELSEWHERE: [(&str, &str); 99] = [
     ("=", "eq"),
     ("==", "eq"),
@@ -105,7 +105,7 @@ const SAID_ELSEWHERE: [(&str, &str); 99] = [
     ("upper", "uppercase"),
 ];
 
-/// The one of the `known` words that was probably meant by `word`, which is none of them.
+/// Returns the one of the `known` words that `word`, an unknown one, probably stands for.
 pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let elsewhere = SAID_ELSEWHERE.iter().filter(|(said, _)| said.eq_ignore_ascii_case(word));
     elsewhere
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_meant_by_its_letters_or_its_sense() {
+    fn suggests_by_spelling_and_by_synonym() {
         let operators = ["path", "eq", "gt", "gte", "starts_with", "any", "all", "not"];
         for (word, expected) in [
             ("gte_", Some("gte")),

@@ -1,5 +1,5 @@
-//! The author's face of the policy language: the shapes of its parts, and the reading of texts that mean more than text
-//! (paths, patterns, templates, durations) with placed errors.
+//! Schema of rules files: the shapes of their parts, and readers for strings with a syntax of their own
+//! (paths, patterns, templates, durations), with errors at exact positions.
 
 mod check;
 mod json_schema;

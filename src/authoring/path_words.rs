@@ -1,11 +1,11 @@
-//! What a text that is no path was probably meant to be.
+//! Help texts for invalid paths.
 
 use super::meant::meant;
 use crate::call::Root;
 use crate::path::Path;
 
-/// What to write instead of `text`, of which the path's own error says `given`: what that knows for certain, else the
-/// path that was probably meant, else the form of a path.
+/// Returns the fix for an invalid path, where `given` is the help of the parser's error: that help if it is specific, else
+/// the probable path, else the general form of a path.
 pub(super) fn help(text: &str, given: Option<String>) -> String {
     let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
     let certain = given.clone().filter(|help| !general(help));
@@ -15,7 +15,7 @@ pub(super) fn help(text: &str, given: Option<String>) -> String {
         .unwrap_or_else(|| "write a path such as `$.input.amount` or `$.input.items[0].name`".to_owned())
 }
 
-/// The words of `text` (`input.amount`, `/input/amount`, `{{ input.amount }}`, `$.input[amount]`) as a path over the call.
+/// Rewrites `text` (`input.amount`, `/input/amount`, `{{ input.amount }}`, `$.input[amount]`) as a path over the call.
 fn reworded(text: &str) -> Option<String> {
     if text.contains(['?', '(', ')', '"', '\'', ' ']) && !text.starts_with("{{") {
         return None;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_written_as_a_path() {
+    fn rewrites_other_notations_as_paths() {
         for (text, meant) in [
             ("input.amount", Some("$.input.amount")),
             (".input.amount", Some("$.input.amount")),

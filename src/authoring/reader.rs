@@ -1,4 +1,4 @@
-//! Reads the texts of a rules file that mean more than text, and reports at the exact place what is wrong with them.
+//! Reads strings of a rules file that have a syntax of their own, and reports errors at exact positions.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,53 +21,53 @@ use crate::source::{self, Node};
 use crate::spans;
 use crate::template::Template;
 
-/// The longest regular expression.
+/// The maximum length of a regular expression.
 const MAX_REGEX_BYTES: usize = 32 << 10;
-/// The longest template.
+/// The maximum length of a template.
 const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
-/// What a policy does with calls, and so what an undecided test must mean for it.
+/// The effect of a policy on calls, which determines how it treats an undecided condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polarity {
-    /// It stops, asks or hides: when in doubt it acts.
+    /// It denies, requires approval or redacts: it applies if its condition is undecided (fail closed).
     Restricting,
-    /// It lets through, answers or helps: when in doubt it does not act.
+    /// It allows, responds or supports: it does not apply if its condition is undecided.
     Permitting,
-    /// It forms or keeps something; what doubt means is for each kind to say.
+    /// It transforms or stores something; each kind defines what undecided means.
     Forming,
 }
 
-/// The reading of one policy: where problems go, and what may be said in it.
+/// The reader of one policy: collects diagnostics, and knows what the policy may contain.
 #[derive(Debug)]
 pub struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
     sources: &'a mut SourceMap,
-    /// What an undecided test means in the policy that is read.
+    /// How the policy treats an undecided condition.
     pub polarity: Polarity,
-    /// Whether the policy acts after the tool, where `$.output` and `$.error` exist.
+    /// Whether the policy acts after the tool, when `$.output` and `$.error` exist.
     pub after_tool: bool,
-    /// Whether the policy concerns a run and not its calls: only `$.context` and `$.session` exist.
+    /// Whether the policy is about a run and not its calls: only `$.context` and `$.session` exist.
     pub of_run: bool,
     /// Whether absent fields match in restricting policies (`defaults.absent: match`).
     pub absent_matches: bool,
-    /// The texts of the files that the policy draws on, beside the rules file.
+    /// The contents of the files that the policy refers to, apart from the rules file.
     pub drawn_files: Vec<String>,
-    /// Where those files are, also those that can't be read.
+    /// The paths of those files, including unreadable ones.
     pub drawn_paths: Vec<PathBuf>,
-    /// The members of the call document that were read so far.
+    /// The members of the call document read so far.
     pub roots_read: BTreeSet<Root>,
-    /// The members of the context that were read so far.
+    /// The members of the context read so far.
     pub context_reads: ContextReads,
     /// How the policy compares principals (`defaults.principals`).
     pub principals: Comparison,
-    /// The arguments that were read so far.
+    /// The arguments read so far.
     pub arguments: ArgumentNames,
-    /// The arguments that were named in templates so far.
+    /// The arguments named in templates so far.
     pub named_arguments: ArgumentNames,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader that reports to `diagnostics`.
+    /// Creates a reader that reports to `diagnostics`.
     pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a mut SourceMap) -> Self {
         Self {
             diagnostics,
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// How many problems were reported so far.
+    /// The number of problems reported so far.
     pub fn reported(&self) -> usize {
         self.diagnostics.len()
     }
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         self.diagnostics.since(count)
     }
 
-    /// Reports a problem inside a text.
+    /// Reports a problem inside a string.
     pub fn report_in(
         &mut self,
         code: &'static Code,
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             match self.path(item) {
                 Some(path) if path.root() == Root::Input => paths.push(path),
                 Some(_) => self.report(
-                    Diagnostic::new(&INVALID_PATH, item.span, "only places below `$.input` can stand here")
+                    Diagnostic::new(&INVALID_PATH, item.span, "the path must start with `$.input`")
                         .help("name an argument of the tool, as in `$.input.note`"),
                 ),
                 None => {}
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         self.regex_in(node, node.as_str()?)
     }
 
-    /// Reads a regular expression that is a part of a node's text.
+    /// Reads a regular expression that is a part of a node's string.
     pub fn regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
         if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
             return None;
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         match regexes::compile(pattern) {
             Ok(regex) => Some(regex),
             Err(regex::Error::CompiledTooBig(_)) if is_exhausted => {
-                let message = "the regular expressions of this bundle take too much memory together";
+                let message = "the regular expressions of this bundle use too much memory in total";
                 self.report(
                     Diagnostic::new(&INVALID_REGEX, node.span, message)
                         .help("use fewer or simpler ones; `(?-u)` and smaller repetitions make them smaller"),
@@ -185,17 +185,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a text is short enough; reports it otherwise.
+    /// Whether a string is short enough; reports it otherwise.
     fn fits(&mut self, node: &Node, text: &str, most: usize, what: &str) -> bool {
         if text.len() <= most {
             return true;
         }
-        let message = format!("{what} has at most {most} bytes, this has {}", text.len());
-        self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("write a shorter one"));
+        let message = format!("{what} can have at most {most} bytes, this one has {}", text.len());
+        self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("shorten it"));
         false
     }
 
-    /// Reads a template over the call document; `extra` names what else it may use.
+    /// Reads a template over the call document; `extra` lists additional names it may use.
     pub fn template(&mut self, node: &Node, extra: &[&str]) -> Option<Template> {
         let text = node.as_str()?;
         if !self.fits(node, text, MAX_TEMPLATE_BYTES, "a template") {
@@ -215,13 +215,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a span of time such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is refused.
+    /// Reads a duration such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is rejected.
     pub fn duration(&mut self, node: &Node) -> Option<Duration> {
         let text = node.as_str()?;
         let duration = spans::parse(text);
         if duration.is_none_or(|duration| duration.is_zero()) {
             self.report(
-                Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is no span of time"))
+                Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is not a duration"))
                     .help(duration_help(text, duration.is_some())),
             );
             return None;
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         duration
     }
 
-    /// Where a span is, in lines and columns.
+    /// The position of a span, in lines and columns.
     pub fn locate(&self, span: Span) -> Option<Location> {
         self.sources.locate(span)
     }
@@ -239,13 +239,13 @@ impl<'a> Reader<'a> {
         self.sources.get(source).map(|source| source.name().to_owned()).unwrap_or_default()
     }
 
-    /// Where each line of a node's text begins in its file: line and column, from 1. Empty where the text is not in the file
-    /// letter by letter, as with an alias or a folded text.
+    /// The start of each line of a node's string in its file: line and column, from 1. Empty if the string is not in the file
+    /// verbatim, as with an alias or a folded scalar.
     pub fn line_starts(&self, node: &Node) -> Vec<(usize, usize)> {
         let mut starts = Vec::new();
         let mut offset = 0;
         for line in node.as_str().unwrap_or_default().split_inclusive('\n') {
-            // A line without a letter has no place of its own, and nothing can be wrong in it.
+            // An empty line has no position of its own, and cannot contain an error.
             let place = match line.trim_end_matches('\n') {
                 "" => starts.last().map(|(line, column)| (line + 1, *column)),
                 text => {
@@ -261,8 +261,8 @@ impl<'a> Reader<'a> {
         starts
     }
 
-    /// Reads a text file that is named in a rules file, as a path from that file's directory, and whose name has this ending. It
-    /// becomes one of the files that problems can be placed in, and the policy depends on it.
+    /// Reads a text file that a rules file refers to by a path relative to its directory, with this file name ending. Diagnostics can
+    /// point into the file, and the policy depends on it.
     pub fn draw_file(&mut self, node: &Node, ending: &str) -> Option<(SourceId, String)> {
         let namer = self.sources.get(node.span.source)?.name().to_owned();
         let (path, text) = source::read_named(self.sources, &namer, node.as_str()?, ending);
@@ -279,8 +279,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records what a text of the policy reads, and reports reading what does not exist where the policy acts: `$.output` and
-    /// `$.error` before the tool has run, what belongs to a call in a policy of a run; `node` is the text that reads them.
+    /// Records what a string of the policy reads, and reports reads of members that do not exist where the policy acts: `$.output` and
+    /// `$.error` before the tool runs, members of a call in a policy about a run; `node` is the string that reads them.
     pub fn check_reads(
         &mut self,
         node: &Node,
@@ -300,13 +300,13 @@ impl<'a> Reader<'a> {
         let range = text.find(root.name()).map_or(0..text.len(), |at| at..at + root.name().len());
         let (message, help) = if of_run {
             (
-                format!("`$.{}` belongs to a call, and this policy concerns a run", root.name()),
-                "only `$.context` and `$.session` can be read here",
+                format!("`$.{}` is a member of a call, but this policy is about a run", root.name()),
+                "use only `$.context` and `$.session` here",
             )
         } else {
             (
-                format!("`$.{}` does not exist yet where this policy acts", root.name()),
-                "only policies that act after the tool can read it: recover, transform.output, redact, label, fact, audit",
+                format!("`$.{}` does not exist yet when this policy acts", root.name()),
+                "use a policy that acts after the tool: recover, transform.output, redact, label, fact, audit",
             )
         };
         self.report_in(&PATH_NOT_HERE, node, range, message, Some(help.to_owned()));
@@ -317,10 +317,10 @@ impl<'a> Reader<'a> {
 fn duration_help(text: &str, zero: bool) -> String {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits {
-        format!("say the unit: `{text}s`, `{text}m` or `{text}h`")
+        format!("add the unit: `{text}s`, `{text}m` or `{text}h`")
     } else if zero || text.starts_with('-') {
-        "it must be longer than nothing, for example `30s`".to_owned()
+        "write a duration longer than zero, such as `30s`".to_owned()
     } else {
-        "write for example `500ms`, `30s`, `5m`, `24h`, `1h30m` or `7d`".to_owned()
+        "write a duration such as `500ms`, `30s`, `5m`, `24h`, `1h30m` or `7d`".to_owned()
     }
 }

@@ -1,41 +1,41 @@
-//! Why a text is no regular expression, in short: where, what, and what to write instead.
+//! Error messages for invalid regular expressions: problem, position and fix.
 
 use std::ops::Range;
 
 /// A problem of a regular expression.
 pub(super) struct RegexProblem {
-    /// What is wrong.
+    /// The problem.
     pub(super) message: String,
-    /// Where in the pattern, in bytes.
+    /// The byte range in the pattern.
     pub(super) range: Range<usize>,
-    /// What to do.
+    /// The fix.
     pub(super) help: &'static str,
 }
 
-/// Reads the error of a pattern.
+/// Converts the error of a pattern.
 pub(super) fn problem(pattern: &str, error: &regex::Error) -> RegexProblem {
     let whole = 0..pattern.len();
     if matches!(error, regex::Error::CompiledTooBig(_)) {
         return RegexProblem {
-            message: "this regular expression becomes too large".to_owned(),
+            message: "the compiled regular expression is too large".to_owned(),
             range: whole,
-            help: "make its repetitions smaller",
+            help: "use smaller repetition counts",
         };
     }
     let text = error.to_string();
     let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
     let help = if reason.contains("look-") || reason.contains("backreference") {
-        "the syntax is that of the Rust `regex` crate: no look-around, no back-references; `not:` and several tests can say the same"
+        "the syntax is that of the Rust `regex` crate, without look-around and back-references; use `not:` or several tests instead"
     } else if reason.contains("repetition operator missing") {
-        "`*`, `+` and `?` repeat what stands before them: `.*` is any text, `\\*` a star"
+        "`*`, `+` and `?` repeat what precedes them: `.*` matches any text, `\\*` a literal star"
     } else {
-        "to mean the character itself, put a backslash before it, and write the regular expression in single quotes"
+        "for the literal character, put a backslash before it, and write the regular expression in single quotes"
     };
     let range = place(pattern, &text).unwrap_or(whole);
-    RegexProblem { message: format!("`{pattern}` is no regular expression: {reason}"), range, help }
+    RegexProblem { message: format!("`{pattern}` is not a valid regular expression: {reason}"), range, help }
 }
 
-/// The place that the error's own drawing points at: the line with carets, below the pattern on one line.
+/// The range that the error message marks with carets below the pattern.
 fn place(pattern: &str, error: &str) -> Option<Range<usize>> {
     let (drawn, carets) = error
         .lines()
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_that_of_the_wrong_characters() {
+    fn points_at_the_invalid_characters() {
         for (pattern, wrong) in
             [("ü(a", "("), ("[a-", "["), ("a(?=b)", "(?="), (r"(a)\1", r"\1"), ("*.txt", "*")]
         {

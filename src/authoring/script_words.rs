@@ -1,23 +1,23 @@
-//! What is wrong with a script or an expression, in the terms of a rules file.
+//! Error messages for scripts and expressions in a rules file.
 
 use std::ops::Range;
 
 use crate::script::ScriptError;
 
-/// A problem of a script, with the words it is about.
+/// A problem of a script, with its position.
 #[derive(Debug)]
 pub struct ScriptProblem {
-    /// Where in the text.
+    /// The range in the script.
     pub range: Range<usize>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub help: String,
 }
 
 impl ScriptProblem {
-    /// Puts an error into the terms of a rules file. `what` is what the text is called, `example` what helps if nothing better
-    /// is known.
+    /// Converts a script error. `what` is the name of the string, `example` the help if nothing more specific is
+    /// known.
     pub fn of(text: &str, error: ScriptError, what: &str, example: &str) -> Self {
         let rest = error.offset.and_then(|offset| text.get(offset..)).unwrap_or_default();
         let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -28,7 +28,7 @@ impl ScriptProblem {
             None => 0..text.len(),
         };
         let help = error.help.unwrap_or_else(|| match rest.chars().next() {
-            Some('=') => "equality is `==`".to_owned(),
+            Some('=') => "use `==` for equality".to_owned(),
             _ => example.to_owned(),
         });
         let message = match text.trim() {

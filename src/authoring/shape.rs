@@ -1,32 +1,32 @@
-//! What each part of a rules file may hold, as tables. From the one table come the check with its placed errors, the JSON
-//! Schema for editors, and the hover texts.
+//! Shapes: tables of what each part of a rules file accepts. They drive validation with exact positions, the JSON Schema for
+//! editors, and the hover texts.
 
-/// What a value may be.
+/// The values that a key or item accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// Anything.
     Any,
     /// `true` or `false`.
     Bool,
-    /// `true`: the key is there or it is not.
+    /// `true`: the key is either present or absent.
     True,
-    /// A string; the text says of which form, for editors.
+    /// A string; the description of its format is for editors.
     Text(&'static str),
     /// A number.
     Number,
-    /// A whole number from the first to the second.
+    /// An integer from the first to the second.
     Integer(i64, i64),
-    /// One of these words, each with what it means.
+    /// One of these words, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
     /// A list, which may be empty.
     Items(&'static Shape),
     /// A list with at least one item.
     List(&'static Shape),
-    /// One, or a list with at least one item.
+    /// A single item, or a list with at least one item.
     OneOrMany(&'static Shape),
     /// A mapping with these keys.
     Record(&'static Record),
-    /// The first of these whose YAML type fits.
+    /// The first of these that accepts the YAML type.
     Either(&'static [Shape]),
 }
 
@@ -35,7 +35,7 @@ pub enum Shape {
 pub struct Record {
     /// The record's name, for the schema's definitions.
     pub name: &'static str,
-    /// What it is for.
+    /// Its description.
     pub doc: &'static str,
     /// Its keys.
     pub fields: &'static [Field],
@@ -46,21 +46,21 @@ pub struct Record {
 pub struct Field {
     /// The key.
     pub name: &'static str,
-    /// What it says, for people who write rules files.
+    /// Its description for authors of rules files.
     pub doc: &'static str,
-    /// What its value may be.
+    /// The values that it accepts.
     pub shape: Shape,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
 }
 
 impl Field {
-    /// A key that may be left out.
+    /// An optional key.
     pub const fn optional(name: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { name, doc, shape, required: false }
     }
 
-    /// A key that must be there.
+    /// A required key.
     pub const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { name, doc, shape, required: true }
     }

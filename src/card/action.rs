@@ -1,4 +1,4 @@
-//! The ids of a card's buttons: `tool-approval:approve:approval_c1`. They say which question and which answer, nothing more.
+//! Action ids of a card's buttons: `tool-approval:approve:approval_c1`. They hold the approval id and the choice, nothing more.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use crate::json::Digest;
 use crate::text::{cut, inert};
 
-/// The longest action id in bytes: what the strictest chat products take.
+/// The maximum length of an action id in bytes: the limit of the strictest chat products.
 pub const MAX_ACTION_BYTES: usize = 64;
 
 const PREFIX: &str = "tool-approval:";
-/// What is left for an id beside the longest choice, so that its form does not depend on the choice.
+/// Space for an id with the longest choice, so that the form of an id does not depend on the choice.
 const MAX_ID_BYTES: usize = MAX_ACTION_BYTES - PREFIX.len() - "approve:".len();
-/// Stands before a digest. No id that goes by itself has this character.
+/// Marks a digest. No id that is used as is contains this character.
 const DIGEST_MARK: char = '~';
-/// 160 bits: too many for another id with the same digest to be found.
+/// 160 bits, against collisions.
 const DIGEST_DIGITS: usize = 40;
 
-/// What a click on a card says.
+/// The choice of a click on a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// Yes.
+    /// Approve the call.
     Approve,
-    /// No.
+    /// Deny the call.
     Deny,
 }
 
 impl Choice {
-    /// The word in action ids.
+    /// Its name in action ids.
     pub fn name(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -39,10 +39,10 @@ impl Choice {
     }
 }
 
-/// The id of a button, at most [`MAX_ACTION_BYTES`] long: `tool-approval:{approve|deny}:{approval id}`. An approval id that is too long
-/// or has other characters than ASCII letters, digits, `_`, `-` and `.` goes by its digest, `~` and 40 hex digits.
+/// The action id of a button, at most [`MAX_ACTION_BYTES`] long: `tool-approval:{approve|deny}:{approval id}`. An approval id that is
+/// too long or has other characters than ASCII letters, digits, `_`, `-` and `.` is replaced by its digest, `~` and 40 hex digits.
 ///
-/// It is a key to find the question by and proves nothing: who may answer is for the host and the token to say.
+/// It is a lookup key and proves nothing: the host and the approval token decide who may answer.
 ///
 /// ```
 /// use callgate::card::{ActionId, Choice};
@@ -59,31 +59,33 @@ pub struct ActionId {
     key: String,
 }
 
-/// Why a text is no action id of an approval.
+/// Why a string is not an action id of an approval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
-    /// It does not begin as one; only [`FromStr`] says so.
-    #[error("`{}` is no action of an approval: they begin with `{PREFIX}`", cut(&inert(.0)))]
+    /// It has another prefix; only [`FromStr`] returns this.
+    #[error("`{}` is not an approval action: approval actions start with `{PREFIX}`", cut(&inert(.0)))]
     NotOurs(String),
-    /// Neither yes nor no.
-    #[error("`{}` is no choice of an approval: an action is `{PREFIX}approve:…` or `{PREFIX}deny:…`", cut(&inert(.0)))]
+    /// The choice is neither `approve` nor `deny`.
+    #[error("`{}` is not an approval choice: write `{PREFIX}approve:…` or `{PREFIX}deny:…`", cut(&inert(.0)))]
     UnknownChoice(String),
     /// The id is missing.
-    #[error("the action names no approval: an id follows after `{PREFIX}{}:`", .0.name())]
+    #[error("the approval id is missing: add it after `{PREFIX}{}:`", .0.name())]
     NoId(Choice),
-    /// The id is not one that is put into an action id.
-    #[error("`{}` can't stand in an action: ids longer than {MAX_ID_BYTES} bytes, or with other characters than letters, digits, `_`, `-` and `.`, go by `{DIGEST_MARK}` and {DIGEST_DIGITS} hex digits", cut(&inert(.0)))]
+    /// The id cannot be part of an action id.
+    #[error("`{}` is not valid in an action: replace ids longer than {MAX_ID_BYTES} bytes, or with other characters than letters, digits, `_`, `-` and `.`, by `{DIGEST_MARK}` and {DIGEST_DIGITS} hex digits", cut(&inert(.0)))]
     BadId(String),
 }
 
 impl ActionId {
-    /// The id of the button that answers this question so.
+    /// Creates the id of the button that gives this answer to an approval request.
     pub fn new(choice: Choice, approval_id: &str) -> Self {
         Self { choice, key: key_of(approval_id) }
     }
 
-    /// Reads the id of a clicked button. Nothing where it is none of an approval, so that a host can go on with its other
-    /// actions; errors where it begins as one and is none.
+    /// Parses the id of a clicked button. Returns `None` if it has another prefix, so that a host can try its other actions.
+    ///
+    /// # Errors
+    /// Returns [`ActionError`] if it has the prefix but is invalid.
     pub fn parse(text: &str) -> Result<Option<Self>, ActionError> {
         let Some(rest) = text.strip_prefix(PREFIX) else { return Ok(None) };
         let (choice, key) = rest.split_once(':').unwrap_or((rest, ""));
@@ -101,17 +103,17 @@ impl ActionId {
         Ok(Some(Self { choice, key: key.to_owned() }))
     }
 
-    /// Yes or no.
+    /// Approve or deny.
     pub fn choice(&self) -> Choice {
         self.choice
     }
 
-    /// Whether it answers the question of this id.
+    /// Whether it answers the approval request with this id.
     pub fn matches(&self, approval_id: &str) -> bool {
         self.key == key_of(approval_id)
     }
 
-    /// The approval id, or the digest that stands for it.
+    /// The approval id, or its digest.
     pub fn key(&self) -> &str {
         &self.key
     }

@@ -1,28 +1,28 @@
-//! The arguments of a call, and what a person changed in them, as fields: first those that policies read, then those that the tool
-//! requires, then the others.
+//! The arguments of a call, and an approver's changes to them, as fields: first those that policies read, then those that the
+//! tool requires, then the others.
 
 use super::model::{Field, FieldKind};
 use super::shown::{Limits, Shown, quoted, value};
 use crate::json::{Map, Value};
 
-/// The label where arguments are shown as a whole, which a note says.
+/// The label of arguments shown as a whole; a note explains it.
 const WHOLE: &str = "input";
 
-/// Writes arguments as fields.
+/// Formats arguments as fields.
 pub(super) struct Arguments<'a> {
     pub(super) limits: &'a Limits,
-    /// The places of the most relevant arguments and of their parts, as JSON pointers.
+    /// JSON pointers to the most relevant arguments and their parts.
     pub(super) relevant: &'a [String],
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments that the call is to run with.
+    /// Returns the arguments of the call.
     pub(super) fn fields(&self, input: Option<&Value>) -> Vec<Field> {
         match input {
             None => vec![Field::told(
                 FieldKind::LeftOut,
                 "Not shown",
-                "the arguments: the request does not say them".to_owned(),
+                "the arguments: the request does not contain them".to_owned(),
             )],
             Some(Value::Object(map)) if map.is_empty() => {
                 vec![Field::told(FieldKind::Note, "Arguments", "none".to_owned())]
@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The arguments that a person changed, which come first, and the others.
+    /// Returns the arguments that an approver changed, then the others.
     pub(super) fn changes(&self, asked: Option<&Value>, edited: &Value) -> Vec<Field> {
         let (Some(Value::Object(asked)), Value::Object(map)) = (asked, edited) else {
             let was = asked.map(|asked| self.value(asked));
@@ -88,7 +88,7 @@ impl<'a> Arguments<'a> {
         first.into_iter().chain(map.iter().filter(move |(key, _)| !keys.contains(key)))
     }
 
-    /// As many as are shown, the relevant parts of those that are cut, and how many are not shown.
+    /// Limits the fields, and adds the relevant parts of truncated arguments and the number of fields not shown.
     fn bounded(&self, fields: impl Iterator<Item = Field>, count: usize, input: &Value) -> Vec<Field> {
         let mut shown: Vec<Field> = fields.take(self.limits.arguments).collect();
         let left_out = count.saturating_sub(shown.len());
@@ -135,16 +135,16 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Tells `"x"` from `{"input": "x"}`.
+/// Distinguishes `"x"` from `{"input": "x"}`.
 fn no_object() -> Field {
     Field::told(
         FieldKind::Note,
         "Note",
-        "the arguments are no object or not known, and shown as a whole".to_owned(),
+        "the arguments are unknown or not an object, and shown as a whole".to_owned(),
     )
 }
 
-/// The steps of a JSON pointer. `None` if it is not one, or leads nowhere.
+/// The segments of a JSON pointer. Returns `None` if it is not a JSON pointer.
 fn steps(pointer: &str) -> Option<Vec<String>> {
     let rest = pointer.strip_prefix('/')?;
     Some(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())

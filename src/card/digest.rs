@@ -1,13 +1,13 @@
-//! The short digest that a card shows: it commits to all of a call, also to what the card does not show.
+//! The short digest on a card: it commits to the whole call, including what the card does not show.
 
 use crate::json::{self, Value, json};
 use crate::message::RequestPart;
 
-/// The short digest of a question's call: its tool, its server and its arguments, as they are and as they are shown. Two calls that
-/// differ in anything, also in what is redacted or cut, have different digests.
+/// Returns the short digest of a request's call: its tool, its server and its arguments, both original and as shown. Two calls
+/// that differ in anything, even in redacted or truncated parts, have different digests.
 ///
-/// It is made of the request's `input_digest`, so it is keyed where that is: then nobody without the key can find what is redacted by
-/// trying.
+/// It is derived from the request's `input_digest`, so it is keyed if that is: without the key nobody can recover redacted values
+/// by brute force.
 ///
 /// ```
 /// use callgate::card::call_digest;
@@ -21,7 +21,7 @@ pub fn call_digest(request: &RequestPart) -> String {
     short(&about(request))
 }
 
-/// The short digest of what a person answered to a question: arguments, or what stands in the tool's place.
+/// Returns the short digest of an answer to a request: edited arguments, or the substitute for the tool's result.
 pub(super) fn answer_digest(request: &RequestPart, answer: &Value) -> String {
     short(&json!([about(request), answer]))
 }

@@ -1,4 +1,4 @@
-//! Notes on names and addresses that mix scripts or imitate Latin letters, and so may not be what they look like.
+//! Confusable names: notes on names and addresses that mix scripts or imitate Latin letters.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use super::shown::Limits;
 use crate::json::{MAX_DEPTH, Value};
 use crate::text::{imitated_latin, mixed_scripts, spelled_out};
 
-/// A note for each tool name, server, key and address that mixes scripts or imitates Latin letters, at most as many as the limits say and one that says how
-/// many more there are.
+/// Returns a note for each tool name, server, key and address that mixes scripts or imitates Latin letters. If there are more than
+/// the limit, the last note says how many.
 pub(super) fn notes<'a>(
     tool: Option<&'a str>,
     server: Option<&'a str>,
@@ -31,7 +31,7 @@ pub(super) fn notes<'a>(
 struct Found<'a, 'l> {
     limits: &'l Limits,
     mixed: BTreeSet<&'a str>,
-    /// Of the first of them.
+    /// Notes on the first of them.
     notes: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '(' | ')' | ',' | ';' | '"' | '\''))
 }
 
-/// Whether a word can be an address: it has an at sign, a scheme or a dot between letters.
+/// Whether a word may be an address: it has an at sign, a scheme, or a dot between letters.
 fn is_address(word: &str) -> bool {
     word.contains('@')
         || word.contains("://")

@@ -1,8 +1,8 @@
-//! What a chat product, a web page or a terminal needs to put a question to a person and take the answer: the card, the ids of
-//! its buttons, the record that travels with it, the way from a click back to the question, and the timeline of a conversation.
+//! Approval cards: everything that a chat product, web page or terminal needs to ask a human for approval and receive the answer.
+//! The card, its action ids, its payload, the routing of a click to its request, and the timeline of a conversation.
 //!
-//! Every text of a card is unmarked (see [`crate::text::unmarked`]): arguments, names and reasons can't put markup, mentions, links or
-//! invisible characters before a person who decides.
+//! All text on a card is escaped (see [`crate::text::unmarked`]): arguments, names and reasons cannot show markup, mentions, links or
+//! invisible characters to the approver.
 
 mod action;
 mod arguments;

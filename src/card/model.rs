@@ -1,4 +1,4 @@
-//! The card itself: plain data for any renderer.
+//! The card model: plain data for any renderer.
 
 use serde::Serialize;
 
@@ -6,53 +6,53 @@ use super::action::{ActionId, Choice};
 use super::shown::{MAX_BUTTON, message};
 use crate::call::CardWords;
 
-/// The version of the form of cards.
+/// The version of the card format.
 pub const CARD_VERSION: u32 = 1;
 
-/// A question to a person, or what became of it. All its texts are unmarked and bounded: they can be shown as they are.
+/// An approval request or its resolution. All text is escaped and bounded: it can be displayed as is.
 ///
-/// As JSON its members are in camel case.
+/// JSON members are in camel case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
     /// [`CARD_VERSION`].
     pub version: u32,
-    /// Whether it waits, and else how it ended.
+    /// Pending, or the final status.
     pub status: CardStatus,
     /// One line.
     pub title: String,
     /// The question.
     pub text: String,
-    /// What the person must know, in order.
+    /// What the approver must know, in order.
     pub fields: Vec<Field>,
-    /// The buttons; none where there is nothing left to answer.
+    /// The buttons; empty if there is nothing left to answer.
     pub actions: Vec<Action>,
-    /// Whether something of the arguments or texts is not shown. Fields say what.
+    /// Whether parts of the arguments or texts are not shown. Fields give the details.
     pub incomplete: bool,
 }
 
-/// Where a question stands.
+/// The status of an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CardStatus {
-    /// It waits for a person.
+    /// It waits for an answer.
     Pending,
     /// The call may run.
     Approved,
     /// The call may run with other arguments.
     Edited,
-    /// A person answered in the tool's place.
+    /// An approver supplied the result in place of the tool.
     Answered,
     /// The call must not run.
     Denied,
-    /// The run ends.
+    /// The run is cancelled.
     Cancelled,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     Expired,
 }
 
 impl CardStatus {
-    /// The word in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -66,21 +66,20 @@ impl CardStatus {
     }
 }
 
-/// One thing that a card tells.
+/// One labeled line of a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Field {
     /// What it is about.
     pub kind: FieldKind,
-    /// Its name; of an argument its key as a JSON string, so that no key can pass for another label.
+    /// Its label; for an argument the key as a JSON string, so that no key can imitate another label.
     pub label: String,
-    /// What it says; of an argument JSON text.
+    /// Its value; for an argument JSON text.
     pub value: String,
-    /// What stood there before a person changed it.
+    /// The previous value, if an approver changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// How many characters of the label, the value and what was there before are not shown; the texts say so too, between their
-    /// beginning and their end.
+    /// How many characters of the label, the value and the previous value are not shown; the texts mark the gap, too.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
 }
@@ -95,31 +94,31 @@ fn is_zero(count: &usize) -> bool {
 pub enum FieldKind {
     /// The tool's name.
     Tool,
-    /// The server that the tool is on.
+    /// The server of the tool.
     Server,
-    /// Something to look at twice.
+    /// A warning.
     Note,
     /// An argument.
     Argument,
-    /// An argument that a person changed.
+    /// An argument that an approver changed.
     Changed,
-    /// An argument that a person added.
+    /// An argument that an approver added.
     Added,
-    /// An argument that a person took out.
+    /// An argument that an approver removed.
     Removed,
-    /// A part of an argument that is too long to be shown in full: one that policies read. Its label is its place, `"order"."items"[0]`.
+    /// A part, read by policies, of an argument that is too long to be shown in full. Its label is its path, `"order"."items"[0]`.
     Part,
     /// What is not shown.
     LeftOut,
-    /// The short digest of the whole call, or of the whole answer, also of all that is not shown or redacted.
+    /// The short digest of the whole call or the whole answer, including hidden and redacted parts.
     Digest,
-    /// The policies that ask.
+    /// The policies that require approval.
     Policies,
-    /// When the question lapses.
+    /// When the request expires.
     Expires,
-    /// What a person answered in the tool's place.
+    /// The result that an approver supplied in place of the tool.
     Answer,
-    /// Why a person decided so.
+    /// The reason of the decision.
     Reason,
     /// Who decided.
     By,
@@ -128,7 +127,7 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
-    /// Whether its label is the key of an argument, which whoever calls the tool chose.
+    /// Whether its label is an argument key, which the caller of the tool chose.
     pub fn is_argument(self) -> bool {
         matches!(self, Self::Argument | Self::Changed | Self::Added | Self::Removed | Self::Part)
     }
@@ -138,28 +137,28 @@ impl FieldKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
-    /// The [`ActionId`] as text, which a click brings back.
+    /// The [`ActionId`] as a string, which a click returns.
     pub id: String,
-    /// What a click says.
+    /// The choice of a click.
     pub choice: Choice,
-    /// The words on it.
+    /// The button text.
     pub label: String,
-    /// How it looks.
+    /// The button style.
     pub style: Style,
 }
 
-/// How a button looks.
+/// The style of a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Style {
-    /// The usual way on.
+    /// The main action.
     Primary,
-    /// Refuses.
+    /// A destructive action: deny.
     Danger,
 }
 
 impl Style {
-    /// The word in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Primary => "primary",

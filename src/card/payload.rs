@@ -1,21 +1,21 @@
-//! The record that travels with a card and comes back with the click: all that an action id has no room for.
+//! The payload that travels with a card and returns with the click: everything that does not fit into an action id.
 
 use crate::call::CardWords;
 use crate::json::{self, JsonType, Map, Value, json};
 use crate::message::RequestPart;
 use crate::text::{cut, inert};
 
-/// The version of the form of payloads.
+/// The version of the payload format.
 pub const PAYLOAD_VERSION: u64 = 1;
-/// The longest payload in bytes of JSON text. What is written is never longer, and what is longer is not read.
+/// The maximum length of a payload in bytes of JSON text, for writing and reading.
 pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
-/// The member of the host's own object in which a payload stands.
+/// The member of the host's own object that holds a payload.
 pub const PAYLOAD_KEY: &str = "toolApproval";
 
-/// The arguments stand two levels below.
+/// The arguments are two levels deep.
 const MAX_INPUT_DEPTH: usize = json::MAX_DEPTH - 2;
 
-/// The members of version 1, in the order in which they are written.
+/// The members of version 1, in output order.
 const MEMBERS: [&str; 15] = [
     "version",
     "approvalId",
@@ -34,10 +34,10 @@ const MEMBERS: [&str; 15] = [
     "conversation",
 ];
 
-/// The record of a question: `{"toolApproval": {"version": 1, "approvalId": …, …}}`.
+/// An approval request as a JSON record: `{"toolApproval": {"version": 1, "approvalId": …, …}}`.
 ///
-/// It passes through hands that can change it. The token in it shows whether the question is one of ours; a host that can
-/// look the question up in the conversation's history should rather do that.
+/// It passes through untrusted hands. Its token proves that the request is authentic; a host that can look up the request in the
+/// conversation's history should do that instead.
 ///
 /// ```
 /// use callgate::card::Payload;
@@ -52,7 +52,7 @@ const MEMBERS: [&str; 15] = [
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payload {
-    /// The question, with its token.
+    /// The approval request, with its token.
     pub request: RequestPart,
     /// The conversation that it belongs to.
     pub conversation: Option<String>,
@@ -62,51 +62,54 @@ pub struct Payload {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// It is too long.
-    #[error("the payload has {bytes} bytes, and at most {MAX_PAYLOAD_BYTES} are taken")]
+    #[error("the payload has {bytes} bytes, the maximum is {MAX_PAYLOAD_BYTES}")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// It nests too deeply.
-    #[error("the payload nests deeper than {} levels", json::MAX_DEPTH)]
+    /// It is nested too deeply.
+    #[error("the payload is nested deeper than {} levels", json::MAX_DEPTH)]
     TooDeep,
-    /// The text is no JSON, or has a doubled key.
-    #[error("the payload is no JSON: {0}")]
+    /// The text is not valid JSON, or has a duplicate key.
+    #[error("the payload is not valid JSON: {0}")]
     NoJson(String),
-    /// There is none in the object.
-    #[error("there is no `{PAYLOAD_KEY}` in this")]
+    /// The object has no payload.
+    #[error("`{PAYLOAD_KEY}` is missing in the object")]
     Missing,
-    /// Written by another version.
-    #[error("version {0} of approval payloads is not known here, only {PAYLOAD_VERSION}; post the card anew")]
+    /// It has another version.
+    #[error("approval payload version {0} is not supported, only {PAYLOAD_VERSION}; post the card again")]
     UnknownVersion(String),
-    /// A member that must be there is not.
+    /// A required member is missing.
     #[error("`{PAYLOAD_KEY}.{0}` is missing")]
     NoMember(&'static str),
     /// A member has the wrong type.
-    #[error("`{PAYLOAD_KEY}{member}` must be {expected}, and is {}", found.with_article())]
+    #[error("`{PAYLOAD_KEY}{member}` must be {expected}, it is {}", found.with_article())]
     WrongType {
-        /// Which, with a dot before it; empty for the payload itself.
+        /// The member, with a leading dot; empty for the payload itself.
         member: String,
-        /// What it must be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is.
+        /// The actual type.
         found: JsonType,
     },
-    /// A member that this version does not have; it may restrict what is asked.
-    #[error("`{PAYLOAD_KEY}.{}` is not known", cut(&inert(.0)))]
+    /// A member that this version does not have; it may restrict the request.
+    #[error("`{PAYLOAD_KEY}.{}` is not a known member", cut(&inert(.0)))]
     UnknownMember(String),
 }
 
 impl Payload {
-    /// The record of a question and nothing more.
+    /// Creates the payload of a request, without a conversation.
     pub fn of(request: RequestPart) -> Self {
         Self { request, conversation: None }
     }
 
-    /// The payload as JSON. Errors where it is too long or too deep to be read again.
+    /// Writes the payload as JSON.
+    ///
+    /// # Errors
+    /// Returns [`PayloadError`] if it is too long or nested too deeply to be read again.
     pub fn write(&self) -> Result<Value, PayloadError> {
         let request = &self.request;
-        // First, because to copy or write a value recurses.
+        // Check depth first, because copying or writing a value recurses.
         if request.input.as_ref().is_some_and(|input| json::deeper_than(input, MAX_INPUT_DEPTH)) {
             return Err(PayloadError::TooDeep);
         }
@@ -141,7 +144,7 @@ impl Payload {
         Ok(json!({ PAYLOAD_KEY: record }))
     }
 
-    /// Reads a payload out of the object that came back; the object may have other members.
+    /// Reads a payload from the object that came back; the object may have other members.
     pub fn read(object: &Value) -> Result<Self, PayloadError> {
         let record = object.get(PAYLOAD_KEY).ok_or(PayloadError::Missing)?;
         if json::deeper_than(record, MAX_INPUT_DEPTH + 1) {
@@ -151,7 +154,7 @@ impl Payload {
         read_record(Reader { at: String::new(), map: as_map(record, "")? })
     }
 
-    /// Reads a payload out of JSON text, in which no key may stand twice.
+    /// Parses a payload from JSON text, in which duplicate keys are rejected.
     pub fn parse(text: &str) -> Result<Self, PayloadError> {
         if text.len() > MAX_PAYLOAD_BYTES {
             return Err(PayloadError::TooLong { bytes: text.len() });
@@ -166,7 +169,7 @@ fn check_length(record: &Value) -> Result<(), PayloadError> {
 }
 
 fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
-    // Before anything else: what another version means by its members is not known.
+    // First, because the members of another version may have another meaning.
     match record.map.get("version") {
         None => return Err(PayloadError::NoMember("version")),
         Some(Value::Number(number)) if number.as_u64() == Some(PAYLOAD_VERSION) => {}
@@ -183,7 +186,7 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
     let repeats = match record.map.get("repeats") {
         None => None,
         Some(Value::Number(number)) if number.as_u64().is_some() => number.as_u64(),
-        Some(other) => return Err(record.wrong("repeats", "a whole number", other)),
+        Some(other) => return Err(record.wrong("repeats", "a non-negative integer", other)),
     };
     Ok(Payload {
         request: RequestPart {
@@ -219,7 +222,7 @@ fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map, PayloadError> {
     value.as_object().ok_or_else(wrong)
 }
 
-/// An object, and where it stands in the payload.
+/// An object, and its path in the payload.
 struct Reader<'a> {
     at: String,
     map: &'a Map,
@@ -253,7 +256,7 @@ impl Reader<'_> {
         let items = match self.map.get(key) {
             None => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
-            Some(other) => return Err(self.wrong(key, "a list of strings", other)),
+            Some(other) => return Err(self.wrong(key, "an array of strings", other)),
         };
         let text = |(index, item): (usize, &Value)| {
             let wrong = || self.wrong(&format!("{key}[{index}]"), "a string", item);

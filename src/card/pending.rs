@@ -1,4 +1,4 @@
-//! The card that asks.
+//! The card of a pending approval request.
 
 use super::action::Choice;
 use super::arguments::Arguments;
@@ -10,7 +10,7 @@ use crate::json::Value;
 use crate::message::RequestPart;
 
 impl Card {
-    /// The card for a question that waits.
+    /// Creates the card of a pending request.
     ///
     /// ```
     /// use callgate::card::Card;
@@ -32,7 +32,7 @@ impl Card {
         Self::pending_to(request, Extent::Bounded)
     }
 
-    /// The same with as much of the call as `extent` says.
+    /// Creates the card with as much of the call as `extent` allows.
     pub fn pending_to(request: &RequestPart, extent: Extent) -> Self {
         let (words, limits) = (&request.card, extent.limits());
         let mut fields = what_is_called(request, &[], limits);
@@ -74,7 +74,7 @@ impl Card {
 pub(super) fn tool_of(request: &RequestPart, limits: &Limits) -> Shown {
     match &request.tool_name {
         Some(tool) => name(tool, limits.name),
-        None => Shown { text: "a tool that is not named".to_owned(), left_out: 0 },
+        None => Shown { text: "an unnamed tool".to_owned(), left_out: 0 },
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn question(request: &RequestPart, limits: &Limits) -> Shown {
     })
 }
 
-/// The tool and its server, and what misleads in them, in the arguments and in `others`.
+/// The fields of the tool and its server, and notes on confusable names in them, in the arguments and in `others`.
 pub(super) fn what_is_called(request: &RequestPart, others: &[&Value], limits: &Limits) -> Vec<Field> {
     let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request, limits))];
     if let Some(server) = &request.server {

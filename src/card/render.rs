@@ -1,14 +1,14 @@
-//! A card as text, Markdown and HTML, for hosts that have no cards of their own.
+//! Renders a card as text, Markdown or HTML, for hosts without their own card format.
 
 use std::fmt::Write;
 
 use super::model::{Card, Field};
 
-/// What stands above the arguments. Their labels are chosen by whoever calls the tool, so they stand apart from ours.
+/// The heading of the arguments. The caller of the tool chooses their labels, so they are set apart from the other fields.
 const ARGUMENTS: &str = "Arguments";
 
 impl Card {
-    /// The card for a terminal: plain lines, arguments indented below a line of their own.
+    /// Renders the card for a terminal: plain lines, arguments indented below their heading.
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n{}\n\n", self.title, self.text);
         for (index, field) in self.fields.iter().enumerate() {
@@ -24,7 +24,7 @@ impl Card {
         text
     }
 
-    /// The card in Markdown. Its texts hold no markup, so they stand there as they are.
+    /// Renders the card in Markdown. Its text contains no markup, so it needs no escaping.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("**{}**\n\n{}\n\n", self.title, self.text);
         for (index, field) in self.fields.iter().enumerate() {
@@ -40,7 +40,7 @@ impl Card {
         text
     }
 
-    /// The card as one HTML element. A button's action id stands in `data-action`; scripts and styles are the page's.
+    /// Renders the card as one HTML element. Each button has its action id in `data-action`; the page supplies scripts and styles.
     pub fn to_html(&self) -> String {
         let mut html = format!(
             "<section class=\"approval-card\" data-status=\"{}\">\n<h3>{}</h3>\n<p>{}</p>\n<dl>\n",

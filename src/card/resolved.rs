@@ -1,4 +1,4 @@
-//! The card that says what became of a question.
+//! The card of a resolved approval request.
 
 use super::digest::answer_digest;
 use super::model::{Card, CardStatus, Field, FieldKind};
@@ -7,33 +7,33 @@ use super::shown::{Extent, message, name, names, quoted, value};
 use crate::json::Value;
 use crate::message::{RequestPart, ResponsePart};
 
-/// What became of a question, as far as it is known.
+/// The resolution of an approval request, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
-    /// What.
+    /// The outcome.
     pub resolved: Resolved,
     /// Who decided: principals that the host verified.
     pub by: Vec<String>,
     /// When, in RFC 3339.
     pub at: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// How a question ended.
+/// The outcome of an approval request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resolved {
-    /// The call may run as it is.
+    /// The call may run unchanged.
     Approved,
     /// The call may run with these arguments.
     Edited(Value),
-    /// This stands for the tool's result.
+    /// This replaces the tool's result.
     Answered(Value),
     /// The call must not run.
     Denied,
-    /// The run ends.
+    /// The run is cancelled.
     Cancelled,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     Expired,
 }
 
@@ -51,7 +51,7 @@ impl Resolved {
 }
 
 impl From<&ResponsePart> for Resolution {
-    /// What an answer says, if it counts. Of an answer that says several things the strictest.
+    /// Reads the resolution from a response that counts. If a response contains several, the strictest applies.
     fn from(response: &ResponsePart) -> Self {
         let resolved = match (&response.output, &response.edited_input) {
             _ if response.cancel => Resolved::Cancelled,
@@ -65,12 +65,12 @@ impl From<&ResponsePart> for Resolution {
 }
 
 impl Card {
-    /// The card that takes the place of the one that asked.
+    /// Creates the card that replaces the pending one.
     pub fn resolved(request: &RequestPart, resolution: &Resolution) -> Self {
         Self::resolved_to(request, resolution, Extent::Bounded)
     }
 
-    /// The same with as much of the call and the answer as `extent` says.
+    /// Creates the card with as much of the call and the answer as `extent` allows.
     pub fn resolved_to(request: &RequestPart, resolution: &Resolution, extent: Extent) -> Self {
         let (status, word) = resolution.resolved.status();
         let limits = extent.limits();

@@ -1,52 +1,52 @@
-//! From a click back to its question.
+//! Action routing: resolves a click to its approval request.
 
 use super::action::{ActionId, Choice};
 use super::payload::Payload;
 use crate::message::{Content, History, Message, RequestPart, ResponsePart, approval_response};
 use crate::text::{cut, inert};
 
-/// A click with its question, and the answer that it makes.
+/// A click with its approval request, and the resulting response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routed {
-    /// Yes or no.
+    /// Approve or deny.
     pub choice: Choice,
-    /// The question.
+    /// The approval request.
     pub request: RequestPart,
-    /// The answer, with the question's token. A reason, changed arguments and the like are for the host to add.
+    /// The response, with the request's token. The host adds a reason, edited arguments and the like.
     pub response: ResponsePart,
 }
 
-/// Why a click can't be taken for an answer.
+/// Why a click can't be used as a response.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RouteError {
-    /// The history has no such question, or one that belongs to no call.
-    #[error("no call of this history was asked about under `{key}`")]
+    /// The history has no such request, or one without a call.
+    #[error("this history has no approval request `{key}`")]
     Unknown {
         /// The approval id of the action, or its digest.
         key: String,
     },
-    /// Several open calls were asked about under this id.
-    #[error("several calls of this history wait for `{key}`; ask for each under an id of its own")]
+    /// Several pending calls have this approval id.
+    #[error("several calls of this history wait for `{key}`; use a separate approval id for each call")]
     Ambiguous {
         /// The approval id of the action, or its digest.
         key: String,
     },
-    /// There is an answer already, and the first one counts.
-    #[error("`{}` was {} already", cut(&inert(&.request.approval_id)), if *.approved { "approved" } else { "denied" })]
+    /// There is already a response, and the first one counts.
+    #[error("`{}` was already {}", cut(&inert(&.request.approval_id)), if *.approved { "approved" } else { "denied" })]
     Answered {
-        /// The question. Where several people must answer, the host goes on with it.
+        /// The request. If several approvers must answer, the host continues with it.
         request: Box<RequestPart>,
-        /// What the first answer says.
+        /// The first response.
         approved: bool,
     },
     /// The call has a result.
-    #[error("the call that `{}` asked about has a result already", cut(&inert(&.request.approval_id)))]
+    #[error("the call of `{}` already has a result", cut(&inert(&.request.approval_id)))]
     Settled {
-        /// The question.
+        /// The request.
         request: Box<RequestPart>,
     },
     /// The payload belongs to another card.
-    #[error("the action is for `{key}`, and the payload beside it for `{}`", cut(&inert(.approval_id)))]
+    #[error("the action is for `{key}`, but its payload is for `{}`", cut(&inert(.approval_id)))]
     OtherPayload {
         /// The approval id of the action, or its digest.
         key: String,
@@ -66,8 +66,10 @@ impl Routed {
     }
 }
 
-/// Finds the question of a click in the history of its conversation. Errors where it is not there, is answered, or its call has
-/// a result.
+/// Finds the approval request of a click in the history of its conversation.
+///
+/// # Errors
+/// Returns [`RouteError`] if the request is missing or answered, or if its call has a result.
 ///
 /// ```
 /// use callgate::card::{ActionId, route};
@@ -81,7 +83,7 @@ impl Routed {
 /// let action: ActionId = "tool-approval:deny:approval_c1".parse()?;
 /// let routed = route(&action, &history)?;
 /// history.append_approval_response(routed.response)?;
-/// assert_eq!(route(&action, &history).unwrap_err().to_string(), "`approval_c1` was denied already");
+/// assert_eq!(route(&action, &history).unwrap_err().to_string(), "`approval_c1` was already denied");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn route(action: &ActionId, history: &History) -> Result<Routed, RouteError> {
@@ -101,7 +103,7 @@ pub fn route(action: &ActionId, history: &History) -> Result<Routed, RouteError>
     }
 }
 
-/// Takes the question of a click from the payload beside it. Whether it was answered already only the history or a store knows.
+/// Takes the approval request of a click from the payload next to it. Only the history or a store knows whether it was answered.
 pub fn route_payload(action: &ActionId, payload: &Payload) -> Result<Routed, RouteError> {
     let request = &payload.request;
     match action.matches(&request.approval_id) {
@@ -117,7 +119,7 @@ fn answered(request: &RequestPart, decision: &ResponsePart) -> RouteError {
     RouteError::Answered { request: Box::new(request.clone()), approved: decision.approved }
 }
 
-/// What became of a question that is not open any more.
+/// Why a request is not pending any more.
 fn closed(action: &ActionId, history: &History) -> Option<RouteError> {
     let settled = history.occurrences().into_iter().rev().find_map(|call| {
         let request = call.request.filter(|request| action.matches(&request.approval_id))?;

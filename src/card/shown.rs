@@ -1,4 +1,4 @@
-//! How much of each text a card shows, and how it says that there is more.
+//! Truncation: how much of each text a card shows, and how it marks the rest.
 
 use super::model::{Field, FieldKind};
 use crate::json::Value;
@@ -16,29 +16,29 @@ pub const MAX_NAME: usize = 150;
 pub const MAX_LABEL: usize = 60;
 /// Characters of a value.
 pub const MAX_VALUE: usize = 400;
-/// Arguments that are shown.
+/// Maximum number of arguments shown.
 pub const MAX_ARGUMENTS: usize = 24;
-/// Notes that are shown.
+/// Maximum number of notes shown.
 pub const MAX_NOTES: usize = 5;
-/// Policies that are named, and people who decided.
+/// Maximum number of policies named, and of people who decided.
 pub const MAX_NAMES: usize = 8;
-/// The characters of all texts of a card together. Follows from the other limits.
+/// Characters of all texts of a card together. Follows from the other limits.
 pub const MAX_CARD: usize = 40_000;
 
-/// Parts of arguments that are shown beside the arguments themselves.
+/// Maximum number of argument parts shown in addition to the arguments.
 pub const MAX_PARTS: usize = 12;
 
 /// How much of a call a card shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// As much as a message of a chat product or a form takes: at most [`MAX_CARD`] characters.
+    /// What fits into a chat message or a form: at most [`MAX_CARD`] characters.
     #[default]
     Bounded,
     /// Everything.
     Complete,
 }
 
-/// How many characters and fields a card shows.
+/// The limits of a card, in characters and fields.
 pub(super) struct Limits {
     pub(super) title: usize,
     pub(super) text: usize,
@@ -84,7 +84,7 @@ impl Extent {
     }
 }
 
-/// Text as it is shown, and how much of it is not.
+/// Truncated text, and how many characters are left out.
 pub(super) struct Shown {
     pub(super) text: String,
     pub(super) left_out: usize,
@@ -96,12 +96,12 @@ impl From<Unmarked> for Shown {
     }
 }
 
-/// A name by its exact characters, between quotes unless it is plain.
+/// A name, exact, quoted unless it is plain.
 pub(super) fn name(text: &str, limit: usize) -> Shown {
     text::unmarked_name(text, limit).into()
 }
 
-/// Names, and how many more there are; nothing where there are none.
+/// Names, and how many more there are. Returns `None` for an empty list.
 pub(super) fn names(of: &[String], limits: &Limits) -> Option<Shown> {
     let named: Vec<Shown> = of.iter().take(limits.names).map(|of| name(of, limits.label)).collect();
     let more = of.len().saturating_sub(named.len());
@@ -113,34 +113,34 @@ pub(super) fn names(of: &[String], limits: &Limits) -> Option<Shown> {
     (!text.is_empty()).then_some(Shown { text, left_out })
 }
 
-/// A text by its exact characters, between quotes.
+/// A text, exact and quoted.
 pub(super) fn quoted(text: &str, limit: usize) -> Shown {
     text::unmarked_quoted(text, limit).into()
 }
 
-/// A JSON value, exactly.
+/// A JSON value, exact.
 pub(super) fn value(value: &Value, limit: usize) -> Shown {
     text::unmarked_json(value, limit).into()
 }
 
-/// A text in which unmarked values may stand; nothing where it says nothing.
+/// A message that may contain escaped values. Returns `None` if it is absent or blank.
 pub(super) fn message(text: Option<&str>, limit: usize) -> Option<Shown> {
     let shown = Shown::from(text::unmarked_message(text?, limit));
     (!shown.text.is_empty()).then_some(shown)
 }
 
 impl Field {
-    /// A field with a label of ours.
+    /// Creates a field with a fixed label.
     pub(super) fn new(kind: FieldKind, label: &str, shown: Shown) -> Self {
         Self { kind, label: label.to_owned(), value: shown.text, was: None, left_out: shown.left_out }
     }
 
-    /// A field that says something of ours.
+    /// Creates a field with a fixed text.
     pub(super) fn told(kind: FieldKind, label: &str, text: String) -> Self {
         Self::new(kind, label, Shown { text, left_out: 0 })
     }
 
-    /// An argument, or a part of one.
+    /// Creates a field for an argument or a part of one.
     pub(super) fn argument(kind: FieldKind, label: Shown, shown: Shown, was: Option<Shown>) -> Self {
         let before = was.as_ref().map_or(0, |was| was.left_out);
         Self {

@@ -1,4 +1,4 @@
-//! A conversation as a person reads it: what was said, and each call with all that belongs to it as one entry.
+//! The timeline of a conversation: messages, and each call with its approval request, responses and result as one entry.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,74 +13,74 @@ use crate::message::{
 /// One entry of a timeline.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject<'a>,
-    /// The parts of the history that it stands for, in order. Each part of a history is in exactly one entry.
+    /// The parts of the history that it covers, in order. Each part of a history is in exactly one entry.
     pub places: Vec<Place>,
 }
 
-/// What an entry is about.
+/// The subject of an entry.
 #[derive(Clone, Debug)]
 pub enum Subject<'a> {
-    /// What someone said: neighbouring parts of one message that have to do with no call.
+    /// Message content: neighboring parts of one message that belong to no call.
     Said {
-        /// Who.
+        /// The author.
         role: &'a Role,
-        /// What.
+        /// The content.
         parts: Vec<&'a Part>,
     },
-    /// A call, with its result where it has one.
+    /// A call, with its result if it has one.
     Call {
         /// The call.
         call: &'a CallPart,
         /// Its result.
         result: Option<&'a ResultPart>,
-        /// What became of it.
+        /// Its status.
         status: Status,
     },
-    /// A question, with its call, the answers and the result.
+    /// An approval request, with its call, the responses and the result.
     Approval {
-        /// The call; none for a call that the provider runs itself.
+        /// The call; `None` for a call that the provider runs itself.
         call: Option<&'a CallPart>,
-        /// The question.
+        /// The request.
         request: &'a RequestPart,
-        /// The answers, in order; the first one counts.
+        /// The responses, in order; the first one counts.
         responses: Vec<&'a ResponsePart>,
         /// The call's result.
         result: Option<&'a ResultPart>,
-        /// What became of it.
+        /// Its status.
         status: Status,
     },
-    /// A question that belongs to no call, or was put again later.
+    /// A request that belongs to no call, or is a later repetition.
     Request(&'a RequestPart),
-    /// An answer that belongs to no question, or came too late.
+    /// A response that belongs to no request, or came too late.
     Response(&'a ResponsePart),
     /// A result that belongs to no call.
     Result(&'a ResultPart),
 }
 
-/// What became of a call, as far as the history says.
+/// The status of a call, as far as the history shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// The question waits for an answer.
+    /// The request waits for a response.
     Pending,
-    /// A person said yes and there is no result yet, or a person's own answer stands for the result.
+    /// Approved and without a result yet, or answered by an approver in place of the tool.
     Answered,
-    /// The tool, or something in its place, answered.
+    /// The tool, or a substitute, returned a result.
     Executed,
-    /// A person or a policy refused.
+    /// A person or a policy denied it.
     Denied,
     /// The call failed.
     Failed,
-    /// The history does not say: a call without question and result, or a result without answer to the question.
+    /// The history does not show it: a call without request and result, or a result without response to the request.
     Unknown,
 }
 
-/// How OpenAI asks about a call that it runs itself.
+/// OpenAI's approval request for a call that it runs itself.
 const HOSTED_REQUEST: &str = "mcp_approval_request";
 
-/// The entries of a history, in the order in which what they are about began.
+/// Returns the entries of a history, ordered by the first part of their subject.
 ///
 /// ```
 /// use callgate::card::{Status, Subject, timeline};
@@ -116,7 +116,7 @@ pub fn timeline(history: &History) -> Vec<Entry<'_>> {
     entries.into_values().collect()
 }
 
-/// A part by where it stands in memory: one of several equal ones.
+/// The address of a part, which distinguishes equal parts.
 type Identity = *const ();
 
 fn identity<T>(content: &T) -> Identity {
@@ -133,7 +133,7 @@ fn identity_of(content: &Content) -> Option<Identity> {
     }
 }
 
-/// The places of all calls, results, requests and responses.
+/// The positions of all calls, results, requests and responses.
 fn places(history: &History) -> HashMap<Identity, Place> {
     let parts = each_part(history);
     parts.filter_map(|(place, _, part)| Some((identity_of(part.content())?, place))).collect()
@@ -146,7 +146,7 @@ fn each_part(history: &History) -> impl Iterator<Item = (Place, &Message, &Part)
 }
 
 fn add<'a>(entries: &mut BTreeMap<Place, Entry<'a>>, mut entry: Entry<'a>) {
-    // By where it began: the call, or for what has none its first part.
+    // Ordered by the position of the call, or of the first part if there is no call.
     if let Some(first) = entry.places.first().copied() {
         entry.places.sort();
         entries.insert(first, entry);
@@ -183,7 +183,7 @@ fn status(request: Option<&RequestPart>, responses: &[&ResponsePart], result: Op
     }
 }
 
-/// Questions about calls that the provider itself runs, with their answer.
+/// Adds requests about calls that the provider runs itself, with their responses.
 fn add_hosted<'a>(
     history: &'a History,
     places: &mut HashMap<Identity, Place>,
@@ -214,7 +214,7 @@ fn is_hosted(part: &Part) -> bool {
     part.source().is_some_and(|(dialect, json)| dialect == Dialect::OpenaiResponses && kind(json))
 }
 
-/// What was said, and what belongs to nothing.
+/// Adds message content, and parts that belong to nothing.
 fn add_rest<'a>(
     history: &'a History,
     places: &HashMap<Identity, Place>,

@@ -1,6 +1,6 @@
-//! Just enough base64 to look into a token.
+//! Minimal base64 decoder for inspecting tokens.
 
-/// Decodes base64 or base64url, padded or not, whole bytes only. Nothing where a character belongs to neither.
+/// Decodes base64 or base64url, with or without padding, whole bytes only. Returns `None` if a character is in neither alphabet.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut buffer, mut bits) = (0u32, 0);

@@ -1,6 +1,6 @@
-//! Check digits. Every function takes text in which everything but what it names is already gone.
+//! Check digit algorithms. Each function takes a string that is already reduced to the characters named in its description.
 
-/// The values of the ASCII digits of a text.
+/// The values of the ASCII digits in a string.
 pub(super) fn digits(text: &str) -> impl DoubleEndedIterator<Item = u32> {
     text.bytes().filter(u8::is_ascii_digit).map(|digit| u32::from(digit - b'0'))
 }
@@ -15,7 +15,7 @@ pub(super) fn luhn(text: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Whether the digits, weighted in order, add up to a multiple of `modulus`.
+/// Whether the weighted sum of the digits is a multiple of `modulus`.
 pub(super) fn weighted(text: &str, weights: &[u32], modulus: u32) -> bool {
     digits(text).zip(weights).map(|(digit, weight)| digit * weight).sum::<u32>() % modulus == 0
 }
@@ -59,7 +59,7 @@ pub(super) fn verhoeff(text: &str) -> bool {
     check == 0
 }
 
-/// The product in the symmetry group of the pentagon: 0..=4 turn, 5..=9 turn and mirror.
+/// The product in the dihedral group D5: 0..=4 are rotations, 5..=9 are reflections.
 fn dihedral(a: u32, b: u32) -> u32 {
     match (a < 5, b < 5) {
         (true, true) => (a + b) % 5,
@@ -80,7 +80,7 @@ pub(super) fn cpf(text: &str) -> bool {
     check(9) && check(10) && !digits(text).all(|digit| Some(digit) == first)
 }
 
-/// The key of a French NIR; Corsican departments count as 19 and 18.
+/// The control key of a French NIR; Corsican departments 2A and 2B count as 19 and 18.
 pub(super) fn nir(text: &str) -> bool {
     let numeric = text.replace("2A", "19").replace("2B", "18");
     match (numeric.get(..13).map(str::parse::<u64>), numeric.get(13..).map(str::parse::<u64>)) {
@@ -89,15 +89,15 @@ pub(super) fn nir(text: &str) -> bool {
     }
 }
 
-/// The letter of a Spanish DNI or NIE.
+/// The check letter of a Spanish DNI or NIE.
 pub(super) fn dni(text: &str) -> bool {
     let numeric = text.replace('X', "0").replace('Y', "1").replace('Z', "2");
-    // The leading letter of a NIE counts; the letter at the end is the check itself.
+    // The leading letter of a NIE counts; the trailing letter is the check letter.
     let number = numeric.get(..8).and_then(|digits| digits.parse::<usize>().ok());
     number.and_then(|number| "TRWAGMYFPDXBNJZSQVHLCKE".chars().nth(number % 23)) == text.chars().next_back()
 }
 
-/// The last letter of an Italian codice fiscale.
+/// The check letter of an Italian codice fiscale.
 pub(super) fn codice_fiscale(text: &str) -> bool {
     const ODD: [u32; 26] =
         [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23];
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_good_values_pass_and_any_changed_digit_fails() {
+    fn accepts_valid_numbers_and_rejects_any_changed_digit() {
         type Check = fn(&str) -> bool;
         let cases: [(Check, &str); 10] = [
             (luhn, "4111111111111111"),

@@ -1,4 +1,4 @@
-//! Ways to reach a person: e-mail addresses and telephone numbers.
+//! Contact data detectors: email addresses and telephone numbers.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,14 +14,14 @@ static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// What ends a file name or a unit, not a domain: `icon@2x.png`, `getty@tty1.service`.
+/// Endings of file names and system units that are not domains: `icon@2x.png`, `getty@tty1.service`.
 static NO_DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\.(?:png|jpe?g|gif|svg|webp|avif|ico|css|html?|js|mjs|cjs|tsx?|json|ya?ml|toml|lock|tgz|gz|whl|jar|service|socket|timer|target)$",
     )
 });
 
-/// Addresses of mail.
+/// Finds email addresses.
 pub(super) fn email(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for captures in EMAIL.captures_iter(subject.text) {
@@ -30,7 +30,7 @@ pub(super) fn email(subject: &Subject<'_>) -> Vec<Range<usize>> {
             continue;
         };
         let person = local.as_str().trim_start_matches(['.', '\'', '-', '%', '+']);
-        // `git@github.com:team/project.git` names a repository.
+        // `git@github.com:team/project.git` is a repository address.
         let remote = person == "git" && subject.after(whole.end()).0 == Some(':');
         if !person.is_empty() && !remote && !NO_DOMAIN.is_match(domain.as_str()) {
             found.push(local.end() - person.len()..whole.end());
@@ -39,11 +39,11 @@ pub(super) fn email(subject: &Subject<'_>) -> Vec<Range<usize>> {
     found
 }
 
-/// A plus, or the international prefix 00, and what could be the rest of the number.
+/// A plus sign or the international prefix 00, and the possible rest of the number.
 static INTERNATIONAL: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:\+|(?-u:\b)00)[ (]?[1-9][0-9 .\-/()]{5,30}"));
 
-/// Forms that are hardly anything else: North American, French, British and the like.
+/// Unambiguous national formats: North American, French, British and similar.
 static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[2-9][0-9]{2}[ .-][0-9]{4}",
@@ -53,7 +53,7 @@ static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Digits that are a telephone number where the words say so.
+/// Digits that are a telephone number only after a context word.
 static SAID: LazyLock<Regex> = LazyLock::new(|| pattern(r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}"));
 
 static PHONE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
@@ -64,8 +64,8 @@ static PHONE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Telephone numbers: international ones, well-known national forms, and other digits only where a word such as
-/// `phone` or `tel` stands right before them.
+/// Finds telephone numbers: international ones, well-known national formats, and other digits only directly after a word such as
+/// `phone` or `tel`.
 pub(super) fn phone(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let context = subject.context(&PHONE_WORDS);
@@ -128,12 +128,12 @@ fn is_date(text: &str) -> bool {
     DATE.is_match(text)
 }
 
-/// How many bytes of a candidate are one international number: whole groups of digits, as many as a number may
-/// have, at least eight digits.
+/// Returns the length in bytes of the international number at the start of a candidate: whole groups of digits, up to the maximum
+/// length of a number, at least eight digits.
 fn international_length(candidate: &str) -> Option<usize> {
     let number = candidate.strip_prefix("00").unwrap_or(candidate);
     let north_american = digits(number).next() == Some(1);
-    // `+44 (0)20 …`: the trunk zero is written but not dialled.
+    // `+44 (0)20 …`: the trunk zero is written but not dialed.
     let limit = if north_american {
         11
     } else if number.contains("(0)") {
@@ -141,7 +141,7 @@ fn international_length(candidate: &str) -> Option<usize> {
     } else {
         15
     };
-    // A sum such as `+268.77 - 235.13`.
+    // An arithmetic expression such as `+268.77 - 235.13`.
     let is_sum = number.contains('.') && [" - ", " / "].iter().any(|sign| number.contains(sign));
     let (mut count, mut length, mut gap) = (0, None, 0);
     let mut bytes = number.bytes().enumerate().peekable();

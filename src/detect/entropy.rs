@@ -1,4 +1,4 @@
-//! Secrets that say nothing of themselves: what stands by a name such as `password`, and tokens too random to be words.
+//! Detector of generic secrets: values of keys such as `password`, and high-entropy tokens.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::base64;
 use super::placeholder::{is_digest, is_placeholder};
 use super::subject::{Keys, Subject, is_word, pattern};
 
-/// A name that makes what follows a secret, a colon or an equals sign, and the value.
+/// A key that marks the following value as a secret, a colon or an equals sign, and the value.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?i)(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _-]?key|access[ _-]?key|auth[ _-]?key",
@@ -19,36 +19,36 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Where a value ends in a query: `secret=…&user=…`.
+/// The end of a value in a query string: `secret=…&user=…`.
 static NEXT_PARAMETER: LazyLock<Regex> = LazyLock::new(|| pattern(r"&[A-Za-z_]+="));
 
-/// JSON keys under which every string, and number, is a secret.
+/// JSON keys whose strings and numbers are always secrets.
 static SECRET_KEY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)^(?:.* )?(?:pass(?:word|wd|phrase|code)|pwd|pass|secret(?: access)? key|client secret|private key|api ?key|pin code|cvv|cvc)(?: \d+)?$",
     )
 });
 
-/// JSON keys under which what looks like one token is a secret.
+/// JSON keys whose value is a secret if it looks like a single token.
 static TOKEN_KEY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)^(?:.* )?(?:secret|token|credentials?|auth|access key|auth key|signing key|encryption key|session key)$",
     )
 });
 
-/// Tokens that only say where a listing goes on.
+/// Pagination tokens, which are not secrets.
 static CURSOR: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)(?:page|next|continuation|sync|cursor|resume|progress|continue)[ _-]?token$")
 });
 
-/// JSON keys under which random text is a name, not a secret.
+/// JSON keys whose random value is an identifier, not a secret.
 static NAME_KEY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)(?:^|[ ])(?:id|ids|uuid|guid|etag|cursor|hash|sha|sha1|sha256|sha512|digest|checksum|integrity|revision|version|fingerprint|nonce|url|uri|href|path|file|filename|data|blob|image|thumbnail)$",
     )
 });
 
-/// A key that only holds what the key above it names.
+/// Generic keys: the parent key names the value.
 static VALUE_KEY: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^(?:value|val|data|current|previous|new|old|default|string)$"));
 
@@ -57,16 +57,16 @@ static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+_-]{24,}=
 static UUID: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"));
 
-/// Texts longer than this are data, such as an image in base64.
+/// Longer strings are data, such as a base64-encoded image.
 const LONGEST_SECRET: usize = 256;
 
-/// Secrets without a form of their own:
+/// Finds secrets without a format of their own:
 ///
-/// - the value after a name such as `password=` or `"token":`, where it is no word;
-/// - the whole text under a JSON key such as `password`; under `token` or `secret`, where it is one token;
+/// - the value after a name such as `password=` or `"token":`, unless it is a word;
+/// - the whole string under a JSON key such as `password`; under `token` or `secret`, only if it is a single token;
 /// - elsewhere, tokens of 24 to 256 characters that mix cases and digits at random.
 ///
-/// Never on their own: UUIDs, hex digests, ids with a prefix (`req_…`), path segments, digests and integrity
+/// Never detected without a key: UUIDs, hex digests, ids with a prefix (`req_…`), path segments, digests and integrity
 /// hashes, public keys, base64 of readable text or after `base64,`.
 pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
             whole.as_str().split([':', '=', '"', '\'']).next().unwrap_or_default().to_ascii_lowercase();
         let cursor = CURSOR.is_match(&format!("{}{name}", subject.tail(whole.start(), 16)));
         let password = name.starts_with("pass") || name.starts_with("pwd");
-        // `[api_key:hmac-…]` is a label.
+        // `[api_key:hmac-…]` is a redaction label.
         if !cursor
             && !is_placeholder(text)
             && !is_digest(text)
@@ -122,8 +122,8 @@ fn is_number(text: &str) -> bool {
     text.len() >= 6 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the value after a secret's name is one: letters with digits or signs, or random letters. A call or a
-/// path in a program (`config.token`) is none.
+/// Whether the value after a secret's name is a secret: letters with digits or signs, or random letters. A method call or a
+/// member path in source code (`config.token`) is not.
 fn looks_secret(text: &str) -> bool {
     let letters = text.contains(char::is_alphabetic);
     let digits = text.contains(|c: char| c.is_ascii_digit());
@@ -147,7 +147,7 @@ fn is_random_secret(subject: &Subject<'_>, range: &Range<usize>) -> bool {
         && !is_readable_base64(text)
 }
 
-/// `toolu_…`, `req_…`, `price-…`: a short word in front says that it is an id, unless the word says that it is a key.
+/// `toolu_…`, `req_…`, `price-…`: a short prefix marks an id, unless the prefix is the name of a key or token.
 fn has_id_prefix(text: &str) -> bool {
     let prefix = text.split(['_', '-']).next().unwrap_or_default();
     prefix.len() <= 10
@@ -156,12 +156,12 @@ fn has_id_prefix(text: &str) -> bool {
         && !matches!(prefix, "sk" | "rk" | "key" | "token" | "secret" | "pat" | "api")
 }
 
-/// Upper case, lower case and digits, changing as often as chance has it. Words and names in camel case change less.
+/// Upper case, lower case and digits that alternate as often as in random text. Words and camel case names alternate less.
 fn is_scrambled(text: &str) -> bool {
     let class = |c: char| (c.is_ascii_uppercase(), c.is_ascii_digit());
     let upper = text.contains(|c: char| c.is_ascii_uppercase());
     let lower = text.contains(|c: char| c.is_ascii_lowercase());
-    // A name may end in a number; chance puts digits elsewhere too.
+    // A name may end in a number; random text has digits elsewhere too.
     let digits = text.trim_end_matches(|c: char| c.is_ascii_digit()).contains(|c: char| c.is_ascii_digit());
     let changes = text.chars().zip(text.chars().skip(1)).filter(|(a, b)| class(*a) != class(*b)).count();
     upper && lower && digits && changes * 100 >= text.len() * 38

@@ -1,5 +1,5 @@
-//! Text as a reader would see it: invisible characters dropped, other forms of ASCII characters and escapes resolved, with the way
-//! back to the original.
+//! Text normalization for detectors: drops invisible characters, resolves escapes and variants of ASCII characters, and maps
+//! offsets back to the original.
 
 use std::borrow::Cow;
 use std::iter;
@@ -7,16 +7,16 @@ use std::ops::Range;
 
 use crate::unicode;
 
-/// A text folded for matching, and the map from its offsets to those of the original.
+/// Normalized text, and the map from its offsets to those of the original.
 pub(super) struct Folded<'a> {
     text: Cow<'a, str>,
-    /// In ascending order; empty where the text is the original itself.
+    /// In ascending order; empty if the text equals the original.
     steps: Vec<Step>,
     /// Whether the original has invisible characters.
     has_invisible: bool,
 }
 
-/// From here on, one folded byte stands for one original byte (`width` 1), or exactly one folded byte stands for
+/// From this offset on, one normalized byte maps to one original byte (`width` 1), or exactly one normalized byte maps to
 /// `width` original bytes.
 struct Step {
     folded: usize,
@@ -24,26 +24,26 @@ struct Step {
     width: usize,
 }
 
-/// What becomes of one character, or of one escape.
+/// The replacement of one character or escape.
 #[derive(Clone, Copy)]
 enum Fold {
     Keep,
     Drop,
-    /// Nothing can be seen of it: it is dropped, or read as a space.
+    /// An invisible character: dropped, or replaced by a space.
     Invisible,
     Become(char),
 }
 
 impl<'a> Folded<'a> {
-    /// Folds a text: decimal digits of all scripts, compatibility forms, dashes and spaces become ASCII; characters that can't be
-    /// seen, control characters and terminal escapes go, and so do accents that stand alone; `%40`, `\u0040`, `\n` and `&#64;`
-    /// become what they stand for. Linear in the text.
+    /// Normalizes a text: decimal digits of all scripts, compatibility forms, dashes and spaces become ASCII; invisible characters,
+    /// control characters, terminal escapes and script-independent combining marks are dropped; the escapes `%40`, `\u0040`, `\n` and
+    /// `&#64;` are decoded. Linear time.
     pub(super) fn new(original: &'a str) -> Self {
         Self::with_invisible_as(Fold::Drop, original)
     }
 
-    /// All ways in which a text can be read: an invisible character in a word hides that the word is one, and between words it hides
-    /// that there are two. Nobody can see which it is, so both readings count.
+    /// Returns all normalizations of a text. An invisible character may split one word in two, or may join two words that look
+    /// separate. Both cases look the same, so detectors run on both readings.
     pub(super) fn readings(original: &'a str) -> impl Iterator<Item = Self> {
         let joined = Self::new(original);
         let spaced = joined.has_invisible.then(|| Self::with_invisible_as(Fold::Become(' '), original));
@@ -85,17 +85,17 @@ impl<'a> Folded<'a> {
         Self { text: Cow::Owned(text), steps, has_invisible }
     }
 
-    /// The folded text.
+    /// The normalized text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether folding changed nothing.
+    /// Whether normalization changed nothing.
     pub(super) fn is_original(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The original bytes that a non-empty range of the folded text stands for.
+    /// Returns the original byte range of a non-empty range of the normalized text.
     pub(super) fn original(&self, range: &Range<usize>) -> Range<usize> {
         let last = range.end.saturating_sub(1);
         match (self.step(range.start), self.step(last)) {
@@ -106,7 +106,7 @@ impl<'a> Folded<'a> {
         }
     }
 
-    /// The place in the folded text that a place of the original has become, or the next one that is left.
+    /// Returns the normalized offset of an original offset, or of the next character that is not dropped.
     pub(super) fn folded(&self, original: usize) -> usize {
         let after = self.steps.partition_point(|step| step.original <= original);
         let limit = self.steps.get(after).map_or(self.text.len(), |next| next.folded);
@@ -125,12 +125,12 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// Bytes that no text with them alone has to be folded for.
+/// ASCII bytes that never need normalization.
 fn stands_for_itself_in_ascii(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~') && !matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// The escape or character at the start of a text, which begins with this one: what becomes of it, and how many bytes it takes.
+/// Reads the escape or character at the start of `rest`, whose first character is `first`: its replacement and its length in bytes.
 fn unit(rest: &str, first: char) -> (Fold, usize) {
     let plain = (character(first), first.len_utf8());
     let (fold, width, is_escape_character) = match escape(rest) {
@@ -146,10 +146,10 @@ fn unit(rest: &str, first: char) -> (Fold, usize) {
 
 const ESCAPE: char = '\u{1b}';
 
-/// The most bytes of a terminal's control sequence.
+/// The maximum length of a terminal control sequence, in bytes.
 const MAX_SEQUENCE: usize = 24;
 
-/// How many bytes after the escape character belong to a control sequence (`[1;31m`), which a terminal does not show.
+/// The length in bytes of the control sequence after the escape character (`[1;31m`); a terminal does not display it.
 fn control_sequence(rest: Option<&str>) -> usize {
     let Some(parameters) = rest.and_then(|rest| rest.strip_prefix('[')) else { return 0 };
     let mut bytes = parameters.bytes().take(MAX_SEQUENCE);
@@ -161,19 +161,19 @@ fn control_sequence(rest: Option<&str>) -> usize {
     }
 }
 
-/// What becomes of an escape that stands for this character; `None` where it stays as it is written.
+/// Returns the replacement of an escape for this character. Returns `None` if the escape stays as written.
 fn resolved(rest: &str, stands_for: char) -> Option<Fold> {
     let fold = match character(stands_for) {
         Fold::Keep if stands_for.is_ascii() => Fold::Become(stands_for),
         Fold::Keep => return None,
         fold => fold,
     };
-    // In a URL these delimit only where they are not escaped: `user:p%2Fw@host` has one authority.
+    // In a URL these characters are delimiters only if they are not escaped: `user:p%2Fw@host` has one authority.
     let delimits = matches!(fold, Fold::Become('/' | '?' | '#' | '%'));
     (!(rest.starts_with('%') && delimits)).then_some(fold)
 }
 
-/// The escape at the start of a text: what it stands for and how many bytes it takes.
+/// Reads the escape at the start of a text: its character and its length in bytes.
 fn escape(rest: &str) -> Option<(char, usize)> {
     let (code, width) = match rest.as_bytes() {
         [b'%', ..] => return percent(rest.as_bytes()),
@@ -201,7 +201,7 @@ fn escape(rest: &str) -> Option<(char, usize)> {
     Some((char::from_u32(code)?, width))
 }
 
-/// A percent-encoded character: as many bytes as its UTF-8 has.
+/// Reads a percent-encoded character with all bytes of its UTF-8 sequence.
 fn percent(rest: &[u8]) -> Option<(char, usize)> {
     let mut bytes = rest.chunks_exact(3).map_while(|chunk| match chunk {
         [b'%', high, low] => u8::try_from(hex(&[*high, *low])?).ok(),
@@ -243,7 +243,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
         .try_fold(0u32, |code, digit| Some((code.checked_mul(16)?) + char::from(*digit).to_digit(16)?))
 }
 
-/// Whether a character stands for itself.
+/// Whether normalization keeps a character.
 pub(super) fn stands_for_itself(c: char) -> bool {
     matches!(character(c), Fold::Keep)
 }
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folds_what_a_reader_would_not_tell_apart() {
+    fn normalizes_indistinguishable_characters() {
         for (original, folded) in [
             ("plain", "plain"),
             ("ana%40example.com", "ana@example.com"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_invisible_is_read_both_ways() {
+    fn reads_invisible_characters_as_nothing_and_as_a_space() {
         let read =
             |text| -> Vec<String> { Folded::readings(text).map(|one| one.text().to_owned()).collect() };
         assert_eq!(read("plain"), ["plain"]);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_way_back() {
+    fn maps_ranges_back_to_the_original() {
         let original = "é ４１\u{200b}１%40x\u{200b} end";
         let folded = Folded::new(original);
         let start = folded.text().find("411@x").unwrap();

@@ -1,18 +1,18 @@
-//! What of a text is hidden, by offsets of the text as it was, however often what is left was looked at again.
+//! Redacted ranges of a text, in offsets of the original even after several rounds of redaction.
 
 use std::ops::Range;
 
-/// A place that is hidden.
+/// A redacted range and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hidden {
-    /// Where, in the text as it was.
+    /// The range in the original text.
     pub(super) place: Range<usize>,
-    /// What stands there instead.
+    /// The replacement.
     pub(super) text: String,
 }
 
 impl Hidden {
-    /// A part of the text as it is shown; no hidden place may reach over its ends.
+    /// Returns a part of the redacted text; no redacted range may cross the ends of the part.
     pub(super) fn splice(hidden: &[Self], text: &str, part: Range<usize>) -> String {
         let mut shown = String::with_capacity(part.len());
         let mut done = part.start;
@@ -25,7 +25,7 @@ impl Hidden {
         shown
     }
 
-    /// The hidden places of a text by where they are in the text as it is shown.
+    /// Returns the redacted ranges with their offsets in the redacted text.
     pub(super) fn placed(hidden: &[Self]) -> impl Iterator<Item = (Range<usize>, &Self)> {
         let mut gained = 0_isize;
         hidden.iter().map(move |one| {
@@ -35,7 +35,7 @@ impl Hidden {
         })
     }
 
-    /// `before` was hidden of a text and left `current`, of which `found` is hidden then: both, by offsets of the text.
+    /// Combines two rounds: `before` produced `current`, in which `found` is redacted. Returns both in offsets of the original.
     pub(super) fn over(before: &[Self], found: Vec<Self>, current: &str) -> Vec<Self> {
         if before.is_empty() {
             return found;
@@ -45,7 +45,7 @@ impl Hidden {
         let mut found = found.into_iter().peekable();
         let mut gained = 0_isize;
         loop {
-            // What touches becomes one: first whichever begins first, then all that begin before it ends.
+            // Adjacent and overlapping ranges merge: the one that begins first, then all that begin before its end.
             let start = match (old.peek(), found.peek()) {
                 (Some((place, _)), Some(next)) => place.start.min(next.place.start),
                 (Some((place, _)), None) => place.start,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_of_what_was_left_is_told_by_the_first_text() {
+    fn later_rounds_report_offsets_of_the_original() {
         let text = "abcXXXdefYYghi";
         let before = [hidden(3..6, "-"), hidden(9..11, "")];
         let current = Hidden::splice(&before, text, 0..text.len());

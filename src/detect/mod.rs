@@ -1,8 +1,8 @@
-//! Sensitive data in texts and JSON values: typed detectors that find it, and the [`Redactor`] that takes it out.
+//! Sensitive data detection in text and JSON values: typed detectors, and the [`Redactor`] that removes their matches.
 //!
-//! A text is folded before it is looked at (see `fold`): digits of other scripts, compatibility forms, invisible characters, control
-//! characters and escapes hide nothing. Letters of other scripts that look Latin, words such as "at" for `@`, and a value cut into
-//! several strings are not seen through.
+//! Text is normalized before detection (see `fold`): digits of other scripts, compatibility forms, invisible characters, control
+//! characters and escapes do not hide a value. Not resolved: letters of other scripts that look Latin, words such as "at" for `@`,
+//! and a value split over several strings.
 
 mod fold;
 mod subject;
@@ -36,7 +36,7 @@ use subject::{Keys, Subject};
 
 /// One kind of sensitive data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "`description` says what each one is")]
+#[expect(missing_docs, reason = "`description` documents each variant")]
 pub enum Detector {
     Email,
     Phone,
@@ -65,7 +65,7 @@ pub enum Detector {
 }
 
 impl Detector {
-    /// Every detector, in the order in which lists show them.
+    /// Every detector, in display order.
     pub const ALL: [Self; 24] = [
         Self::Email,
         Self::Phone,
@@ -93,7 +93,7 @@ impl Detector {
         Self::HighEntropy,
     ];
 
-    /// The name in policies and in what redaction leaves.
+    /// The name in policies and in redaction labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -123,12 +123,12 @@ impl Detector {
         }
     }
 
-    /// The detector of this name.
+    /// Returns the detector with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|detector| detector.name() == name)
     }
 
-    /// What it finds, in one line.
+    /// A one-line description of the values it detects.
     pub fn description(self) -> &'static str {
         match self {
             Self::Email => "e-mail addresses, also percent-encoded ones",
@@ -136,33 +136,37 @@ impl Detector {
                 "telephone numbers: international, well-known national forms, others after a word such as `phone`"
             }
             Self::PaymentCard => {
-                "payment card numbers with a known issuer and a right check digit, also grouped"
+                "payment card numbers with a known issuer and a valid check digit, also grouped"
             }
-            Self::Iban => "international bank account numbers with a right checksum",
+            Self::Iban => "international bank account numbers (IBAN) with a valid checksum",
             Self::IpAddress => "IPv4 and IPv6 addresses, except loopback, broadcast and unspecified ones",
-            Self::MacAddress => "hardware addresses of network cards",
+            Self::MacAddress => "MAC addresses (hardware addresses of network interfaces)",
             Self::UrlCredentials => "`user:password` in URLs and database source names",
             Self::UsSsn => "US social security numbers: dashed, or other forms near a word such as `ssn`",
             Self::UkNhs => "NHS numbers near a word such as `nhs` or `patient`",
             Self::CaSin => "Canadian social insurance numbers near a word such as `sin`",
             Self::FrNir => "French social security numbers",
-            Self::EsDni => "Spanish DNI and NIE",
-            Self::ItCodiceFiscale => "Italian codice fiscale",
+            Self::EsDni => "Spanish DNI and NIE numbers",
+            Self::ItCodiceFiscale => "Italian codice fiscale numbers",
             Self::DeSteuerId => "German tax ids near a word such as `steuer-id`",
             Self::NlBsn => "Dutch citizen service numbers near a word such as `bsn`",
-            Self::BrCpf => "Brazilian CPF, bare digits only near the word",
-            Self::PlPesel => "Polish PESEL near the word",
-            Self::InAadhaar => "Indian Aadhaar numbers near the word",
-            Self::SePersonnummer => "Swedish personnummer, bare digits only near the word",
+            Self::BrCpf => "Brazilian CPF numbers; unformatted digits only near a word such as `cpf`",
+            Self::PlPesel => "Polish PESEL numbers near the word `pesel`",
+            Self::InAadhaar => "Indian Aadhaar numbers near a word such as `aadhaar`",
+            Self::SePersonnummer => {
+                "Swedish personnummer; unformatted digits only near a word such as `personnummer`"
+            }
             Self::AuTfn => "Australian tax file numbers near a word such as `tfn`",
             Self::Jwt => "JSON web tokens",
             Self::PrivateKey => "private keys: whole PEM, OpenSSH, PGP and PuTTY blocks",
             Self::ApiKey => "API keys and access tokens of well-known providers, and `Authorization` headers",
-            Self::HighEntropy => "values of names such as `password` or `secret`, and long random tokens",
+            Self::HighEntropy => {
+                "high-entropy secrets: values of keys such as `password` or `secret`, and long random tokens"
+            }
         }
     }
 
-    /// The places in a text, as byte ranges, in order; they may overlap.
+    /// Returns the byte ranges of all matches in order; they may overlap.
     pub fn find(self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         for folded in Folded::readings(text) {
@@ -203,7 +207,7 @@ impl Detector {
         }
     }
 
-    /// One spelling per value, so that `4111 1111 …` and `4111-1111-…` have one digest.
+    /// Returns the canonical spelling of a value, so that `4111 1111 …` and `4111-1111-…` have the same digest.
     fn canonical(self, found: &str) -> String {
         match self {
             Self::Email => found.to_lowercase(),

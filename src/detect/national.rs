@@ -1,4 +1,4 @@
-//! Numbers by which states know people: one table row each, of form, check and how much the context must say.
+//! National identification number detectors: a table of format, checksum and required context.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -8,12 +8,12 @@ use regex::Regex;
 use super::checksum::{codice_fiscale, cpf, digits, dni, luhn, mod_11_10, nir, verhoeff, weighted};
 use super::subject::{Subject, pattern, words};
 
-/// When a well-formed number with a right check digit still needs a word nearby to be believed.
+/// Whether a well-formed number with a valid checksum also needs a context word nearby.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
-    /// Form and check are strong enough.
+    /// Never: format and checksum are strong enough.
     Never,
-    /// Only as a plain run of digits; grouped as its country writes it, it speaks for itself.
+    /// Only as unformatted digits; not in the grouping that is usual in its country.
     Bare,
     /// Always.
     Always,
@@ -32,7 +32,7 @@ impl NationalId {
         Self { form: pattern(&format!(r"(?-u:\b)(?:{form})(?-u:\b)")), valid, context, words: words(nearby) }
     }
 
-    /// Every number of this kind in a text.
+    /// Finds all numbers of this kind.
     pub(super) fn find(&self, subject: &Subject<'_>) -> Vec<Range<usize>> {
         let context = LazyLock::new(|| subject.context(&self.words));
         let mut found = Vec::new();
@@ -53,7 +53,7 @@ impl NationalId {
             let believed = subject.stands_alone(&range)
                 && (self.valid)(&compact)
                 && (speaks_for_itself || context.near(&range, 40, 20));
-            // What is no number may begin with a group that does not belong to it.
+            // A rejected candidate may begin with an unrelated group of digits.
             let group =
                 candidate.as_str().find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(candidate.len());
             from = if believed { range.end } else { range.start + group.max(1) };
@@ -65,7 +65,7 @@ impl NationalId {
     }
 }
 
-/// Social security number of the United States. `3-2-4` with dashes speaks for itself.
+/// Social security number of the United States. The `3-2-4` format with dashes needs no context word.
 pub(super) static US_SSN: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{3}-[0-9]{2}-[0-9]{4}|[0-9]{3} [0-9]{2} [0-9]{4}|[0-9]{9}",
@@ -83,7 +83,7 @@ pub(super) static US_SSN: LazyLock<NationalId> = LazyLock::new(|| {
     )
 });
 
-/// The dashed form of a US number needs no word, unless the words say that it is something else.
+/// A dashed US number needs no context word, unless the words before it name something else.
 pub(super) fn us_ssn(subject: &Subject<'_>) -> Vec<Range<usize>> {
     static DASHED: LazyLock<NationalId> =
         LazyLock::new(|| NationalId::new(r"[0-9]{3}-[0-9]{2}-[0-9]{4}", US_SSN.valid, Context::Never, "ssn"));
@@ -153,7 +153,7 @@ pub(super) static DE_STEUER_ID: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[1-9][0-9] ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}",
         |text| {
-            // Of the first ten digits one stands there twice or three times, the others once.
+            // In the first ten digits, one occurs two or three times and the others once.
             let mut first: Vec<u32> = digits(text).take(10).collect();
             first.sort_unstable();
             first.dedup();
@@ -189,7 +189,7 @@ pub(super) static PL_PESEL: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{2}[0-9][0-9][0-3][0-9][0-9]{5}",
         |text| {
-            // The century is added to the month in twenties.
+            // The century is encoded in the month in steps of twenty.
             let month = two(text, 2) % 20;
             (1..=12).contains(&month)
                 && (1..=31).contains(&two(text, 4))

@@ -1,4 +1,4 @@
-//! Addresses of machines, and the credentials that stand in URLs.
+//! Network address detectors, and credentials in URLs.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -19,7 +19,7 @@ static IPV6: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)[0-9a-f]{0,4}:(?:[0-9a-f]{0,4}:){1,7}(?:[0-9a-f]{1,4})?(?:(?:\.[0-9]{1,3}){3})?")
 });
 
-/// What stands before four numbers that are a version.
+/// Words before four numbers that mark a version.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)(?:\bversions?|\bver\.?|\bv|\brelease|\bbuild|\brevision|\boid)[ :=\x22']{0,4}$")
 });
@@ -28,7 +28,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
 static PRODUCT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:^|[^A-Za-z0-9_./-])[A-Za-z][A-Za-z0-9_-]*/$"));
 
-/// IP addresses. Unspecified, loopback and broadcast addresses and netmasks name no machine and are left.
+/// Finds IP addresses. Skips unspecified, loopback and broadcast addresses and netmasks, because they identify no machine.
 pub(super) fn ip_address(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let fours = IPV4.find_iter(subject.text).filter(|candidate| is_ipv4(subject, &candidate.range()));
     let sixes = IPV6.find_iter(subject.text).filter(|candidate| is_ipv6(subject, &candidate.range()));
@@ -73,7 +73,7 @@ fn is_ipv6(subject: &Subject<'_>, range: &Range<usize>) -> bool {
     let Some(text) = subject.text.get(range.clone()) else { return false };
     let names_machine =
         text.parse::<Ipv6Addr>().is_ok_and(|address| !address.is_unspecified() && !address.is_loopback());
-    // `a::b` is a path in a program; eight pairs are a hardware address or a fingerprint.
+    // `a::b` is a path in source code; eight pairs are a MAC address or a fingerprint.
     let groups: Vec<&str> = text.split(':').filter(|group| !group.is_empty()).collect();
     let typical = text.contains(|c: char| c.is_ascii_digit())
         && (groups.len() >= 3 || groups.first().is_some_and(|first| first.len() == 4))
@@ -92,7 +92,7 @@ static MAC: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Hardware addresses of network cards; not all zeros, not the broadcast address, not part of a fingerprint.
+/// Finds MAC addresses, but not all zeros, the broadcast address or a part of a fingerprint.
 pub(super) fn mac_address(subject: &Subject<'_>) -> Vec<Range<usize>> {
     MAC.find_iter(subject.text)
         .filter(|candidate| {
@@ -100,7 +100,7 @@ pub(super) fn mac_address(subject: &Subject<'_>) -> Vec<Range<usize>> {
             let digits = || text.chars().filter(char::is_ascii_hexdigit);
             let first = digits().next();
             let one_address = digits().any(|c| Some(c) != first);
-            // Groups of plain decimal digits, with dashes or points, are rather a date or a part number.
+            // Groups of decimal digits with dashes or dots are more likely a date or a part number.
             let hexadecimal = text.contains(':') || text.contains(|c: char| c.is_ascii_alphabetic());
             let touches = |(near, beyond): (Option<char>, Option<char>)| match near {
                 Some(':' | '-' | '.') => beyond.is_some_and(|c| c.is_ascii_hexdigit()),
@@ -123,8 +123,8 @@ static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// `user:password` before the `@` of a URL or a database source name, or after `curl -u`. A password that is
-/// visibly a variable or already masked is left.
+/// Finds `user:password` before the `@` of a URL or a database source name, or after `curl -u`. Skips a password that is
+/// a variable or already masked.
 pub(super) fn url_credentials(subject: &Subject<'_>) -> Vec<Range<usize>> {
     CREDENTIALS
         .captures_iter(subject.text)

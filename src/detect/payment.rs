@@ -1,4 +1,4 @@
-//! Money: payment cards and bank accounts.
+//! Payment detectors: card numbers and IBANs.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,8 +11,8 @@ use super::subject::{Subject, is_word, pattern, words};
 static CARD_WORDS: LazyLock<Regex> =
     LazyLock::new(|| words(r"cards?|credit|debit|visa|maestro|cc|ccn|pan|payment|card[ _]?(?:number|no)"));
 
-/// Card numbers: a known issuer's prefix and length, the Luhn check, in one piece or in even groups. Twelve and
-/// thirteen digits are too often something else (an EAN): they need a word such as `card` nearby.
+/// Finds card numbers: a known issuer's prefix and length, the Luhn check, unformatted or in even groups. Numbers of twelve and
+/// thirteen digits are often something else (an EAN), so they need a word such as `card` nearby.
 pub(super) fn payment_card(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let groups = digit_groups(subject.text);
     let context = LazyLock::new(|| subject.context(&CARD_WORDS));
@@ -73,7 +73,7 @@ fn starts_free(subject: &Subject<'_>, at: usize) -> bool {
 
 fn ends_free(subject: &Subject<'_>, at: usize) -> bool {
     match subject.after(at) {
-        // `.0` is how some writers end a whole number.
+        // Some programs write whole numbers with `.0`.
         (Some('.'), Some('0')) => !subject
             .text
             .get(at + 1..)
@@ -112,7 +112,7 @@ fn issuer_knows(number: &str) -> bool {
 
 static IBAN_START: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i-u:\b[A-Z]{2}[0-9]{2})"));
 
-/// International bank account numbers: the country's length and mod 97, in one piece or in groups.
+/// Finds IBANs: the country's length and the mod 97 checksum, unformatted or in groups.
 pub(super) fn iban(subject: &Subject<'_>) -> Vec<Range<usize>> {
     IBAN_START
         .find_iter(subject.text)
@@ -144,7 +144,7 @@ pub(super) fn iban(subject: &Subject<'_>) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// How many characters an IBAN of a country has.
+/// The length of an IBAN of a country, in characters.
 fn iban_length(country: &str) -> Option<usize> {
     Some(match country {
         "NO" => 15,

@@ -1,6 +1,6 @@
-//! What stands where a secret was or will be: variables, templates, labels and masks.
+//! Placeholders of secrets: variables, templates, redaction labels and masks.
 //!
-//! The whole text must be one. A text that only begins as one is a secret with a sign before it.
+//! The whole string must be a placeholder. A string that only begins as one may be a secret after a sign.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::subject::pattern;
 
-/// Whether a text is a word that stands for a secret to come, or has no secret in it any more.
+/// Whether a string is a placeholder word for a secret, or contains no secret any more.
 pub(super) fn is_placeholder(text: &str) -> bool {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -18,7 +18,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     text.is_empty() || WORD.is_match(text) || is_blanked(text)
 }
 
-/// Whether a text is a variable, a template, a label such as redaction leaves, or what masking left: stars for at least half of it.
+/// Whether a string is a variable, a template, a redaction label, or masked with stars for at least half of its length.
 pub(super) fn is_blanked(text: &str) -> bool {
     static BLANKED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -33,7 +33,7 @@ pub(super) fn is_blanked(text: &str) -> bool {
     stars > 0 && stars * 2 >= text.chars().count() || BLANKED.is_match(text)
 }
 
-/// Whether a text is the digest in a label of a redaction.
+/// Whether a string is the digest in a redaction label.
 pub(super) fn is_digest(text: &str) -> bool {
     static DIGEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^hmac-[0-9a-f]{12}$"));
     DIGEST.is_match(text)
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_placeholder_is_one() {
+    fn accepts_only_whole_placeholders() {
         for text in [
             "",
             "null",

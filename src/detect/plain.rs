@@ -1,16 +1,17 @@
-//! Words in which, and in whose company, no detector can find anything: most of any prose.
+//! Prefilter: plain words, in and around which no detector matches. They make up most of ordinary prose.
 
 use super::fold::stands_for_itself;
 
-/// The most letters of a plain word; random tokens and secrets of letters alone are longer.
+/// The maximum length of a plain word; random tokens and secrets of letters alone are longer.
 const MAX_LETTERS: usize = 15;
 
-/// How many letters a word has, if it is plain: letters with at most one mark before and a few behind. All that detectors
-/// find has a digit, another sign, or more letters in a row; an Italian codice fiscale may not, see [`may_be_code`].
+/// Returns the number of letters of a plain word: letters with at most one punctuation mark before and a few after. Returns `None`
+/// for other words. Every detector needs a digit, another sign, or more letters in a row, except for some Italian codici fiscali: see
+/// [`may_be_code`].
 pub(super) fn letters(word: &str) -> Option<usize> {
     let word = word.strip_prefix(['(', '"', '\'']).unwrap_or(word);
     let word = word.strip_suffix([',', ';', ')', '"', '\'']).unwrap_or(word);
-    // Inside of a quoted value these would be signs, at the end of one they are not.
+    // Inside a quoted value these are significant characters, at its end they are not.
     let word = word.trim_end_matches(['.', '!', '?']);
     let mut count = 0;
     for c in word.chars() {
@@ -23,8 +24,8 @@ pub(super) fn letters(word: &str) -> Option<usize> {
     (count <= MAX_LETTERS).then_some(count)
 }
 
-/// Whether a word may be a group of a codice fiscale in which letters stand for all digits; `before` is how many letters the
-/// word before it has.
+/// Whether a word may be a group of a codice fiscale whose digits are all written as letters; `before` is the number of letters of
+/// the previous word.
 pub(super) fn may_be_code(before: usize, word: &str, letters: usize) -> bool {
     let digit = |c: char| matches!(c.to_ascii_uppercase(), 'L' | 'M' | 'N' | 'P'..='V');
     match (before, letters) {

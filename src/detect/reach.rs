@@ -1,24 +1,24 @@
-//! How far a match of a pattern can go: what decides how much of a stream has to be held back for it.
+//! Maximum match length of a regular expression: how much of a stream must be held back for it.
 
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// How far a match of a pattern can go.
+/// The maximum extent of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// At most so many bytes.
+    /// At most this many bytes.
     Bytes(usize),
-    /// As far as there is no white space.
+    /// Up to the next white space.
     Word,
-    /// As far as the line goes.
+    /// Up to the end of the line.
     Line,
 }
 
 impl Reach {
-    /// The longest match, in bytes, that counts as bounded.
+    /// The maximum length in bytes that counts as bounded.
     pub const MAX_BYTES: usize = 512;
 
-    /// How far matches of a pattern can go; nothing where they can go on over lines without end.
+    /// Returns the maximum extent of a pattern's matches. Returns `None` if a match can span any number of lines.
     pub fn of(pattern: &Regex) -> Option<Self> {
         let hir = regex_syntax::parse(pattern.as_str()).ok()?;
         match hir.properties().maximum_len() {
@@ -30,7 +30,7 @@ impl Reach {
     }
 }
 
-/// Whether one of these characters can be part of a match. Recursion ends, for the nesting of patterns is limited.
+/// Whether a match can contain one of these characters. Recursion is bounded, because the nesting of patterns is limited.
 fn can_match(hir: &Hir, characters: &[u8]) -> bool {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => false,
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_match_can_hold_says_how_far_it_goes() {
+    fn derives_the_extent_from_the_pattern() {
         for (pattern, reach) in [
             ("CASE-[0-9]{4}", Some(Reach::Bytes(9))),
             (r"CASE-\d+", Some(Reach::Word)),

@@ -1,4 +1,4 @@
-//! Finds in a text become what the style says.
+//! The redactor: replaces matches of detectors and custom patterns in a text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,21 +14,21 @@ use crate::json::Value;
 use crate::meter::{self, WorkExceeded};
 use crate::seal::{Keys, Purpose};
 
-/// What stands in the place of a find.
+/// The replacement of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// The detector's name, `[email]`; `[redacted]` for a pattern of the author's.
+    /// The detector's name, `[email]`; `[redacted]` for a custom pattern.
     Mask,
-    /// The name and the first 48 bits of a digest that is keyed with the server's keys, `[email:hmac-0123456789ab]`: whoever sees two
-    /// can tell whether the values are equal, and can't find a value by trying. Without keys: as [`Style::Mask`].
+    /// The name and the first 48 bits of a digest, keyed with the server's keys: `[email:hmac-0123456789ab]`. Readers can see
+    /// whether two values are equal, but cannot recover a value by brute force. Without keys: as [`Style::Mask`].
     Hash,
-    /// Nothing.
+    /// The empty string.
     Remove,
-    /// Stars, and the last characters as they are: so many, but never more than half of the find.
+    /// Stars, followed by this many of the last characters, but never more than half of the match.
     KeepLast(usize),
 }
 
-/// Removes sensitive data from texts and JSON values.
+/// Redacts sensitive data in text and JSON values.
 ///
 /// ```
 /// use callgate::detect::{Detector, Redactor, Style};
@@ -43,43 +43,43 @@ pub struct Redactor {
     keys: Option<Keys>,
 }
 
-/// One place to redact, by offsets of the original text. No detector: a pattern of the author's.
+/// One range to redact, in offsets of the original text. `detector` is `None` for a custom pattern.
 struct Find {
     detector: Option<Detector>,
     range: Range<usize>,
-    /// The longest find that was merged into this one: it gives the name.
+    /// The length of the longest match merged into this one: it determines the name.
     longest: usize,
 }
 
-/// What is looked at of a text that is a piece of a longer one. By default: all of it.
+/// The part of a text to search if the text is a piece of a longer one. Default: all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scope {
-    /// Where the author's patterns begin to look; what stands before is there to be looked back at.
+    /// Where custom patterns start matching; text before it is available for look-behind only.
     pub(super) from: usize,
-    /// It is known that the detectors find nothing in it.
+    /// Whether the detectors are known to match nothing in it.
     pub(super) plain: bool,
 }
 
-/// Hex digits of the digest that are shown.
+/// Hex digits of the digest in a label.
 const HASH_DIGITS: usize = 12;
-/// Bytes that one detector or pattern searches for a work unit.
+/// Bytes that one detector or pattern searches per work unit.
 const SEARCHED_PER_UNIT: u64 = 4;
 
-/// Stands for a text in which there was always more to hide.
+/// Replaces a text that still has matches after the last round.
 const ENDLESS: &str = "[redacted]";
 
 impl Redactor {
-    /// A redactor for these detectors, and for the author's own patterns, which see each text both as it is written and
-    /// with look-alikes and escapes resolved.
+    /// Creates a redactor from these detectors and custom patterns. Patterns run on each text as written and on the
+    /// normalized text.
     pub fn new(detectors: Vec<Detector>, patterns: Vec<Regex>, style: Style) -> Self {
-        // The first search compiles a detector's expressions: here, and not while a call waits.
+        // The first search compiles a detector's expressions: do this now, not during a call.
         for detector in &detectors {
             detector.find("");
         }
         Self { detectors: detectors.into(), patterns: patterns.into(), style, keys: None }
     }
 
-    /// The same with the keys that [`Style::Hash`] needs; borrowed where it needs none.
+    /// Returns the redactor with the keys that [`Style::Hash`] needs; borrowed if the style needs none.
     pub fn with_keys(&self, keys: &Keys) -> Cow<'_, Self> {
         match self.style {
             Style::Hash => Cow::Owned(Self { keys: Some(keys.clone()), ..self.clone() }),
@@ -87,12 +87,12 @@ impl Redactor {
         }
     }
 
-    /// Whether there is anything to hide in a text.
+    /// Whether a text contains anything to redact.
     pub fn finds_in(&self, text: &str) -> bool {
         self.spend_on(text).is_err() || !self.finds(text, Above::default(), &Scope::default(), &[]).is_empty()
     }
 
-    /// The author's own patterns.
+    /// The custom patterns.
     pub fn patterns(&self) -> &[Regex] {
         &self.patterns
     }
@@ -102,12 +102,12 @@ impl Redactor {
         !self.detectors.is_empty()
     }
 
-    /// The text without its finds; borrowed where there are none.
+    /// Returns the redacted text; borrowed if nothing matches.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redact_under(text, Above::default())
     }
 
-    /// The text, which stands under these keys, without its finds.
+    /// Returns the redacted text of a string under these JSON keys.
     pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Above<'_>) -> Cow<'a, str> {
         let hidden = self.hidden(text, keys, &Scope::default());
         if hidden.is_empty() {
@@ -117,10 +117,10 @@ impl Redactor {
         }
     }
 
-    /// What of a text is hidden, in order, and what stands there instead.
+    /// Returns the redacted ranges in order, with their replacements.
     pub(super) fn hidden(&self, text: &str, keys: Above<'_>, scope: &Scope) -> Vec<Hidden> {
-        // Cutting a find out can join its neighbours into another, as can the characters kept of it; and of finds that overlap
-        // the first one leaves a piece of the next. What is left is looked at again, and soon masked, which joins nothing.
+        // Removing a match can join its neighbors into another match, as can the characters kept of it; of overlapping
+        // matches, the first can leave a piece of the next. So the result is searched again, soon with masks, which join nothing.
         const ROUNDS: usize = 3;
         const MASKED_ROUNDS: usize = 32;
         let mut hidden: Vec<Hidden> = Vec::new();
@@ -128,7 +128,7 @@ impl Redactor {
         let mut from = scope.from;
         for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { Style::Mask };
-            // What a pattern took away may have joined what a detector knows.
+            // A match of a pattern that was removed may have joined text that a detector matches.
             if self.spend_on(&current).is_err() {
                 break;
             }
@@ -149,11 +149,11 @@ impl Redactor {
             from = before.len();
             current = Cow::Owned(Hidden::splice(&hidden, text, 0..text.len()));
         }
-        // A text that is one find after another to the end is not worth showing, and one that is not searched is not shown.
+        // The text still has matches after all rounds, or the work limit is exceeded: redact all of it.
         vec![Hidden { place: 0..text.len(), text: ENDLESS.to_owned() }]
     }
 
-    /// Spends what a search of a text takes: each detector and pattern looks at each byte.
+    /// Charges the work of one search: each detector and pattern reads each byte.
     fn spend_on(&self, text: &str) -> Result<(), WorkExceeded> {
         meter::spend_on(
             text.len().saturating_mul(self.detectors.len() + self.patterns.len()),
@@ -161,8 +161,8 @@ impl Redactor {
         )
     }
 
-    /// The places to redact, in order, none touching another's bytes. What lies in one of `labels`, which this redaction has left
-    /// itself, is none.
+    /// Returns the ranges to redact, in order and without overlaps. Ranges inside one of `labels`, which this redaction wrote
+    /// itself, are skipped.
     fn finds(&self, text: &str, keys: Above<'_>, scope: &Scope, labels: &[Range<usize>]) -> Vec<Find> {
         let mut finds = Vec::new();
         let mut add = |detector, range: Range<usize>| {
@@ -212,7 +212,7 @@ impl Redactor {
     }
 }
 
-/// The non-empty matches from a place on; what stands before it can be looked back at.
+/// Returns the non-empty matches from an offset on; text before it is available for look-behind.
 pub(super) fn matches_from<'t>(
     pattern: &'t Regex,
     text: &'t str,
@@ -232,8 +232,8 @@ pub(super) fn matches_from<'t>(
     })
 }
 
-/// Where in a text this redaction has left its labels, in order: a digest in one is no number to be found. Text that only looks like a
-/// label counts for nothing, for whoever wrote it could hide data in it.
+/// Returns the ranges of the labels that this redaction wrote, in order: digits of a digest are not a number to detect. Text that
+/// only looks like a label is not exempt, because its author could hide data in it.
 fn labels(hidden: &[Hidden]) -> Vec<Range<usize>> {
     static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
     Hidden::placed(hidden)
@@ -244,7 +244,7 @@ fn labels(hidden: &[Hidden]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Overlapping finds become one, named by the longest, or else by the first.
+/// Merges overlapping matches; the longest one, or else the first, determines the name.
 fn merge(mut finds: Vec<Find>) -> Vec<Find> {
     finds.sort_by_key(|find| (find.range.start, std::cmp::Reverse(find.range.end)));
     let mut merged: Vec<Find> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a pattern of the author's finds, replaced by what the author says.
+//! Replacement of a custom pattern's matches by a template.
 
 use regex::Regex;
 
@@ -6,7 +6,7 @@ use super::hidden::Hidden;
 use super::redactor::{Scope, matches_from};
 use super::sieve::Hiding;
 
-/// A pattern, and what takes the place of what it finds: `$1` is its first group, `$$` a dollar sign.
+/// A pattern and the replacement of its matches: `$1` is the first group, `$$` a dollar sign.
 #[derive(Clone, Debug)]
 pub struct Replacement {
     pattern: [Regex; 1],
@@ -14,7 +14,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// A replacement of all that `pattern` finds.
+    /// Creates a replacement of all matches of `pattern`.
     pub fn new(pattern: Regex, with: impl Into<String>) -> Self {
         Self { pattern: [pattern], with: with.into() }
     }

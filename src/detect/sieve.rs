@@ -1,13 +1,11 @@
-//! Redaction of a text that comes in pieces: what is passed on is what redaction of the whole would have left, however the
-//! text was cut.
+//! Streaming redaction: the output is the same as the redaction of the whole text, however the stream is split into chunks.
 //!
-//! All decisions are made at places that the text itself has, never at those where it happened to be cut, so the cuts can't
-//! matter. At the end of each word what is held is looked at together with some of what was passed on before, and all passes
-//! that can't become part of a find any more:
+//! Decisions depend only on positions in the text, never on chunk boundaries. At the end of each word, the held text is searched
+//! together with some of the text already released, and everything that cannot become part of a match is released:
 //!
-//! - Words of letters alone are held until two more words have followed ([`plain`](super::plain)).
-//! - After any other word so much more must have come that nothing in it can belong to a find, or be what a find is known by.
-//! - The author's patterns hold back as much as their longest match can be, the word, or the line ([`Reach`]).
+//! - Plain words of letters are held until two more words follow ([`plain`](super::plain)).
+//! - Any other word is held until enough text follows that it can neither belong to a match nor be a match's context word.
+//! - Custom patterns hold back their maximum match length, the word, or the line ([`Reach`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,43 +20,43 @@ use super::replacement::Replacement;
 use super::subject::Keys;
 use super::{Reach, plain};
 
-/// The most bytes of a text that are held back.
+/// The maximum number of bytes held back.
 pub const MAX_HELD: usize = 16 << 10;
 
-/// What must have followed before it is certain that no detector finds anything in a text: the longest find with white space in
-/// it (a card number, 75 bytes) and the farthest word that says what a number is (20 bytes after it, 31 long), with room for
-/// finds among these that become shorter when they are hidden.
+/// Bytes that must follow before no detector can match any more: the longest match that contains white space (a card number,
+/// 75 bytes) and the farthest context word (20 bytes after the number, 31 long), with room for matches in this range
+/// that redaction makes shorter.
 const DETECTORS_LOOK_AHEAD: usize = 192;
 
-/// What is kept of what was passed on, to be looked back at: detectors look back 40 bytes.
+/// Bytes of released text kept for look-behind: detectors look back 40 bytes.
 const LOOK_BACK: usize = 256;
 
-/// Where nothing better is found, this much is kept at most.
+/// Maximum look-behind if the window has no better position to start at.
 const MOST_LOOK_BACK: usize = 4 << 10;
 
-/// So much must have come before the same text is looked at again.
+/// Minimum number of new bytes before the same text is searched again.
 const STEP: usize = 64;
 
-/// The end of a text can be the beginning of an escape that is so long.
+/// The maximum length of an escape that the end of the text may begin.
 const LONGEST_ESCAPE: usize = 36;
 
-/// White space that ends a word. Other ASCII white space is a control character, which detectors see through.
+/// White space that ends a word. Other ASCII white space is a control character, which normalization drops.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
-/// More of a text than can be held back might be part of one find: nothing of it can be passed on.
+/// More text than can be held back may be part of one match, so none of it can be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more than {MAX_HELD} bytes might be one secret")]
+#[error("more than {MAX_HELD} bytes may belong to one secret")]
 pub struct Overlong;
 
-/// What a sieve takes out of a text.
+/// Finds the ranges to redact in a streamed text.
 pub(super) trait Hiding: std::fmt::Debug + Send + Sync {
-    /// What of a text is hidden, in order, and what stands there instead.
+    /// Returns the redacted ranges in order, with their replacements.
     fn hidden(&self, text: &str, scope: &Scope) -> Vec<Hidden>;
-    /// The patterns that it looks for.
+    /// The custom patterns that it searches for.
     fn patterns(&self) -> &[Regex];
-    /// Whether it looks for what detectors find.
+    /// Whether it runs detectors.
     fn detects(&self) -> bool;
 }
 
@@ -76,31 +74,31 @@ impl Hiding for Redactor {
     }
 }
 
-/// One text on its way through a redactor, or a replacement.
+/// The streaming redaction or replacement of one text.
 #[derive(Debug)]
 pub struct Sieve {
     hiding: Arc<dyn Hiding>,
-    /// The text from a little before what is held.
+    /// The held text and a part of the released text before it.
     window: String,
-    /// How much of the window stands there only to be looked back at by one character.
+    /// Length of the first character of the window if it is only there for look-behind.
     lead: usize,
-    /// How much of the window was passed on.
+    /// How much of the window has been released.
     passed: usize,
-    /// How much of the window was there when it was looked at last.
+    /// The length of the window at the last search.
     looked: usize,
-    /// Where the last words begin, the last one last.
+    /// The starts of the last three words, the newest last.
     words: [usize; 3],
-    /// How many letters the last plain word had.
+    /// The number of letters of the last word if it is plain.
     letters: Option<usize>,
-    /// Where the last word that is not plain ends.
+    /// The end of the last word that is not plain.
     telling: usize,
-    /// Where no candidate of a detector goes on: places after which the window can begin.
+    /// Positions that no detector match crosses: the window can start there.
     breaks: VecDeque<usize>,
     reaches: Reaches,
     decided: u64,
 }
 
-/// How far the author's patterns can go.
+/// The maximum extents of the custom patterns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reaches {
     bytes: Option<usize>,
@@ -109,12 +107,12 @@ struct Reaches {
 }
 
 impl Sieve {
-    /// What the redactor finds is hidden.
+    /// Redacts the matches of a redactor.
     pub fn redacting(redactor: Arc<Redactor>) -> Self {
         Self::new(redactor)
     }
 
-    /// What the pattern finds is replaced.
+    /// Replaces the matches of a pattern.
     pub fn replacing(replacement: Arc<Replacement>) -> Self {
         Self::new(replacement)
     }
@@ -125,7 +123,7 @@ impl Sieve {
             match Reach::of(pattern) {
                 Some(Reach::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
                 Some(Reach::Word) => reaches.word = true,
-                // Where a pattern goes on over lines, it is looked for in each line.
+                // A pattern that can span lines is matched per line.
                 Some(Reach::Line) | None => reaches.line = true,
             }
         }
@@ -144,23 +142,23 @@ impl Sieve {
         }
     }
 
-    /// How many bytes are held back.
+    /// The number of bytes held back.
     pub fn held(&self) -> usize {
         self.window.len() - self.passed
     }
 
-    /// How many bytes of the text have been decided upon.
+    /// The number of bytes of the text that are released.
     pub fn decided(&self) -> u64 {
         self.decided
     }
 
-    /// Takes more of the text, and adds to `shown` what can be passed on.
+    /// Adds a chunk of text, and appends to `shown` what can be released.
     ///
     /// # Errors
-    /// More than [`MAX_HELD`] bytes would have to be held back. What was added to `shown` can be passed on all the same; of the
-    /// rest nothing can.
+    /// Returns [`Overlong`] if more than [`MAX_HELD`] bytes would have to be held back. The text appended to `shown` is valid; nothing
+    /// of the rest can be released.
     pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
-        // Without detectors, and with patterns that can't go far, white space means nothing.
+        // Without detectors, and with short patterns only, white space has no significance.
         let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
         for c in more.chars() {
             self.window.push(c);
@@ -179,7 +177,7 @@ impl Sieve {
         Ok(())
     }
 
-    /// The text has ended: what is left of it.
+    /// Ends the text: returns the rest of it.
     pub fn finish(&mut self) -> String {
         self.end_word(' ');
         let mut shown = String::new();
@@ -188,7 +186,7 @@ impl Sieve {
         shown
     }
 
-    /// White space has come, or the end: what stands before it is a whole word.
+    /// Ends a word at white space or at the end of the text.
     fn end_word(&mut self, space: char) {
         let [.., start] = self.words;
         let word = self.window.get(start..).unwrap_or_default();
@@ -209,7 +207,7 @@ impl Sieve {
             let [.., last] = &mut self.words;
             *last = self.window.len();
         }
-        // Numbers go on over blanks, but not over a word, a line, or such a sign. The sign must be one that can be seen: `&shy;` is none.
+        // Numbers continue over spaces, but not over a word, a line, or such a sign. The sign must be visible: `&shy;` is not.
         let ends = |word: &str| {
             word.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"'))
         };
@@ -224,7 +222,7 @@ impl Sieve {
         if !patterned && !self.is_telling() {
             let [before_last, ..] = self.words;
             self.pass(before_last, &[], shown);
-            // All that is looked back at must be plain: what was hidden before is not known any more.
+            // All text for look-behind must be plain: the window does not record what was redacted before.
             if self.telling + LOOK_BACK < self.passed {
                 self.forget(self.telling..self.passed - LOOK_BACK, &[]);
             }
@@ -233,12 +231,12 @@ impl Sieve {
         }
     }
 
-    /// Whether so much has come that it is worth a look: the more is held, the more.
+    /// Whether enough new text has arrived for a search: the more is held, the more is needed.
     fn is_due(&self) -> bool {
         self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held() / 8)
     }
 
-    /// Whether what is held has words in which a detector can find something.
+    /// Whether the held text has words in which a detector can match.
     fn is_telling(&self) -> bool {
         self.telling > self.passed
     }
@@ -248,7 +246,7 @@ impl Sieve {
         self.hiding.hidden(&self.window, &scope)
     }
 
-    /// Looks at what is held, and passes on what is certain.
+    /// Searches the held text, and releases what is certain.
     fn look(&mut self, shown: &mut String) {
         self.looked = self.window.len();
         let hidden = self.hidden();
@@ -261,7 +259,7 @@ impl Sieve {
             certain = certain.min(limit);
         }
         if let Some(bytes) = self.reaches.bytes {
-            // A match at the end may be hidden yet, and be shorter then.
+            // A match at the end may still be redacted, and be shorter then.
             certain = certain.min(self.back(end, 2 * bytes + LONGEST_ESCAPE, &hidden));
         }
         if self.reaches.line {
@@ -273,7 +271,7 @@ impl Sieve {
         self.forget(0..needed, &hidden);
     }
 
-    /// The place from which on, up to `end`, so many bytes would be shown.
+    /// Returns the start of the last `bytes` bytes of redacted text before `end`.
     fn back(&self, end: usize, bytes: usize, hidden: &[Hidden]) -> usize {
         let mut missing = bytes;
         let mut end = end;
@@ -297,7 +295,7 @@ impl Sieve {
         0
     }
 
-    /// Passes on what stands before a place, or before what is hidden across it.
+    /// Releases the text before an offset, or before a redacted range that crosses it.
     fn pass(&mut self, certain: usize, hidden: &[Hidden], shown: &mut String) {
         let across = hidden.iter().find(|one| one.place.start < certain && certain < one.place.end);
         let mut certain = across.map_or(certain, |one| one.place.start);
@@ -312,9 +310,9 @@ impl Sieve {
         self.passed = certain;
     }
 
-    /// Drops what nobody will look back at any more: the window then begins within these places.
+    /// Drops text that is not needed for look-behind any more: the window then starts within this range.
     fn forget(&mut self, places: Range<usize>, hidden: &[Hidden]) {
-        // Not for every word.
+        // Do not do this for every word.
         if places.end < 2 * LOOK_BACK {
             return;
         }

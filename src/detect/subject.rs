@@ -1,4 +1,4 @@
-//! What a detector looks at: one folded text, the key it stands under, and the words near a place.
+//! Input of a detector: one normalized text, its JSON keys, and the context words near an offset.
 
 use std::ops::Range;
 
@@ -6,33 +6,36 @@ use regex::Regex;
 
 use super::fold::Folded;
 
-/// Compiles one of the detectors' own patterns.
-#[expect(clippy::expect_used, reason = "the patterns are constants of this room; the corpus runs every one")]
+/// Compiles a built-in pattern.
+#[expect(
+    clippy::expect_used,
+    reason = "the patterns are constants of this module; the corpus runs every one"
+)]
 pub(super) fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("the pattern is well formed")
+    Regex::new(text).expect("the pattern is valid")
 }
 
-/// A pattern of context words: whole words, in any case, `_` counting as a space.
+/// Compiles a pattern of context words: whole words, case-insensitive, `_` counts as a space.
 pub(super) fn words(alternatives: &str) -> Regex {
     pattern(&format!(r"(?i)(?:(?-u:\b)|_)(?:{alternatives})(?:(?-u:\b)|_)"))
 }
 
-/// The names that a text stands under in a JSON value.
+/// The JSON keys of a string.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keys<'a> {
     /// The nearest key.
     pub(super) own: Option<&'a str>,
-    /// The key above it.
+    /// Its parent key.
     pub(super) parent: Option<&'a str>,
 }
 
 impl<'a> Keys<'a> {
-    /// The names of what stands under `key` here.
+    /// The keys of the value under `key`.
     pub(super) fn under(self, key: &'a str) -> Self {
         Self { own: Some(key), parent: self.own }
     }
 
-    /// A key as words: `customerSsn`, `customer_ssn` and `Customer-SSN` are all `customer ssn` but for case; folded as texts are.
+    /// Splits a key into words: `customerSsn`, `customer_ssn` and `Customer-SSN` all become `customer ssn` except for case; normalized.
     pub(super) fn spaced(key: &str) -> String {
         let folded = Folded::new(key);
         let key = folded.text();
@@ -49,34 +52,34 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// One text to look at.
+/// The input of a detector.
 pub(super) struct Subject<'a> {
-    /// The folded text.
+    /// The normalized text.
     pub(super) text: &'a str,
-    /// Where it stands.
+    /// Its JSON keys.
     pub(super) keys: Keys<'a>,
 }
 
 impl<'a> Subject<'a> {
-    /// The last two characters before a place, nearest first.
+    /// The last two characters before an offset, nearest first.
     pub(super) fn before(&self, at: usize) -> (Option<char>, Option<char>) {
         let mut characters = self.text.get(..at).unwrap_or_default().chars().rev();
         (characters.next(), characters.next())
     }
 
-    /// The first two characters from a place on.
+    /// The first two characters from an offset on.
     pub(super) fn after(&self, at: usize) -> (Option<char>, Option<char>) {
         let mut characters = self.text.get(at..).unwrap_or_default().chars();
         (characters.next(), characters.next())
     }
 
-    /// Up to `bytes` bytes of text before a place.
+    /// Up to `bytes` bytes of text before an offset.
     pub(super) fn tail(&self, at: usize, bytes: usize) -> &'a str {
         let from = (at.saturating_sub(bytes)..=at).find(|from| self.text.is_char_boundary(*from));
         from.and_then(|from| self.text.get(from..at)).unwrap_or_default()
     }
 
-    /// Whether a place is no part of a longer word or number.
+    /// Whether a range is not part of a longer word or number.
     pub(super) fn stands_alone(&self, range: &Range<usize>) -> bool {
         let attached = |(near, beyond): (Option<char>, Option<char>)| match near {
             Some('-' | '+') => beyond.is_some_and(char::is_alphanumeric),
@@ -87,7 +90,7 @@ impl<'a> Subject<'a> {
         before.0 != Some('+') && !attached(before) && !attached(self.after(range.end))
     }
 
-    /// Where context words stand, to be asked for many places.
+    /// Finds context words, for several lookups.
     pub(super) fn context(&self, words: &Regex) -> Context {
         let under_key = [self.keys.own, self.keys.parent]
             .into_iter()
@@ -99,19 +102,19 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A character that makes what it touches part of a longer whole.
+/// Whether a character continues a word or number.
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The places of context words in one text.
+/// The positions of context words in one text.
 pub(super) struct Context {
     under_key: bool,
     places: Vec<Range<usize>>,
 }
 
 impl Context {
-    /// Whether a word stands at most `before` bytes before a place or `after` bytes after it, or in its key.
+    /// Whether a context word is at most `before` bytes before a range, `after` bytes after it, or in its key.
     pub(super) fn near(&self, range: &Range<usize>, before: usize, after: usize) -> bool {
         if self.under_key {
             return true;

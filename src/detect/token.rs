@@ -1,4 +1,4 @@
-//! Secrets that say what they are: tokens, keys in PEM blocks, providers' API keys.
+//! Credential detectors: tokens, private keys in PEM blocks, providers' API keys.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ static JWT: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// JSON web tokens, signed or encrypted: the first part decodes to a JSON object.
+/// Finds JSON Web Tokens, signed or encrypted: the first part decodes to a JSON object.
 pub(super) fn jwt(subject: &Subject<'_>) -> Vec<Range<usize>> {
     JWT.captures_iter(subject.text)
         .filter_map(|captures| {
@@ -32,8 +32,8 @@ static KEY_MARK: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Private keys: whole PEM, OpenSSH, PGP and PuTTY blocks. A block that does not end is taken as far as its text
-/// could be a key's.
+/// Finds private keys: whole PEM, OpenSSH, PGP and PuTTY blocks. A block without an end marker extends as far as its text
+/// can belong to a key.
 pub(super) fn private_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open: Option<Range<usize>> = None;
@@ -54,7 +54,7 @@ fn unended(subject: &Subject<'_>, begin: &Range<usize>, limit: usize) -> usize {
     begin.end + body.find(foreign).unwrap_or(body.len())
 }
 
-/// Keys that their prefix gives away.
+/// Keys with a well-known prefix.
 static PREFIXED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
         r"(?-u:\b)(?:{})",
@@ -81,7 +81,7 @@ static PREFIXED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Keys that the words before them give away; the last group is the key.
+/// Keys that the preceding words identify; the last group is the key.
 static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         &[
@@ -96,20 +96,20 @@ static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// JSON keys whose value is a key, whatever it looks like.
+/// JSON keys whose value is an API key, whatever its format.
 static KEY_NAMES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)^(?:.* )?(?:(?:proxy )?authorization|api ?key|api ?token|access ?token|auth ?token|bearer ?token|account ?key)$",
     )
 });
 
-/// API keys and access tokens of well-known providers, `Authorization` headers, and what a JSON key such as
-/// `apiKey` or `authorization` names.
+/// Finds API keys and access tokens of well-known providers, `Authorization` headers, and the values of JSON keys such as
+/// `apiKey` or `authorization`.
 pub(super) fn api_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found: Vec<_> = PREFIXED.find_iter(subject.text).map(|key| key.range()).collect();
     for captures in INTRODUCED.captures_iter(subject.text) {
         let Some(key) = captures.iter().skip(1).flatten().last() else { continue };
-        // `Bearer authentication-tokens` and the like are prose: a key has a digit or both cases.
+        // `Bearer authentication-tokens` and similar are prose: a key has a digit or both cases.
         let mixed = |key: &str| {
             key.contains(|c: char| c.is_ascii_digit())
                 || key.contains(|c: char| c.is_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Redaction of JSON values: every string, key and number, and JSON that is itself written in a string.
+//! Redaction of JSON values: every string, key and number, including JSON text inside strings.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,25 +7,25 @@ use super::Redactor;
 use super::subject::Keys;
 use crate::json::{self, MAX_DEPTH, Map, Number, Value};
 
-/// The value nests too deep to be walked: withhold it.
+/// The value is nested too deeply to be redacted: withhold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the value nests deeper than {MAX_DEPTH} levels and can't be redacted: withhold it, or return a flatter one"
+    "the value is nested deeper than {MAX_DEPTH} levels and can't be redacted: withhold it, or return a flatter one"
 )]
 pub struct TooDeep;
 
-/// How many times a JSON text may stand in a string of a JSON text and still be read; deeper ones are plain text.
+/// How many levels of JSON text inside strings are parsed; deeper ones are redacted as plain text.
 const MAX_WRITTEN: usize = 4;
 
 impl Redactor {
-    /// Redacts a value in place and says whether anything changed.
+    /// Redacts a value in place. Returns whether anything changed.
     ///
-    /// Keys are redacted as values are (two that become equal are told apart by `~2`). A number with a find becomes a
-    /// string. A string that is a JSON object or array is redacted inside and stays JSON. A detector or pattern sees
-    /// one string, key or number at a time, and the keys it stands under.
+    /// Keys are redacted like values (`~2` keeps two keys apart that become equal). A number with a match becomes a
+    /// string. A string that contains a JSON object or array is redacted inside and stays JSON. A detector or pattern sees
+    /// one string, key or number at a time, and the keys above it.
     ///
     /// # Errors
-    /// A value that nests deeper than [`MAX_DEPTH`] is left as it is.
+    /// Returns [`TooDeep`] if the value is nested deeper than [`MAX_DEPTH`]; the value is then unchanged.
     pub fn redact_value(&self, value: &mut Value) -> Result<bool, TooDeep> {
         if json::deeper_than(value, MAX_DEPTH) {
             return Err(TooDeep);
@@ -107,7 +107,7 @@ impl Redactor {
     }
 }
 
-/// How far in a value stands: levels of nesting, and JSON texts in strings.
+/// A position in a value: its nesting depth, and the number of JSON texts in strings around it.
 #[derive(Clone, Copy)]
 struct Place {
     depth: usize,
@@ -120,8 +120,8 @@ impl Place {
     }
 }
 
-/// The object or array that a string is the text of. One with a doubled key is left to be redacted as text, because
-/// reading it would lose a value.
+/// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
+/// plain text, because parsing would lose a value.
 fn written_json(text: &str, place: Place) -> Option<Value> {
     if place.written >= MAX_WRITTEN || !text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -130,14 +130,14 @@ fn written_json(text: &str, place: Place) -> Option<Value> {
     (!json::deeper_than(&value, MAX_DEPTH.saturating_sub(place.depth))).then_some(value)
 }
 
-/// In `{"name": "PASSWORD", "value": "…"}`, what names the value.
+/// Returns the name of the value in `{"name": "PASSWORD", "value": "…"}`.
 fn sibling_name(map: &Map) -> Option<String> {
     map.get("value")?;
     let names = ["name", "key", "type", "field", "label", "header"];
     names.into_iter().find_map(|name| map.get(name)?.as_str()).map(str::to_owned)
 }
 
-/// A whole number of at most forty digits, without point and exponent.
+/// Returns an integer of at most forty digits without point and exponent.
 fn plain_integer(number: &Number) -> Option<String> {
     let canonical = number.canonical();
     let (digits, exponent) = canonical.split_once('e').unwrap_or((&canonical, "0"));

@@ -1,4 +1,4 @@
-//! The table of diagnostic codes. Append only: a number that was in a release is never given another meaning.
+//! Table of diagnostic codes. Append only: a released number never gets another meaning.
 //!
 //! Ranges: CG0xx files, CG1xx YAML, CG2xx shape (keys and types), CG3xx values (patterns, paths, expressions), CG4xx the
 //! bundle as a whole, CG5xx lints (warnings), CG6xx policy tests.
@@ -12,7 +12,7 @@ pub struct Code {
     pub id: &'static str,
     /// `unknown-key`.
     pub name: &'static str,
-    /// How much a diagnostic of this code weighs.
+    /// The severity of its diagnostics.
     pub severity: Severity,
     /// The page that `callgate rule` prints: Markdown with a bad and a good example.
     pub page: &'static str,
@@ -111,7 +111,7 @@ codes! {
     UNKNOWN_POLICY = "CG606" "unknown-policy";
 }
 
-/// What is found wrong is an error, what a lint finds a warning.
+/// Problems found by loading are errors, problems found by a lint are warnings.
 const fn severity(id: &str) -> Severity {
     match id.as_bytes() {
         [b'C', b'G', b'5', ..] => Severity::Warning,
@@ -119,7 +119,7 @@ const fn severity(id: &str) -> Severity {
     }
 }
 
-/// The code with this id (`CG201`) or name (`unknown-key`), letter case aside.
+/// Returns the code with this id (`CG201`) or name (`unknown-key`), case-insensitive.
 pub fn by_name(word: &str) -> Option<&'static Code> {
     ALL.iter()
         .copied()

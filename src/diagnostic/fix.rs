@@ -1,33 +1,33 @@
-//! What a program can do about a problem: pieces of files that are replaced, everything around them kept.
+//! Automatic fixes: edits of files that resolve a diagnostic and keep everything else unchanged.
 
 use super::{SourceId, SourceMap, Span};
 
-/// A piece of a file and what is to stand there.
+/// A range of a file and its new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced; an empty span is a place to insert at.
+    /// The range to replace; an empty span inserts text.
     pub span: Span,
-    /// What stands there then.
+    /// The new text.
     pub text: String,
 }
 
-/// Edits that belong together and mend what a diagnostic tells, nothing else.
+/// Edits that belong together and resolve one diagnostic, nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What it does, as in `add \`absent: match\``.
+    /// Its effect, as in `add \`absent: match\``.
     pub title: String,
     /// The edits, which do not overlap.
     pub edits: Vec<Edit>,
 }
 
 impl Fix {
-    /// A fix of one edit.
+    /// Creates a fix with one edit.
     pub fn replace(title: impl Into<String>, span: Span, text: impl Into<String>) -> Self {
         Self { title: title.into(), edits: vec![Edit { span, text: text.into() }] }
     }
 
-    /// The text of a file after those of the fixes that do not overlap, the first ones first, and how many these are. Edits
-    /// that stand in other files, or not on whole characters, are not made, nor what belongs together with them.
+    /// Applies the fixes that do not overlap to a file, in order. Returns the new text and the number of fixes applied. A fix with an
+    /// edit in another file, or inside a multi-byte character, is skipped as a whole.
     pub fn apply<'f>(
         fixes: impl IntoIterator<Item = &'f Fix>,
         sources: &SourceMap,
@@ -59,7 +59,7 @@ impl Fix {
     }
 }
 
-/// Whether nothing lies between two edits that both would change. Two insertions at one place are not apart.
+/// Whether two edits are disjoint. Two insertions at the same position are not.
 fn apart(a: Span, b: Span) -> bool {
     a != b && (a.end < b.start || b.end < a.start || a.end == b.start || b.end == a.start)
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_fixes_that_overlap_the_first_is_made() {
+    fn applies_the_first_of_overlapping_fixes() {
         let mut sources = SourceMap::default();
         let file = sources.add("a", "abc déf");
         let fix = |start, end, text: &str| Fix::replace("", Span::new(file, start, end), text);

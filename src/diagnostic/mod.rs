@@ -1,4 +1,4 @@
-//! What is wrong, where, and what to do: the words in which every room reports problems of rules files.
+//! Diagnostics: problems of rules files with code, position and fix, reported by all modules.
 
 mod codes;
 mod fix;
@@ -12,48 +12,48 @@ pub use span::{Location, Source, SourceId, SourceMap, Span};
 
 use serde::Serialize;
 
-/// How much a diagnostic weighs.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The bundle does not become active.
+    /// The bundle is not activated.
     Error,
-    /// The bundle works, but probably not as meant.
+    /// The bundle is valid, but probably not as intended.
     Warning,
 }
 
-/// A second place that explains a diagnostic.
+/// A secondary position that explains a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The position.
     pub span: Span,
-    /// What is there, in a few words.
+    /// A short explanation.
     pub text: String,
 }
 
-/// One problem of a rules file, for the person who must mend it.
+/// One problem of a rules file, for the person who fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Stable code and name.
     pub code: &'static Code,
-    /// What is wrong: lower case, no full stop, user input in backticks.
+    /// The problem: lower case, no full stop, user input in backticks.
     pub message: String,
-    /// The exact words that are wrong.
+    /// The exact range of the problem.
     pub span: Option<Span>,
-    /// The file, where no span can say it (a file that can't be read).
+    /// The file, if there is no span (a file that can't be read).
     pub file: Option<String>,
-    /// Other places that explain the problem.
+    /// Secondary positions that explain the problem.
     pub labels: Vec<Label>,
-    /// What to do.
+    /// The fix, in words.
     pub help: Option<String>,
-    /// The policy concerned, by id.
+    /// The id of the affected policy.
     pub policy: Option<String>,
-    /// What a program can do about it.
+    /// The automatic fix.
     pub fix: Option<Fix>,
 }
 
 impl Diagnostic {
-    /// A problem at a place.
+    /// Creates a problem at a position.
     pub fn new(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -67,7 +67,7 @@ impl Diagnostic {
         }
     }
 
-    /// A problem with a file as a whole, which may not even be readable.
+    /// Creates a problem with a file as a whole, which may be unreadable.
     pub fn of_file(code: &'static Code, file: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -81,48 +81,48 @@ impl Diagnostic {
         }
     }
 
-    /// Says what to do.
+    /// Sets the help text.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Says what a program can do about it, where it can.
+    /// Sets the automatic fix, if there is one.
     #[must_use]
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
         self.fix = fix;
         self
     }
 
-    /// Points at a second place.
+    /// Adds a secondary position.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 
-    /// How much it weighs.
+    /// The severity, from the code.
     pub fn severity(&self) -> Severity {
         self.code.severity
     }
 }
 
-/// Everything that was found in one go, in the order of files and places.
+/// All diagnostics of one run, in the order of files and positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
-    /// How many more there were.
+    /// How many more were counted.
     left_out: usize,
-    /// Whether there was an error among those.
+    /// Whether any of those was an error.
     left_out_error: bool,
 }
 
-/// How many diagnostics are kept. Of the rest it is only counted how many there are.
+/// The maximum number of stored diagnostics. The rest is only counted.
 const MAX_KEPT: usize = 1_000;
 
 impl Diagnostics {
-    /// Adds one. After the first 1,000 it is only counted.
+    /// Adds a diagnostic. After the first 1,000, it is only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.is_full() {
             self.left_out = self.left_out.saturating_add(1);
@@ -132,19 +132,19 @@ impl Diagnostics {
         }
     }
 
-    /// Adds all of another list.
+    /// Adds all diagnostics of another list.
     pub fn extend(&mut self, other: Diagnostics) {
         other.list.into_iter().for_each(|diagnostic| self.push(diagnostic));
         self.left_out = self.left_out.saturating_add(other.left_out);
         self.left_out_error |= other.left_out_error;
     }
 
-    /// Whether no more are kept.
+    /// Whether the limit is reached.
     pub fn is_full(&self) -> bool {
         self.list.len() >= MAX_KEPT
     }
 
-    /// How many were found and are not kept.
+    /// How many were found but not stored.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -154,7 +154,7 @@ impl Diagnostics {
         self.left_out_error || self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 
-    /// How many there are, with those that are not kept.
+    /// The number of diagnostics, including those not stored.
     pub fn len(&self) -> usize {
         self.list.len().saturating_add(self.left_out)
     }
@@ -164,22 +164,22 @@ impl Diagnostics {
         self.list.is_empty()
     }
 
-    /// The diagnostics that are kept, in order.
+    /// The stored diagnostics, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// Leaves out those of which this is not true.
+    /// Removes the diagnostics that do not satisfy a predicate.
     pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
         self.list.retain(keep);
     }
 
-    /// The diagnostics added since there were `count`, to be completed in place.
+    /// The diagnostics added since there were `count`, mutable for completion.
     pub fn since(&mut self, count: usize) -> &mut [Diagnostic] {
         self.list.get_mut(count..).unwrap_or_default()
     }
 
-    /// Sorts by file and place, and drops exact repetitions. Where errors were left out, the last diagnostic says how many.
+    /// Sorts by file and position, and removes exact duplicates. If errors were left out, appends a diagnostic with their number.
     pub fn sort(&mut self) {
         self.list.retain(|diagnostic| diagnostic.code != &PROBLEMS_LEFT_OUT);
         self.list.sort_by_key(|diagnostic| (diagnostic.span.is_some(), diagnostic.span));
@@ -187,14 +187,14 @@ impl Diagnostics {
         if self.left_out > 0 && self.has_errors() {
             let message = format!("{} more problems are not shown", self.left_out);
             let note = Diagnostic { file: None, ..Diagnostic::of_file(&PROBLEMS_LEFT_OUT, "", message) };
-            self.list.push(note.help("mend what is shown, then check again"));
+            self.list.push(note.help("fix the problems shown, then check again"));
         }
     }
 }
 
-/// The known word nearest to `word`, if one is near enough to be what was meant.
+/// Returns the known word closest to `word`, if it is close enough to be the intended one.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing takes time and memory by the product of both lengths.
+    // The comparison takes time and memory proportional to the product of both lengths.
     const LONGEST: usize = 100;
     if word.len() > LONGEST {
         return None;

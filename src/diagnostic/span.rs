@@ -1,4 +1,4 @@
-//! Where something stands: byte ranges into loaded files, and the files themselves.
+//! Source positions: byte ranges in loaded files, and the files themselves.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::files::Roots;
 
-/// Names one loaded file within a [`SourceMap`].
+/// Identifies one loaded file within a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(u32);
 
@@ -28,10 +28,10 @@ impl Span {
     }
 }
 
-/// A span as people count: lines and columns start at 1, columns count characters.
+/// A span in human terms: lines and columns start at 1, columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Location {
-    /// The file's name, as it was given or found.
+    /// The file's name, as given or found.
     pub file: String,
     /// Line of the first character.
     pub line: usize,
@@ -52,7 +52,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The file's name, as it was given or found.
+    /// The file's name, as given or found.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -63,31 +63,31 @@ impl Source {
     }
 
     /// Line and column (both from 1, columns in characters) of a byte offset; an offset past the end counts as the end. In a line
-    /// of more than 256 KiB, what is beyond that counts in bytes.
+    /// longer than 256 KiB, columns beyond that limit count bytes.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset).max(1);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
-        // Characters of a line of megabytes are not counted again for each place in it.
+        // Avoids counting the characters of a very long line again for each position in it.
         let counted = self.text.floor_char_boundary(offset.min(start + COUNTED_BYTES)).max(start);
         let characters = self.text.get(start..counted).map_or(0, |before| before.chars().count());
         (line, characters + (offset - counted) + 1)
     }
 }
 
-/// Beyond so many bytes of a line, a column counts bytes.
+/// Beyond this many bytes of a line, a column counts bytes.
 const COUNTED_BYTES: usize = 256 << 10;
 
-/// All files of a load, so that a [`Span`] can be shown.
+/// All files of one load; resolves a [`Span`] for display.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     sources: Vec<Source>,
-    /// Where the files are that these files may name.
+    /// The directories of files that these files may refer to.
     roots: Roots,
 }
 
 impl SourceMap {
-    /// Adds a file and names it.
+    /// Adds a file and returns its id.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
         let text: Arc<str> = text.into();
         let line_starts =
@@ -97,27 +97,27 @@ impl SourceMap {
         SourceId(id)
     }
 
-    /// Lets the files name others below these directories.
+    /// Allows the files to refer to others below these directories.
     pub(crate) fn with_roots(roots: Roots) -> Self {
         Self { roots, ..Self::default() }
     }
 
-    /// Where the files are that these files may name.
+    /// The directories of files that these files may refer to.
     pub(crate) fn roots(&self) -> &Roots {
         &self.roots
     }
 
-    /// The file behind an id of this map.
+    /// The file with an id of this map.
     pub fn get(&self, id: SourceId) -> Option<&Source> {
         self.sources.get(id.0 as usize)
     }
 
-    /// The files in the order in which they were added.
+    /// The files in the order of addition.
     pub fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
         (0u32..).map(SourceId).zip(&self.sources)
     }
 
-    /// The span as file, lines and columns.
+    /// Resolves a span to file, lines and columns.
     pub fn locate(&self, span: Span) -> Option<Location> {
         let source = self.get(span.source)?;
         let (line, column) = source.position(span.start);

@@ -1,5 +1,5 @@
-//! How much work a schema can ask for, known before it is compiled: how many of its parts can meet on one value, and how
-//! deep they call each other. A few lines of `allOf` and `$ref` can otherwise keep a validator busy for years.
+//! Cost bounds of a schema, computed before it is compiled: how many of its subschemas can apply to one value, and how
+//! deeply they nest. Otherwise a few lines of `allOf` and `$ref` can keep a validator busy for years.
 
 use super::SchemaError;
 use crate::json::{MAX_DEPTH, Number, Value, deeper_than};
@@ -10,43 +10,45 @@ mod graph;
 
 use graph::Graph;
 
-/// Values (of any kind, at any depth) that one schema may hold.
+/// The maximum number of values (of any type, at any depth) in one schema.
 const MAX_VALUES: usize = 20_000;
 
-/// Digits of a number, and its largest exponent. Some checks write a number out.
+/// The maximum number of digits and the maximum exponent of a number. Some checks expand a number to its digits.
 const MAX_DIGITS: usize = 1_000;
 
-/// Parts of a schema that may be applied to one value.
+/// The maximum number of subschemas applied to one value.
 const MAX_APPLICATIONS: f64 = 100_000.0;
 
-/// Parts of a schema that may be under way inside each other during one check: each takes stack.
+/// The maximum nesting of subschema evaluations in one check: each uses stack.
 const MAX_CHAIN: usize = 800;
 
-/// Applications (per value, times the values) that are spent on a verdict.
+/// The maximum number of applications (per value, times the values) for a verdict.
 const JUDGE_EFFORT: f64 = 10_000_000.0;
 
-/// Applications that are spent on saying why; dearer, since errors copy what they are about.
+/// The maximum number of applications for explaining errors; more expensive, because errors copy their instance.
 const EXPLAIN_EFFORT: f64 = 500_000.0;
 
-/// How many times dearer an application is whose errors are told.
+/// The cost factor of an application with error messages.
 const EXPLAINING: u64 = 10;
 
-/// The most that can happen at or above one depth of an instance.
+/// The maximum cost at or above one depth of an instance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     applications: f64,
     chain: usize,
 }
 
-/// What checking against one schema costs, by the depth of the instance.
+/// The cost of checking against one schema, by the depth of the instance.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     levels: Vec<Level>,
 }
 
 impl Bounds {
-    /// Reads a schema's parts and references. Errors: references out of the schema or in circles, embedded `$id`s, and
-    /// anything past the limits.
+    /// Reads a schema's subschemas and references.
+    ///
+    /// # Errors
+    /// Returns [`SchemaError`] for references that leave the schema or form cycles, embedded `$id`s, and everything over the limits.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         if deeper_than(schema, MAX_DEPTH) {
             return Err(SchemaError::at("", format!("the schema is nested deeper than {MAX_DEPTH} levels")));
@@ -54,15 +56,15 @@ impl Bounds {
         let size = Size::of(schema)
             .map_err(|message| SchemaError::at("", message.replace("arguments", "schema")))?;
         if size.has_long_number {
-            return Err(SchemaError::at("", "the schema holds a number with too many digits"));
+            return Err(SchemaError::at("", "the schema contains a number with too many digits"));
         }
         if size.values > MAX_VALUES {
-            return Err(SchemaError::at("", format!("the schema holds more than {MAX_VALUES} values")));
+            return Err(SchemaError::at("", format!("the schema contains more than {MAX_VALUES} values")));
         }
         let levels = Graph::read(schema)?.levels()?;
         if levels.first().is_some_and(|level| level.applications > MAX_APPLICATIONS) {
             let message =
-                "the schema's `$ref`s and `allOf`s multiply past what can be checked in reasonable time";
+                "the schema's combinations of `$ref` and `allOf` are too expensive to check: simplify them";
             return Err(SchemaError::at("", message));
         }
         Ok(Self { levels })
@@ -72,14 +74,14 @@ impl Bounds {
         self.levels.get(depth).or(self.levels.last()).copied().unwrap_or_default()
     }
 
-    /// Whether an instance of this size gets a verdict in reasonable time and stack, and with the work that is left for the call.
+    /// Whether an instance of this size gets a verdict within bounded time and stack, and within the call's remaining work.
     pub(super) fn can_judge(&self, size: &Size) -> bool {
         let level = self.level(size.depth);
         let effort = level.applications * size.weight();
         level.chain <= MAX_CHAIN && effort <= JUDGE_EFFORT && meter::spend(effort as u64).is_ok()
     }
 
-    /// Whether the errors of an instance of this size can be told in reasonable time and memory.
+    /// Whether the errors of an instance of this size can be explained within bounded time and memory.
     pub(super) fn can_explain(&self, size: &Size) -> bool {
         let effort = self.level(size.depth).applications * size.weight();
         effort <= EXPLAIN_EFFORT && meter::spend(effort as u64 * EXPLAINING).is_ok()
@@ -96,7 +98,10 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Measures a value. Errors, in words for a model: nesting past [`MAX_DEPTH`].
+    /// Measures a value.
+    ///
+    /// # Errors
+    /// Returns a message for the model if the value is nested deeper than [`MAX_DEPTH`].
     pub(super) fn of(value: &Value) -> Result<Self, &'static str> {
         let mut size = Self::default();
         size.add(value, 0)?;
@@ -127,7 +132,7 @@ impl Size {
         }
     }
 
-    /// Whether it holds a number past [`MAX_DIGITS`], which a check that writes numbers out must not be given.
+    /// Whether it contains a number over [`MAX_DIGITS`], which must not reach a check that expands numbers.
     pub(super) fn has_long_number(&self) -> bool {
         self.has_long_number
     }
@@ -145,7 +150,7 @@ fn too_long(number: &Number) -> bool {
     text.len() > MAX_DIGITS || !written_out
 }
 
-/// Text of a schema as part of a message.
+/// Escapes a string of the schema for a message.
 fn quoted(text: &str) -> String {
     format!("`{}`", cut(&inert(text)))
 }

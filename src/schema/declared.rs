@@ -1,12 +1,12 @@
-//! The names that a schema declares at a place.
+//! Lookup of declared property names in a schema.
 
 use crate::json::Value;
 use crate::path::Step;
 
-/// How many schemas apply to one value at most; further references and alternatives are ignored.
+/// The maximum number of schemas that apply to one value; further references and alternatives are ignored.
 const SCHEMAS: usize = 64;
 
-/// Whether a schema declares a member of this name for the object at a place.
+/// Whether a schema declares a property of this name for the object at a path.
 pub(super) fn declares(root: &Value, place: &[Step], name: &str) -> bool {
     let mut schemas = alternatives(root, &[root]);
     for step in place {
@@ -29,7 +29,7 @@ pub(super) fn declares(root: &Value, place: &[Step], name: &str) -> bool {
     schemas.iter().any(|schema| schema.get("properties").is_some_and(|all| all.get(name).is_some()))
 }
 
-/// The schemas that can apply to a value: these, the schemas that they refer to, and all of their alternatives.
+/// Returns the schemas that may apply to a value: these, the schemas that they refer to, and all their alternatives.
 pub(crate) fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
     let mut all: Vec<&Value> = schemas.to_vec();
     let mut next = 0;

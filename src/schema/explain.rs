@@ -1,4 +1,4 @@
-//! What the library found → violations in plain words.
+//! Explains validation errors of the schema library as violations in plain language.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -13,7 +13,7 @@ use crate::diagnostic::nearest;
 use crate::json::{Map, Value};
 use crate::text::{cut, inert};
 
-/// Why a schema does not compile.
+/// Converts a compile error of a schema.
 pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
     let pointer = error.instance_path().as_str();
     let at = if pointer.is_empty() { String::new() } else { format!(" at {}", name(pointer)) };
@@ -31,7 +31,7 @@ pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
     SchemaError::at(pointer, message)
 }
 
-/// A number that can't be compared exactly.
+/// Reports a number that can't be compared exactly.
 pub(super) fn inexact(number: &str) -> SchemaError {
     let number = name(number);
     SchemaError::at(
@@ -42,7 +42,7 @@ pub(super) fn inexact(number: &str) -> SchemaError {
     )
 }
 
-/// Adds what one error of the library says.
+/// Adds the violations of one validation error.
 pub(super) fn explain(schema: &Value, whole: &Value, error: &ValidationError<'_>, into: &mut Vec<Violation>) {
     let explainer = Explainer { schema, whole, error };
     for violation in explainer.violations() {
@@ -90,13 +90,13 @@ impl Explainer<'_> {
         Violation { pointer: self.error.instance_path().as_str().to_owned(), message, suggestion }
     }
 
-    /// The subschema in which the failed keyword stands.
+    /// The subschema that contains the failed keyword.
     fn subschema(&self) -> &Value {
         let path = self.error.schema_path().as_str();
         path.rsplit_once('/').and_then(|(parent, _)| self.schema.pointer(parent)).unwrap_or(&Value::Null)
     }
 
-    /// The path of a property of the value that failed, as a model writes it: `items[2].name`.
+    /// The path of a property of the failed value, in the notation of models: `items[2].name`.
     fn path(&self, property: Option<&str>) -> String {
         let pointer = self.error.instance_path().as_str();
         let mut value = Some(self.whole);
@@ -127,7 +127,7 @@ impl Explainer<'_> {
     fn unexpected(&self, given: &str) -> Violation {
         let owner = match self.error.instance_path().as_str() {
             "" => "an argument of this tool".to_owned(),
-            _ => format!("a field of {}", self.place()),
+            _ => format!("a property of {}", self.place()),
         };
         let present = |known: &str| self.given().get(known).is_some();
         let known = properties(self.subschema()).into_iter().flatten().map(|(known, _)| known.as_str());
@@ -145,7 +145,8 @@ impl Explainer<'_> {
         let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
         let wanted_name = name(&self.path(Some(wanted)));
         let meant = nearest(wanted, unknown).map(|given| name(&self.path(Some(given))));
-        let hint = meant.as_ref().map(|given| format!(": did you mean it by {given}?")).unwrap_or_default();
+        let hint =
+            meant.as_ref().map(|given| format!(": did you write {given} instead?")).unwrap_or_default();
         let suggestion = meant.map(|given| instead(&wanted_name, &given));
         self.violation(format!("{wanted_name} is missing{about}{hint}"), suggestion)
     }
@@ -171,7 +172,7 @@ impl Explainer<'_> {
         self.violation(message, None)
     }
 
-    /// `anyOf` and `oneOf`: all types or all values together, or else what is wrong with the branch that nearly fits.
+    /// `anyOf` and `oneOf`: lists all allowed types or values, or else explains the closest branch.
     fn no_branch(&self, branches: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
         let here = self.error.instance_path().as_str();
         let kinds: Option<Vec<Branch>> = branches
@@ -200,13 +201,15 @@ impl Explainer<'_> {
             explain(self.schema, self.whole, error, &mut violations);
         }
         if violations.is_empty() {
-            violations.push(self.violation(format!("{} fits none of the allowed forms", self.place()), None));
+            violations.push(
+                self.violation(format!("{} does not match any of the allowed schemas", self.place()), None),
+            );
         }
         violations
     }
 }
 
-/// What a branch asks for, where it asks for one thing only.
+/// The types or values that a branch requires, if it requires nothing else.
 struct Branch {
     types: Vec<&'static str>,
     values: Vec<Value>,
@@ -217,7 +220,7 @@ fn branch_kind(kind: &Kind) -> Branch {
     Branch { types, values: allowed(kind) }
 }
 
-/// The values that `enum` or `const` allows.
+/// The values allowed by `enum` or `const`.
 fn allowed(kind: &Kind) -> Vec<Value> {
     match kind {
         Kind::Enum { options } => {
@@ -228,7 +231,7 @@ fn allowed(kind: &Kind) -> Vec<Value> {
     }
 }
 
-/// How far a branch is from fitting: a wrong type says that another branch was meant, a wrong constant nearly so.
+/// The distance of a value from a branch: a wrong type weighs most, then a wrong constant.
 fn distance(branch: &[ValidationError<'static>], here: &str) -> usize {
     branch
         .iter()
@@ -240,7 +243,7 @@ fn distance(branch: &[ValidationError<'static>], here: &str) -> usize {
         .sum()
 }
 
-/// The predicate of a violation that has neither a suggestion nor a place of its own.
+/// The predicate of a violation without suggestion or path of its own.
 fn reason(kind: &Kind, value: &Value) -> String {
     let given = || shown(value);
     let items = || value.as_array().map_or(0, Vec::len);
@@ -255,24 +258,28 @@ fn reason(kind: &Kind, value: &Value) -> String {
         Kind::MaxItems { limit } => format!("must have at most {limit} items, it has {}", items()),
         Kind::AdditionalItems { limit } => format!("must have at most {limit} items, it has {}", items()),
         Kind::MinItems { limit } => format!("must have at least {limit} items, it has {}", items()),
-        Kind::MaxProperties { limit } => format!("must have at most {limit} fields, it has {}", entries()),
-        Kind::MinProperties { limit } => format!("must have at least {limit} fields, it has {}", entries()),
-        Kind::UniqueItems => "must not hold the same item twice".to_owned(),
-        Kind::UnevaluatedItems { .. } => "holds items that are not allowed".to_owned(),
-        Kind::Contains => "does not hold the items that it must hold".to_owned(),
+        Kind::MaxProperties { limit } => {
+            format!("must have at most {limit} properties, it has {}", entries())
+        }
+        Kind::MinProperties { limit } => {
+            format!("must have at least {limit} properties, it has {}", entries())
+        }
+        Kind::UniqueItems => "must not contain duplicate items".to_owned(),
+        Kind::UnevaluatedItems { .. } => "contains items that are not allowed".to_owned(),
+        Kind::Contains => "does not contain the required items".to_owned(),
         Kind::Pattern { pattern } => format!("must match the pattern {}, it is {}", name(pattern), given()),
         Kind::Format { format } => match format_words(format) {
             Some(words) => format!("must be {words}, it is {}", given()),
-            None => format!("must be of the format {}, it is {}", name(format), given()),
+            None => format!("must have the format {}, it is {}", name(format), given()),
         },
         Kind::OneOfMultipleValid { .. } => {
-            "fits several of the allowed forms, it must fit exactly one".to_owned()
+            "matches several of the allowed schemas, it must match exactly one".to_owned()
         }
-        Kind::Not { .. } => format!("has a form that is excluded, it is {}", given()),
+        Kind::Not { .. } => format!("matches an excluded schema, it is {}", given()),
         Kind::ContentEncoding { content_encoding } => {
             format!("must be encoded as {}", name(content_encoding))
         }
-        Kind::ContentMediaType { content_media_type } => format!("must hold {}", name(content_media_type)),
-        other => format!("does not fit {}, it is {}", name(other.keyword()), cut(&given())),
+        Kind::ContentMediaType { content_media_type } => format!("must contain {}", name(content_media_type)),
+        other => format!("does not match {}, it is {}", name(other.keyword()), cut(&given())),
     }
 }

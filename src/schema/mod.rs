@@ -1,7 +1,7 @@
-//! JSON Schema for tool arguments: compiled once, checked per call, and explained to a model that must mend its call.
+//! JSON Schema validation of tool arguments: compiled once, checked per call, with error messages that let a model correct its call.
 //!
-//! This room alone names the schema library. The dialect is what `$schema` says, 2020-12 without it. What a schema may
-//! ask for is bounded before it is compiled: schemas come from tools, and a tool need not be friendly.
+//! Only this module uses the schema library. `$schema` selects the dialect, 2020-12 by default. The cost of a schema is bounded
+//! before it is compiled: schemas come from tools, and tools are not trusted.
 
 mod bounds;
 mod declared;
@@ -24,19 +24,19 @@ use numeric::Numbers;
 use representation::Exact;
 use words::name;
 
-/// Problems beyond this many are not listed: the next attempt will show them.
+/// The maximum number of problems listed; the next attempt shows the rest.
 const MAX_VIOLATIONS: usize = 8;
 
-/// Bytes that one compiled `pattern` may take.
+/// The maximum size in bytes of one compiled `pattern`.
 const PATTERN_SIZE: usize = 4 << 20;
 
 /// A schema that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SchemaError {
-    /// What is wrong and what to do, with the place in the schema.
+    /// The problem and the fix, with the path in the schema.
     pub message: String,
-    /// The place in the schema as a JSON pointer, where it is known; empty for the schema as a whole.
+    /// JSON pointer to the problem, if known; empty for the schema as a whole.
     pub pointer: Option<String>,
 }
 
@@ -46,18 +46,18 @@ impl SchemaError {
     }
 }
 
-/// One problem of an instance, in words for the model that wrote it.
+/// One problem of an instance, described for the model that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The place in the instance as a JSON pointer; empty for the instance as a whole.
+    /// JSON pointer into the instance; empty for the instance as a whole.
     pub pointer: String,
-    /// What is wrong and what to do, values cut and escaped.
+    /// The problem and the fix, with values truncated and escaped.
     pub message: String,
-    /// What was probably meant, as a request that stands alone: ``use `order_id` instead of `ordr_id` ``.
+    /// The probable intention as a self-contained instruction: ``use `order_id` instead of `ordr_id` ``.
     pub suggestion: Option<String>,
 }
 
-/// The problems as one message.
+/// Joins the problems into one message.
 pub fn summary(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join("; ")
 }
@@ -68,21 +68,24 @@ pub struct ArgumentSchema {
     validator: Validator<Exact>,
     bounds: Bounds,
     schema: Arc<Value>,
-    /// Whether it asks for types alone, which writes no number out.
+    /// Whether it checks only types, which expands no number.
     types_only: bool,
 }
 
 impl ArgumentSchema {
     /// Compiles a schema.
     ///
-    /// - Nothing is ever fetched: a `$ref` must point into the schema itself. An `$id` below the root is refused,
-    ///   because it would change where references point.
+    /// - Nothing is ever fetched: a `$ref` must point into the schema itself. An `$id` below the root is rejected,
+    ///  because it would change the base of references.
     /// - `pattern` runs in linear time: look-around and back-references are errors.
-    /// - `format` is asserted in every draft, as those who write `format: date` expect, for the names that the dialect
-    ///   defines (date, date-time, time, email, uri, uuid, ipv4, ipv6, hostname and so on); other names are ignored.
+    /// - `format` is asserted in every draft, as authors of `format: date` expect, for the names that the dialect
+    ///  defines (date, date-time, time, email, uri, uuid, ipv4, ipv6, hostname and so on); other names are ignored.
     /// - Numbers are compared by their exact decimal values. A number in `const` or `enum` that is neither a 64-bit integer nor
-    ///   the value of a float is refused.
-    /// - A schema that is too large, nested too deeply, or that refers to itself without going into a part is refused.
+    ///  exactly representable as a float is rejected.
+    /// - A schema that is too large, nested too deeply, or that refers to itself without descending into a child value is rejected.
+    ///
+    /// # Errors
+    /// Returns [`SchemaError`] for an invalid or rejected schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let bounds = Bounds::of(schema)?;
         let own = Arc::new(schema.clone());
@@ -104,7 +107,7 @@ impl ArgumentSchema {
         Ok(Self { validator, bounds, schema: own, types_only: false })
     }
 
-    /// A schema that asks for the types which another one declares, and for nothing else.
+    /// Compiles a schema that checks only the types declared by another one.
     ///
     /// # Errors
     /// As [`ArgumentSchema::compile`].
@@ -112,12 +115,15 @@ impl ArgumentSchema {
         Ok(Self { types_only: true, ..Self::compile(&types::types_only(schema))? })
     }
 
-    /// Whether it declares a member of this name for the object at a place in the arguments.
+    /// Whether it declares a property of this name for the object at a path in the arguments.
     pub fn declares(&self, place: &[Step], name: &str) -> bool {
         declared::declares(&self.schema, place, name)
     }
 
-    /// Checks an instance. Says at most eight problems.
+    /// Checks an instance.
+    ///
+    /// # Errors
+    /// Returns at most eight violations.
     pub fn check(&self, instance: &Value) -> Result<(), Vec<Violation>> {
         let whole = |message: &str| {
             let message = message.to_owned();
@@ -125,16 +131,16 @@ impl ArgumentSchema {
         };
         let size = Size::of(instance).map_err(whole)?;
         if size.has_long_number() && !self.types_only {
-            return Err(whole("the arguments hold a number with too many digits"));
+            return Err(whole("the arguments contain a number with too many digits"));
         }
         if !self.bounds.can_judge(&size) {
-            return Err(whole("the arguments are too large or too deep to be checked against this schema"));
+            return Err(whole("the arguments are too large or too deep to be validated against this schema"));
         }
         if self.validator.is_valid(instance) {
             return Ok(());
         }
         if !self.bounds.can_explain(&size) {
-            return Err(whole("the arguments do not fit the schema, and are too large to say where"));
+            return Err(whole("the arguments do not match the schema, and are too large to report where"));
         }
         let mut violations = Vec::new();
         for error in self.validator.iter_errors(instance) {
@@ -145,14 +151,14 @@ impl ArgumentSchema {
         }
         violations.truncate(MAX_VIOLATIONS);
         if violations.is_empty() {
-            Err(whole("the arguments do not fit the schema"))
+            Err(whole("the arguments do not match the schema"))
         } else {
             Err(violations)
         }
     }
 
-    /// What was probably meant, as one sentence, where names or values are near to known ones. Names of arguments are
-    /// compared even where the schema allows unknown ones.
+    /// Returns the probable intention in one sentence if names or values are close to known ones. Argument names are
+    /// compared even if the schema allows unknown ones.
     pub fn suggest(&self, instance: &Value) -> Option<String> {
         let violations = self.check(instance).err().unwrap_or_default();
         let mut suggestions: Vec<String> = Vec::new();
@@ -169,20 +175,20 @@ impl ArgumentSchema {
         (!suggestions.is_empty()).then(|| suggestions.join("; "))
     }
 
-    /// The names of the arguments that the schema's root requires, in its order.
+    /// The names of the required arguments at the schema's root, in order.
     pub fn required_names(&self) -> impl Iterator<Item = &str> {
         let required = self.schema.get("required").and_then(Value::as_array);
         required.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The names of the arguments that the schema's root declares.
+    /// The names of the declared arguments at the schema's root.
     pub fn property_names(&self) -> impl Iterator<Item = &str> {
         words::properties(&self.schema)
             .into_iter()
             .flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// The values to which an argument of the root is limited by `enum` or `const`; empty where it is not.
+    /// The values allowed by `enum` or `const` for an argument of the root; empty if unrestricted.
     pub fn enum_values(&self, property: &str) -> Vec<&Value> {
         let Some(schema) = words::property(&self.schema, &self.schema, property) else { return Vec::new() };
         match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {

@@ -1,4 +1,4 @@
-//! The keywords that compare numbers, checked by exact decimal value: `minimum`, `maximum`, their exclusive forms, `multipleOf`.
+//! Numeric keywords with exact decimal comparison: `minimum`, `maximum`, their exclusive forms, `multipleOf`.
 //!
 //! The library itself compares floats: 0.1000000000000000000001 would pass a maximum of 0.1.
 
@@ -13,7 +13,7 @@ use super::representation::Exact;
 use super::words::shown;
 use crate::json::{Number, Value};
 
-/// Significant digits of a divisor.
+/// The maximum number of significant digits of a divisor.
 const MAX_DIVISOR_DIGITS: usize = 37;
 
 #[derive(Clone, Copy)]
@@ -33,16 +33,16 @@ const CHECKS: [(&str, Check); 5] = [
     ("multipleOf", Check::MultipleOf),
 ];
 
-/// Where the exact numbers of a schema are.
+/// The source of a schema's exact numbers.
 #[derive(Clone)]
 pub(super) enum Numbers {
-    /// In the library's form of it, which has all of them.
+    /// The library's form of the schema, which has all of them.
     Library,
-    /// In the schema itself, by their path.
+    /// The schema itself, by path.
     Schema(Arc<Value>),
 }
 
-/// Options with the keywords that compare numbers replaced by exact ones.
+/// Replaces the library's numeric keywords by exact ones.
 pub(super) fn with_exact_numbers<'o, R>(
     options: ValidationOptions<'o, R, Exact>,
     numbers: &Numbers,
@@ -61,7 +61,7 @@ fn compile<'s>(
     path: &Location,
     numbers: &Numbers,
 ) -> Result<Box<dyn for<'i> Keyword<'i, Exact>>, ValidationError<'s>> {
-    // Draft 4: `exclusiveMaximum: true` beside `maximum`.
+    // Draft 4: `exclusiveMaximum: true` next to `maximum`.
     let excludes = |keyword: &str| parent.get(keyword) == Some(&LibraryValue::Bool(true));
     let check = match check {
         Check::ExclusiveMinimum | Check::ExclusiveMaximum if value.is_boolean() => {
@@ -75,7 +75,7 @@ fn compile<'s>(
         Numbers::Library => value.as_number().and_then(|number| Number::try_from(number).ok()),
         Numbers::Schema(schema) => schema.pointer(path.as_str()).and_then(Value::as_number).cloned(),
     };
-    let limit = limit.ok_or_else(|| ValidationError::schema("its number can't be read exactly"))?;
+    let limit = limit.ok_or_else(|| ValidationError::schema("the number can't be represented exactly"))?;
     if matches!(check, Check::MultipleOf) {
         let decimal = limit.decimal();
         if decimal.is_negative() || decimal.is_zero() || decimal.digits().len() > MAX_DIVISOR_DIGITS {
@@ -126,7 +126,7 @@ impl<'i> Keyword<'i, Exact> for Limit {
     }
 }
 
-/// What `exclusiveMaximum: true` says without `maximum`.
+/// The keyword for `exclusiveMaximum: true` without `maximum`: accepts everything.
 struct Anything;
 
 impl<'i> Keyword<'i, Exact> for Anything {
@@ -139,7 +139,8 @@ impl<'i> Keyword<'i, Exact> for Anything {
     }
 }
 
-/// Whether a number is a multiple of a positive one of at most [`MAX_DIVISOR_DIGITS`] digits. `false` for one whose exponent is beyond 2^62.
+/// Whether a number is a multiple of a positive one of at most [`MAX_DIVISOR_DIGITS`] digits. Returns `false` if its exponent is
+/// beyond 2^62.
 fn is_multiple(number: &Number, of: &Number) -> bool {
     let (number, of) = (number.decimal(), of.decimal());
     if number.is_zero() {
@@ -150,7 +151,7 @@ fn is_multiple(number: &Number, of: &Number) -> bool {
     else {
         return false;
     };
-    // Its digits end in no zero, so they are no multiple of ten.
+    // Its digits do not end in zero, so they are not a multiple of ten.
     let Some(zeros) = exponent.checked_sub(unit).and_then(|zeros| u64::try_from(zeros).ok()) else {
         return false;
     };
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn multiples_are_exact() {
+    fn computes_multiples_exactly() {
         for (number, of, expected) in [
             ("0", "7", true),
             ("-0.0", "0.01", true),

@@ -1,6 +1,7 @@
-//! Our values as the schema library looks at them: by reference, with their exact numbers.
+//! Adapter of JSON values to the schema library: by reference, with exact numbers.
 //!
-//! The library's own values are those of `serde_json`, whose numbers are not exact. It holds the schema in them, and reports errors in them.
+//! The library's own values are those of `serde_json`, whose numbers are not exact. The library stores schemas and reports errors
+//! in them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use serde_json::Value as LibraryValue;
 
 use crate::json::{InexactNumber, Map, Number, Value, canonical};
 
-/// The form of JSON that instances have.
+/// The JSON representation of instances.
 pub(super) struct Exact;
 
 impl Json for Exact {
@@ -101,7 +102,7 @@ impl<'a> Object<'a, Exact> for &'a Map {
     }
 }
 
-/// The members of an object as the library takes them.
+/// The members of an object in the library's form.
 pub(super) struct Members<'a>(<&'a Map as IntoIterator>::IntoIter);
 
 impl<'a> Iterator for Members<'a> {
@@ -180,12 +181,12 @@ fn equals(ours: &Value, theirs: &LibraryValue) -> bool {
     }
 }
 
-/// A schema as the library takes it. Numbers of `const` and `enum` are exact, others the nearest ones: bounds are looked up in
-/// the schema itself.
+/// Converts a schema to the library's form. Numbers of `const` and `enum` are exact, others are the nearest floats: limits are
+/// looked up in the schema itself.
 ///
 /// # Errors
 ///
-/// A number of `const` or `enum` that the library has no exact value for.
+/// Returns [`InexactNumber`] for a number of `const` or `enum` that the library cannot represent exactly.
 pub(super) fn schema_for_library(schema: &Value) -> Result<LibraryValue, InexactNumber> {
     Ok(match schema {
         Value::Array(items) => {
@@ -205,7 +206,7 @@ pub(super) fn schema_for_library(schema: &Value) -> Result<LibraryValue, Inexact
     })
 }
 
-/// A value with the nearest numbers that the library has.
+/// Converts a value with the nearest numbers that the library can represent.
 fn nearest(value: &Value) -> LibraryValue {
     match value {
         Value::Null => LibraryValue::Null,

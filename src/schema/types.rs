@@ -1,10 +1,10 @@
-//! The types that a schema declares: a schema → one that asks for nothing but types.
+//! Derives a types-only schema: keeps the declared types and drops all other constraints.
 
 use crate::json::{Map, Value};
 
-/// A schema of the types alone: what is required, ranges, lengths, patterns, formats and unknown names are left to `validate`.
+/// Returns a schema of the types alone: required properties, ranges, lengths, patterns, formats and unknown names are left to `validate`.
 ///
-/// `nullable: true` of OpenAPI counts, and `enum` and `const` stand for the types of their values.
+/// OpenAPI's `nullable: true` is supported, and `enum` and `const` imply the types of their values.
 pub(super) fn types_only(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else { return schema.clone() };
     let mut kept = Map::new();
@@ -29,7 +29,7 @@ pub(super) fn types_only(schema: &Value) -> Value {
     {
         kept.insert("type".to_owned(), nullable(keywords, &types));
     }
-    // Without what tells them apart, several alternatives can fit.
+    // Without the distinguishing constraints, several alternatives can match.
     if !alternatives.is_empty() {
         let all = kept.remove("allOf");
         let mut all = all.and_then(|all| all.as_array().cloned()).unwrap_or_default();
@@ -38,7 +38,7 @@ pub(super) fn types_only(schema: &Value) -> Value {
     }
     let is_nullable = keywords.get("nullable") == Some(&Value::Bool(true));
     let kept = Value::Object(kept);
-    // `type` takes null already, references and alternatives do not.
+    // `type` already allows null; references and alternatives do not.
     match is_nullable && ["$ref", "allOf"].iter().any(|keyword| kept.get(keyword).is_some()) {
         true => crate::json::json!({ "anyOf": [kept, { "type": "null" }] }),
         false => kept,

@@ -1,11 +1,11 @@
-//! The words of a violation: values made harmless and short, types, and what a schema says about a property.
+//! Text fragments of a violation: escaped and truncated values, type names, and property descriptions from the schema.
 
 use jsonschema::error::TypeKind;
 
 use crate::json::{self, JsonType, Map, Value};
 use crate::text::{cut, inert};
 
-/// Values of a list that are shown.
+/// The maximum number of listed values.
 const MAX_LISTED: usize = 12;
 
 /// A name in backticks.
@@ -32,19 +32,19 @@ pub(super) fn shown_with_type(value: &Value) -> String {
     }
 }
 
-/// Values as an enumeration.
+/// Values as a comma-separated enumeration.
 pub(super) fn listed<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {
     let more = values.len().saturating_sub(MAX_LISTED);
     let list = values.take(MAX_LISTED).map(shown).collect::<Vec<_>>().join(", ");
     if more == 0 { list } else { format!("{list} and {more} more") }
 }
 
-/// A request that stands alone.
+/// A self-contained instruction.
 pub(super) fn instead(known: &str, given: &str) -> String {
     format!("use {known} instead of {given}")
 }
 
-/// The names of the types that a `type` keyword allows.
+/// The type names that a `type` keyword allows.
 pub(super) fn types(kind: &TypeKind) -> Vec<&'static str> {
     match kind {
         TypeKind::Single(single) => vec![single.as_str()],
@@ -59,17 +59,17 @@ pub(super) fn type_words(types: &[&str]) -> String {
         .map(|name| match *name {
             "null" => "null",
             "boolean" => "true or false",
-            "integer" => "a whole number",
+            "integer" => "an integer",
             "number" => "a number",
             "string" => "a string",
-            "array" => "a list",
+            "array" => "an array",
             _ => "an object",
         })
         .collect();
     words.join(" or ")
 }
 
-/// How a value of the wrong type can probably be sent as one of the right type.
+/// How to send a value of the wrong type as one of the right type.
 pub(super) fn type_hint(types: &[&str], value: &Value) -> Option<&'static str> {
     let allows = |name: &str| types.contains(&name);
     match value {
@@ -77,8 +77,8 @@ pub(super) fn type_hint(types: &[&str], value: &Value) -> Option<&'static str> {
             Value::Number(_) if allows("number") || allows("integer") => Some("send it without quotes"),
             Value::Bool(_) if allows("boolean") => Some("send it without quotes"),
             Value::Null if allows("null") => Some("send it without quotes"),
-            Value::Array(_) if allows("array") => Some("send it as a list, not as text"),
-            Value::Object(_) if allows("object") => Some("send it as an object, not as text"),
+            Value::Array(_) if allows("array") => Some("send it as an array, not as a string"),
+            Value::Object(_) if allows("object") => Some("send it as an object, not as a string"),
             _ => None,
         },
         Value::Number(_) | Value::Bool(_) if allows("string") => Some("send it in quotes"),
@@ -91,14 +91,14 @@ pub(super) fn properties(schema: &Value) -> Option<&Map> {
     schema.get("properties")?.as_object()
 }
 
-/// The schema of a property; one that only refers to another is replaced by that.
+/// The schema of a property, with a top-level reference resolved.
 pub(super) fn property<'a>(root: &'a Value, schema: &'a Value, property: &str) -> Option<&'a Value> {
     let schema = properties(schema)?.get(property)?;
     let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
     Some(target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema))
 }
 
-/// Type and description of a property, in brackets with a space before; empty where nothing is known.
+/// Type and description of a property in parentheses, after a space; empty if unknown.
 pub(super) fn about(schema: Option<&Value>) -> String {
     let text = |key| schema.and_then(|schema: &Value| schema.get(key)).and_then(Value::as_str);
     let description = text("description").map(first_sentence).filter(|text| !text.is_empty());
@@ -113,12 +113,12 @@ fn first_sentence(text: &str) -> &str {
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-/// What a `format` asks for, with an example.
+/// The description of a `format`, with an example.
 pub(super) fn format_words(format: &str) -> Option<&'static str> {
     Some(match format {
         "date" => "a date such as 2026-03-01",
-        "date-time" => "a date and time with zone, such as 2026-03-01T09:30:00Z",
-        "time" => "a time with zone, such as 09:30:00Z",
+        "date-time" => "a date and time with time zone, such as 2026-03-01T09:30:00Z",
+        "time" => "a time with time zone, such as 09:30:00Z",
         "duration" => "a duration such as P3D or PT15M",
         "email" => "an email address such as ana@example.com",
         "hostname" => "a host name such as api.example.com",

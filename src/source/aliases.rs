@@ -1,20 +1,20 @@
-//! What anchors stand for, and how much aliases may copy: a few lines of aliases can stand for billions of values.
+//! YAML anchors and aliases, with a limit on their expansion: a few lines of aliases can expand to billions of values.
 
 use std::collections::{HashMap, HashSet};
 
 use super::document::{Node, NodeValue};
 
-/// All copies that anchors and aliases make, in values.
+/// The maximum number of values copied by all anchors and aliases.
 const MAX_COPIED_NODES: usize = 100_000;
-/// All copies that anchors and aliases make, in bytes of text.
+/// The maximum number of bytes of text copied by all anchors and aliases.
 const MAX_COPIED_BYTES: usize = 8 << 20;
 
-/// How large a tree is.
+/// The size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) nodes: usize,
     pub(super) bytes: usize,
-    /// Levels of lists and mappings: 0 of a scalar.
+    /// Nesting depth of lists and mappings: 0 for a scalar.
     pub(super) height: usize,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Target {
     pub(super) size: Size,
 }
 
-/// The anchors of one file, by the parser's numbers.
+/// The anchors of one file, by the parser's ids.
 #[derive(Default)]
 pub(super) struct Anchors {
     open: HashSet<usize>,
@@ -32,17 +32,17 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    /// The anchor's value begins.
+    /// Marks the start of an anchor's value.
     pub(super) fn open(&mut self, id: usize) {
         self.open.insert(id);
     }
 
-    /// Whether the anchor's value has begun but not ended.
+    /// Whether the anchor's value has started but not ended.
     pub(super) fn is_open(&self, id: usize) -> bool {
         self.open.contains(&id)
     }
 
-    /// The anchor's value has ended. Answers false where keeping it is too much: anchors inside anchors are copies, too.
+    /// Marks the end of an anchor's value. Returns `false` if storing it exceeds the limit: nested anchors are copies, too.
     pub(super) fn close(&mut self, id: usize, node: &Node) -> bool {
         self.open.remove(&id);
         let size = measure(node);
@@ -53,12 +53,12 @@ impl Anchors {
         affordable
     }
 
-    /// What an anchor stands for, once it has ended.
+    /// The value of an anchor, once it has ended.
     pub(super) fn target(&self, id: usize) -> Option<&Target> {
         self.targets.get(&id)
     }
 
-    /// A copy of what an anchor stands for, or nothing where that is too much.
+    /// Copies the value of an anchor. Returns `None` if that exceeds the limit.
     pub(super) fn copy(&mut self, id: usize) -> Option<NodeValue> {
         let size = self.targets.get(&id)?.size;
         if !self.charge(size) {
@@ -74,7 +74,7 @@ impl Anchors {
     }
 }
 
-/// The recursion is bounded by the nesting that the reader admits.
+/// Recursion is bounded by the reader's nesting limit.
 fn measure(node: &Node) -> Size {
     let leaf = |bytes| Size { nodes: 1, bytes, height: 0 };
     match &node.value {

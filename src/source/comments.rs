@@ -1,4 +1,4 @@
-//! Comments that speak to Callgate: `# callgate: VERB WORD, WORD because REASON`, about the line that they stand on or above.
+//! Directive comments: `# callgate: VERB WORD, WORD because REASON`, for their own line or the next one.
 
 use std::sync::LazyLock;
 
@@ -14,19 +14,19 @@ static COMMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// One comment.
 #[derive(Debug)]
 pub struct Comment<'t> {
-    /// All of it, from `#` to the end of its line.
+    /// The whole comment, from `#` to the end of its line.
     pub span: Span,
-    /// Each word behind the verb, with its place.
+    /// Each word after the verb, with its position.
     pub words: Vec<(Span, &'t str)>,
-    /// What stands behind `because`, where that is something.
+    /// The text after `because`, if not empty.
     pub reason: Option<&'t str>,
-    /// The line that it is about, from 1.
+    /// The line that it applies to, from 1.
     pub line: usize,
-    /// Whether it has its line to itself.
+    /// Whether the comment is alone on its line.
     pub alone: bool,
 }
 
-/// The comments with this verb in a file whose tree is `root`.
+/// Returns the comments with this verb in a file whose tree is `root`.
 pub fn comments<'t>(verb: &str, id: SourceId, source: &'t Source, root: &Node) -> Vec<Comment<'t>> {
     let text = source.text();
     let Some(comment) = COMMENT.as_ref().filter(|_| text.contains("callgate:")) else { return Vec::new() };
@@ -69,7 +69,7 @@ pub fn comments<'t>(verb: &str, id: SourceId, source: &'t Source, root: &Node) -
     found
 }
 
-/// How many lines further the next line stands that is neither empty nor a comment.
+/// How many lines to skip to the next line that is neither empty nor a comment.
 fn lines_to_skip(rest: &str) -> usize {
     let passed = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     rest.lines().take_while(passed).count() + 1

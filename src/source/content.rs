@@ -1,4 +1,4 @@
-//! Why what one file holds can't be used, and the files that are named in other files.
+//! File content: reading of files that other files refer to, decoding, and the errors of both.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -8,25 +8,25 @@ use crate::diagnostic::{
 };
 use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 
-/// Why what a file holds can't be used.
+/// Why the content of a file can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileProblem {
     /// It can't be read.
     Read(ReadError),
-    /// It is not text.
+    /// It is not UTF-8.
     NotUtf8(NotUtf8),
 }
 
-/// Bytes that are no UTF-8.
+/// Bytes that are not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotUtf8 {
-    /// What can be read, with the replacement character for what can't.
+    /// The content with the replacement character for invalid bytes.
     pub(super) lossy: String,
-    /// Where the first byte stands that can't be read.
+    /// The position of the first invalid byte.
     pub(super) at: usize,
     /// That byte.
     pub(super) byte: u8,
-    /// Whether the bytes begin as UTF-16 does.
+    /// Whether the content starts with a UTF-16 byte order mark.
     utf16: bool,
 }
 
@@ -36,7 +36,7 @@ impl From<ReadError> for FileProblem {
     }
 }
 
-/// What a file holds that is named in the file `namer`, as a path from there, and ends in `ending`.
+/// Reads a file that the file `namer` refers to by a relative path, and whose name must end in `ending`.
 pub fn read_named(
     sources: &SourceMap,
     namer: &str,
@@ -48,9 +48,9 @@ pub fn read_named(
         Component::Normal(part) => part.as_encoded_bytes().starts_with(b"."),
         _ => false,
     };
-    // Where an absolute path leads is not the rules' own, but for the file itself.
+    // In an absolute path only the file name is checked for hidden parts: the directories above it are not part of the rules.
     let named = if Path::new(name).is_absolute() { path.file_name().map(Path::new) } else { None };
-    // What is hidden, or of another kind, is not for rules: its text would stand in diagnostics.
+    // Hidden files and other file types are not for rules: diagnostics would show their content.
     let is_ours = name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
     if !is_ours && !sources.roots().are_anywhere() {
         return (path, Err(ReadError::Outside.into()));
@@ -60,7 +60,7 @@ pub fn read_named(
     (path, text)
 }
 
-/// Without its byte order mark, columns of the first line count what is seen.
+/// Removes the byte order mark, so that columns of the first line match what is visible.
 pub(super) fn decode(bytes: Vec<u8>) -> Result<String, NotUtf8> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -86,43 +86,43 @@ impl NotUtf8 {
 }
 
 impl FileProblem {
-    /// The problem of a file that is named in another one, at the place of its name.
+    /// The diagnostic for a file that another one refers to, at the position of the reference.
     pub fn at(&self, name: Span, path: &Path) -> Diagnostic {
         let path = path.display();
         let (code, message, help) = match self {
             Self::Read(ReadError::Unreadable(ErrorKind::NotFound)) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` does not exist"),
-                "the path starts at the directory of the file that names it",
+                "paths are relative to the directory of the file that contains them",
             ),
             Self::Read(ReadError::Unreadable(kind)) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` can't be read: {kind}"),
-                "give the user who runs this the right to read it, or name another file",
+                "grant read permission to the user that runs Callgate, or use another file",
             ),
             Self::Read(ReadError::Directory) => {
-                (&UNREADABLE_FILE, format!("`{path}` is a directory"), "name a file in it")
+                (&UNREADABLE_FILE, format!("`{path}` is a directory"), "use the path of a file in it")
             }
             Self::Read(ReadError::NotRegular) => (
                 &UNREADABLE_FILE,
-                format!("`{path}` is no file"),
-                "pipes and devices are not read; name a file",
+                format!("`{path}` is not a regular file"),
+                "pipes and devices are not supported; use a regular file",
             ),
             Self::Read(ReadError::TooLarge) => (
                 &FILE_TOO_LARGE,
                 format!("`{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20),
-                "name a smaller file",
+                "use a smaller file",
             ),
             Self::Read(ReadError::Outside) => (
                 &OUTSIDE_BUNDLE,
                 format!("`{path}` is not a file of the bundle"),
-                "name a file below the directory of the rules that is not hidden; a script ends in `.rhai`, a schema or a list of \
+                "use a file below the rules directory that is not hidden; scripts end in `.rhai`, schemas and lists of \
                  tools in `.json`",
             ),
             Self::Read(ReadError::TooMuch) => (
                 &BUNDLE_TOO_LARGE,
                 format!("with `{path}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20),
-                "name smaller files",
+                "use smaller files",
             ),
             Self::NotUtf8(problem) => (
                 &NOT_UTF8,

@@ -1,74 +1,74 @@
-//! The tree that a rules file is read into: plain YAML values, each with the place where it stands.
+//! The document tree of a rules file: YAML values with their positions.
 
 use crate::diagnostic::Span;
 use crate::json::{Map, Number, Value};
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub value: NodeValue,
-    /// Where it stands (of an alias: where it is used).
+    /// Its position (of an alias: the position of the alias).
     pub span: Span,
 }
 
-/// What a [`Node`] is.
+/// The value of a [`Node`].
 #[derive(Clone, Debug)]
 pub enum NodeValue {
-    /// `null`, `~`, or nothing
+    /// `null`, `~`, or an empty value
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// a number, its text kept
+    /// a number, in its original notation
     Number(Number),
     /// any other scalar
     String(Text),
     /// a list
     Sequence(Vec<Node>),
-    /// a mapping, in the file's order, without doubled keys
+    /// a mapping, in file order, without duplicate keys
     Mapping(Vec<Entry>),
 }
 
 /// A string scalar.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// The text as YAML understands it.
+    /// The string value.
     pub text: String,
-    /// How it was written, so that a place inside can be pointed at.
+    /// Its notation, for positions inside the string.
     pub style: TextStyle,
 }
 
-/// How a string scalar was written.
+/// The notation of a string scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextStyle {
-    /// Without quotes, on one line: byte offsets in the text and in the file run alike.
+    /// Plain, on one line: byte offsets in the string and in the file correspond.
     Plain,
-    /// In quotes, or over several lines.
+    /// Quoted, or on several lines.
     Quoted,
-    /// A block scalar (`|`): each line of the text is one line of the file, indented.
+    /// A literal block scalar (`|`): each line of the string is one indented line of the file.
     Literal,
-    /// A block scalar (`>`).
+    /// A folded block scalar (`>`).
     Folded,
 }
 
-/// One key of a mapping with its value.
+/// A key of a mapping with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The key's text.
+    /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// The position of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
 }
 
 impl Node {
-    /// The value under a key, where this is a mapping that has it.
+    /// The value of a key. Returns `None` if this is not a mapping or lacks the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The entries, where this is a mapping.
+    /// The entries, if this is a mapping.
     pub fn entries(&self) -> Option<&[Entry]> {
         match &self.value {
             NodeValue::Mapping(entries) => Some(entries),
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// The items, where this is a list.
+    /// The items, if this is a list.
     pub fn items(&self) -> Option<&[Node]> {
         match &self.value {
             NodeValue::Sequence(items) => Some(items),
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// The text, where this is a string.
+    /// The string, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             NodeValue::String(text) => Some(&text.text),
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// The boolean, where this is one.
+    /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match &self.value {
             NodeValue::Bool(value) => Some(*value),
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// The number, where this is one.
+    /// The number, if this is one.
     pub fn as_number(&self) -> Option<&Number> {
         match &self.value {
             NodeValue::Number(number) => Some(number),
@@ -108,7 +108,7 @@ impl Node {
         }
     }
 
-    /// What it is, in the words of a message: `a string`, `a mapping`.
+    /// The type for messages: `a string`, `a mapping`.
     pub fn type_name(&self) -> &'static str {
         match &self.value {
             NodeValue::Null => "nothing",
@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// The value as JSON, without places.
+    /// The value as JSON, without positions.
     pub fn to_json(&self) -> Value {
         match &self.value {
             NodeValue::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! Which files a bundle consists of.
+//! Discovery of the files of a bundle.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -12,12 +12,12 @@ use crate::diagnostic::{
 };
 use crate::files::{ReadError, Roots};
 
-/// Whether a file of this name holds rules: `*.yaml` or `*.yml`, but no policy test.
+/// Whether a file of this name contains rules: `*.yaml` or `*.yml`, but not a policy test.
 pub fn is_rules_file(path: &Path) -> bool {
     has_ending(path, &[".yaml", ".yml"]) && !is_policy_test(path)
 }
 
-/// Whether a file of this name holds policy tests: `*.test.yaml` or `*.test.yml`.
+/// Whether a file of this name contains policy tests: `*.test.yaml` or `*.test.yml`.
 pub fn is_policy_test(path: &Path) -> bool {
     has_ending(path, &[".test.yaml", ".test.yml"])
 }
@@ -27,27 +27,27 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// How many files a bundle has at most.
+/// The maximum number of files in a bundle.
 const MAX_FILES: usize = 10_000;
-/// How many entries of directories are looked at.
+/// The maximum number of directory entries visited.
 const MAX_ENTRIES: usize = 100_000;
 
-/// What lies at and below the paths of a bundle. Nothing of it is read yet.
+/// The files at and below the paths of a bundle, not yet read.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// The rules files, each once.
     pub files: Vec<PathBuf>,
-    /// The policy tests that lie beside them, below a directory.
+    /// The policy tests found next to them, below a directory.
     pub tests: Vec<PathBuf>,
-    /// The directories that were searched.
+    /// The directories searched.
     pub directories: Vec<PathBuf>,
-    /// What is wrong with the paths.
+    /// Problems with the paths.
     pub diagnostics: Diagnostics,
-    /// The directories below which the files of the bundle are.
+    /// The root directories of the bundle.
     pub(crate) roots: Roots,
 }
 
-/// Two searches that found the same.
+/// Equal if both searches found the same files.
 impl PartialEq for Survey {
     fn eq(&self, other: &Self) -> bool {
         let Self { files, tests, directories, diagnostics, roots: _ } = self;
@@ -58,17 +58,17 @@ impl PartialEq for Survey {
 
 impl Eq for Survey {}
 
-/// Looks for the files of the bundle that these paths stand for, as [`load`](super::load) reads them.
+/// Finds the files of the bundle at these paths, as [`load`](super::load) reads them.
 pub fn survey(paths: &[PathBuf]) -> Survey {
     survey_for(Wanted::Rules, paths, Roots::of(paths))
 }
 
-/// What files below a path are looked for.
+/// The kind of files to find below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Rules files. One that is named is read whatever its ending.
+    /// Rules files. A file given explicitly is read regardless of its ending.
     Rules,
-    /// Policy tests. Where there are none, that is no problem.
+    /// Policy tests. It is not an error if there are none.
     Tests,
 }
 
@@ -81,7 +81,7 @@ impl Wanted {
     }
 }
 
-/// Looks for these files.
+/// Finds files of this kind.
 pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Survey {
     let found = Survey { roots, ..Survey::default() };
     let mut finder = Finder { wanted, found, known: HashSet::new(), entries: 0 };
@@ -97,13 +97,13 @@ pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Sur
 struct Finder {
     wanted: Wanted,
     found: Survey,
-    /// The files so far by the path that no symbolic link is part of.
+    /// The canonical paths of the files found so far, without symbolic links.
     known: HashSet<PathBuf>,
-    /// How many entries of directories were looked at.
+    /// How many directory entries were visited.
     entries: usize,
 }
 
-/// Something that was found, and the path that no symbolic link is part of.
+/// A directory entry, with its canonical path without symbolic links.
 struct Entry {
     path: PathBuf,
     place: PathBuf,
@@ -111,9 +111,9 @@ struct Entry {
 }
 
 impl Finder {
-    /// Adds what a path that the user gave stands for. Returns whether it was not too much.
+    /// Adds the files at a path given by the user. Returns `false` if a limit is exceeded.
     fn find(&mut self, path: &Path) -> bool {
-        // Whoever gave the path may be told that it does not exist.
+        // A path that the user gave may be reported as missing.
         if let Err(error) = fs::symlink_metadata(path) {
             self.found.diagnostics.push(unreachable_path(path, error.into()));
             return true;
@@ -131,14 +131,14 @@ impl Finder {
         true
     }
 
-    /// What a path leads to, if that is below the roots.
+    /// Resolves a path, if its target is below the roots.
     fn reach(&self, path: PathBuf) -> Result<Entry, ReadError> {
         let place = self.found.roots.resolve(&path)?;
         let kind = fs::symlink_metadata(&place)?.file_type();
         Ok(Entry { path, place, kind })
     }
 
-    /// Adds the wanted files below a directory, in the order of their names.
+    /// Adds the matching files below a directory, ordered by name.
     fn find_below(&mut self, root: PathBuf, place: PathBuf) -> bool {
         let Ok(kind) = fs::symlink_metadata(&place).map(|found| found.file_type()) else { return true };
         let mut pending = vec![Ok(Entry { path: root.clone(), place, kind })];
@@ -147,7 +147,7 @@ impl Finder {
         while let Some(entry) = pending.pop() {
             let problem = match entry {
                 Ok(Entry { path, place, kind }) if kind.is_dir() => {
-                    // A link to a directory above would lead round in circles.
+                    // A link to a parent directory would cause an endless loop.
                     if !entered.insert(place.clone()) {
                         continue;
                     }
@@ -182,7 +182,7 @@ impl Finder {
                 }
                 Ok(Entry { path, .. }) if !self.wanted.takes(&path) => continue,
                 Ok(Entry { path, .. }) => not_regular(&path),
-                // Where a link should lead can't be known, so rules may be missing: that is never passed over.
+                // The target of a broken link is unknown, so rules may be missing: never skip it silently.
                 Err((path, error)) => unreachable_path(&path, error),
             };
             found_any = true;
@@ -192,7 +192,7 @@ impl Finder {
             let message = format!("there are no rules files below `{}`", root.display());
             self.found.diagnostics.push(
                 Diagnostic::of_file(&NO_RULES_FILES, root.display().to_string(), message).help(
-                    "rules files end in `.yaml` or `.yml`; hidden files and policy tests (`*.test.yaml`) don't count",
+                    "rules files end in `.yaml` or `.yml`; hidden files and policy tests (`*.test.yaml`) are ignored",
                 ),
             );
         }
@@ -207,8 +207,7 @@ impl Finder {
     }
 }
 
-/// The entries of a directory, sorted by name, without those whose names begin with a dot. Returns `None` if there are more
-/// than `limit`.
+/// The entries of a directory, sorted by name, without hidden ones. Returns `None` if there are more than `limit`.
 fn visible_children(directory: &Path, limit: usize) -> io::Result<Option<Vec<(OsString, FileType)>>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -229,20 +228,18 @@ fn visible_children(directory: &Path, limit: usize) -> io::Result<Option<Vec<(Os
 fn too_many(path: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!(
-        "there is too much below `{name}`: a bundle has at most {MAX_FILES} files, among {MAX_ENTRIES} entries"
+        "there are too many files below `{name}`: a bundle has at most {MAX_FILES} files, among {MAX_ENTRIES} entries"
     );
-    Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message)
-        .help("name the directory that holds the rules and nothing else")
+    Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message).help("use a directory that contains only the rules")
 }
 
-/// A file that exists and can't be read.
+/// A file that exists but can't be read.
 pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
     let name = path.display().to_string();
     let diagnostic = Diagnostic::of_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {kind}"));
     match kind {
-        io::ErrorKind::PermissionDenied => {
-            diagnostic.help("give the user who runs this the right to read it, or take it out of the bundle")
-        }
+        io::ErrorKind::PermissionDenied => diagnostic
+            .help("grant read permission to the user that runs Callgate, or remove the file from the bundle"),
         _ => diagnostic,
     }
 }
@@ -250,7 +247,8 @@ pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
 pub(super) fn not_regular(path: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!("`{name}` is neither a file nor a directory");
-    Diagnostic::of_file(&UNREADABLE_FILE, name, message).help("pipes and devices are not read; give a file")
+    Diagnostic::of_file(&UNREADABLE_FILE, name, message)
+        .help("pipes and devices are not supported; use a regular file")
 }
 
 fn unreachable_path(path: &Path, error: ReadError) -> Diagnostic {
@@ -261,13 +259,13 @@ fn unreachable_path(path: &Path, error: ReadError) -> Diagnostic {
         _ => {
             let message = format!("`{name}` leads out of the directories of the bundle");
             return Diagnostic::of_file(&OUTSIDE_BUNDLE, name, message)
-                .help("copy what it leads to, or give a directory that holds both");
+                .help("copy the target, or use a directory that contains both");
         }
     }
     if let Ok(target) = fs::read_link(path) {
         let message = format!("`{name}` is a symbolic link to `{}`, which does not exist", target.display());
         return Diagnostic::of_file(&UNREADABLE_FILE, name, message)
-            .help("remove the link, or let it lead to a file");
+            .help("remove the link, or point it to a file");
     }
     let diagnostic = Diagnostic::of_file(&MISSING_PATH, &name, format!("`{name}` does not exist"));
     match similar_path(path) {
@@ -276,7 +274,7 @@ fn unreachable_path(path: &Path, error: ReadError) -> Diagnostic {
     }
 }
 
-/// The path with its first missing part replaced by a sibling of a similar name.
+/// The path with its first missing component replaced by a sibling with a similar name.
 fn similar_path(path: &Path) -> Option<PathBuf> {
     let missing = path.ancestors().take_while(|part| !part.exists()).last()?;
     let parent = missing.parent()?;

@@ -1,4 +1,4 @@
-//! Paths or texts → the trees of a bundle, with everything that is wrong with its files.
+//! Loads bundles: paths or strings → document trees and diagnostics.
 
 use std::path::PathBuf;
 
@@ -11,46 +11,46 @@ use crate::diagnostic::{
 };
 use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError, Roots};
 
-/// What was read of a bundle.
+/// The files read from a bundle.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// The text of every file, also of those that hold errors.
+    /// The content of every file, including files with errors.
     pub sources: SourceMap,
-    /// The files that have a tree, in the order of the paths given, below a directory by name.
+    /// The files with a tree, in the order of the paths given, below a directory by name.
     pub files: Vec<LoadedFile>,
-    /// How many values the files have.
+    /// The number of values in the files.
     nodes: usize,
-    /// What is wrong. While there are errors, `files` is not the whole bundle and must not become active.
+    /// The problems found. If there are errors, `files` is incomplete and must not be activated.
     pub diagnostics: Diagnostics,
 }
 
-/// One rules file that was read.
+/// One loaded rules file.
 #[derive(Debug)]
 pub struct LoadedFile {
-    /// Its text, in [`Loaded::sources`].
+    /// Its content, in [`Loaded::sources`].
     pub source: SourceId,
-    /// What it says.
+    /// Its tree.
     pub root: Node,
 }
 
 /// Reads all rules files at and below the paths.
 ///
-/// A file that is named is read whatever its ending. Below a directory, every `*.yaml` and `*.yml` is, except policy tests
-/// (`*.test.yaml`) and what is hidden. Symbolic links are followed where they lead to something below the same paths;
-/// a file reached twice is read once. Only regular files are opened. Of a path that is a file, what is in its directory
-/// counts as below it. A file's name is the path as given, joined with what was found below.
+/// A file given explicitly is read regardless of its ending. Below a directory, every `*.yaml` and `*.yml` is read, except policy
+/// tests (`*.test.yaml`) and hidden files. Symbolic links are followed if their target is below the same paths; a file reached
+/// twice is read once. Only regular files are opened. For a path to a file, everything in its directory counts as below
+/// it. A file's name is the given path, joined with the path found below it.
 pub fn load(paths: &[PathBuf]) -> Loaded {
     load_wanted(Wanted::Rules, paths, Roots::of(paths))
 }
 
-/// Reads a file of whoever runs the program, such as a gateway's configuration: it may name files wherever they are.
+/// Reads a file of the user who runs the program, such as a gateway's configuration: it may refer to files anywhere.
 #[cfg(feature = "mcp")]
 pub(crate) fn load_trusted(path: &std::path::Path) -> Loaded {
     load_wanted(Wanted::Rules, &[path.to_owned()], Roots::anywhere())
 }
 
-/// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, as [`load`] does rules files. A path
-/// without any is no problem.
+/// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, like [`load`] for rules files. It is not an error
+/// if a path has none.
 pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
     load_wanted(Wanted::Tests, paths, Roots::of(paths))
 }
@@ -67,7 +67,7 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
             Err(ReadError::TooMuch) => {
                 let message =
                     format!("with `{name}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20);
-                let help = "name the directory that holds the rules and nothing else";
+                let help = "use a directory that contains only the rules";
                 loaded.diagnostics.push(Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message).help(help));
                 break;
             }
@@ -80,8 +80,8 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
     loaded
 }
 
-/// Reads rules files that are already in memory, each with the name that diagnostics call it by. The files that they name are looked
-/// for in the directories of these names and below.
+/// Reads rules files from memory, each with its name for diagnostics. Files that they refer to are looked up in the directories of
+/// these names and below.
 pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Loaded {
     let texts: Vec<(String, String)> =
         texts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
@@ -89,7 +89,7 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
     load_texts_below(texts, roots)
 }
 
-/// Reads rules files that are already in memory, and that may name files below these directories.
+/// Reads rules files from memory, which may refer to files below these directories.
 pub(crate) fn load_texts_below<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     roots: Roots,
@@ -120,7 +120,7 @@ impl Loaded {
     }
 
     fn add_unreadable_text(&mut self, name: String, problem: &NotUtf8) {
-        // What can be read is kept, so that the place can be shown: the replacement character stands for the byte.
+        // Keeps the readable content for display, with the replacement character in place of the byte.
         let source = self.sources.add(name, problem.lossy.as_str());
         let span = Span::new(source, problem.at, problem.at + char::REPLACEMENT_CHARACTER.len_utf8());
         let message = format!("the byte 0x{:02X} is not UTF-8 here", problem.byte);
@@ -156,7 +156,7 @@ mod tests {
         directory
     }
 
-    /// The names of the files read and the diagnostics, the directory's own name left out.
+    /// The names of the files read and the diagnostics, without the directory's own name.
     fn outcome(directory: &TempDir, paths: &[&str]) -> (Vec<String>, String) {
         let paths: Vec<_> = paths.iter().map(|path| directory.path().join(path)).collect();
         let loaded = load(&paths);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_is_every_rules_file_below_sorted_by_name() {
+    fn loads_all_rules_files_sorted_by_name() {
         let directory = bundle(&[
             ("b.yaml", "policies: []"),
             ("a/z.yml", "policies: []"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn policy_tests_are_found_beside_the_rules() {
+    fn finds_policy_tests_next_to_the_rules() {
         let directory = bundle(&[
             ("a.yaml", "policies: []"),
             ("a.test.yaml", "cases: []"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_within_the_bundle_without_going_round_in_circles() {
+    fn follows_links_within_the_bundle_without_loops() {
         let directory = bundle(&[("rules/a.yaml", "policies: []"), ("other/b.yaml", "policies: []")]);
         let at = |name: &str| directory.path().join(name);
         symlink(at("rules"), at("rules/self")).unwrap();
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_whose_files_were_given_before_is_not_empty() {
+    fn a_directory_whose_files_were_given_explicitly_is_not_empty() {
         let directory = bundle(&[("rules/a.yaml", "policies: []")]);
         let (files, problems) = outcome(&directory, &["rules/a.yaml", "rules", ""]);
         assert_eq!((files.len(), problems.as_str()), (1, ""));
     }
 
     #[test]
-    fn every_path_that_can_not_be_read_is_reported_in_one_go() {
+    fn reports_all_unreadable_paths_at_once() {
         let directory = bundle(&[
             ("policies/refunds.yaml", "policies: []"),
             ("empty/readme.md", ""),
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn missing_permission_says_who_must_act() {
+    fn missing_permission_has_a_help_text() {
         let diagnostic = unreadable(Path::new("a.yaml"), ErrorKind::PermissionDenied);
         assert_eq!(diagnostic.message, "`a.yaml` can't be read: permission denied");
         assert!(diagnostic.help.is_some());
     }
 
     #[test]
-    fn texts_in_memory_load_like_files_and_a_byte_order_mark_does_not_shift_columns() {
+    fn loads_strings_like_files_and_ignores_byte_order_marks() {
         let loaded = load_texts([("a", "\u{feff}x: 1\r\nx: 2\r\n"), ("b", "\u{feff}!t y: 1"), ("c", "z: 1")]);
         let places: Vec<_> = loaded
             .diagnostics

@@ -1,6 +1,6 @@
-//! Text → tree: what the rules files of a bundle say, with the place of every key and value.
+//! YAML front end: reads the rules files of a bundle into trees with the position of every key and value.
 //!
-//! [`load`] finds and reads files, [`parse`] reads one text, [`place_in`] points inside a string.
+//! [`load`] finds and reads files, [`parse`] parses one string, [`place_in`] resolves positions inside a string.
 
 mod aliases;
 mod comments;

@@ -1,5 +1,4 @@
-//! The text of one rules file → its tree. YAML is taken strictly: what two readers could understand in two ways is
-//! refused.
+//! Parses one rules file into its tree. The YAML subset is strict: ambiguous input is rejected.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -13,24 +12,24 @@ use super::scalar::{Plain, resolve};
 use super::syntax;
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
 
-/// Lists and mappings nested deeper than this are refused.
+/// The maximum nesting of lists and mappings.
 pub const MAX_NESTING: usize = 64;
-/// A bundle of more values than this is refused; an alias counts as often as it is used.
+/// The maximum number of values in a bundle; an alias counts each time it is used.
 pub const MAX_NODES: usize = 1_000_000;
 
-/// After as many problems, the rest of a file is not read.
+/// After this many problems, the rest of a file is not read.
 pub(super) const MAX_PROBLEMS: usize = 100;
 
-/// Reads one rules file.
+/// Parses one rules file.
 ///
-/// What is wrong is added to `diagnostics`; a caller must look there, for a tree is also returned where the problems
-/// leave it sensible (of a doubled key, the first stands), so that what else is wrong can be reported in the same go.
-/// `None` where there is no tree, or none that says what the file says.
+/// Problems are added to `diagnostics`, which the caller must check: a tree is also returned if the problems leave it usable (the
+/// first of duplicate keys wins), so that further problems can be reported in the same run.
+/// Returns `None` if there is no tree, or none that represents the file.
 pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     parse_within(source, text, &mut 0, diagnostics)
 }
 
-/// Reads one rules file of several, which have so many values already.
+/// Parses one of several rules files, which together have `nodes` values so far.
 pub(super) fn parse_within(
     source: SourceId,
     text: &str,
@@ -58,7 +57,7 @@ pub(super) fn parse_within(
     reader.faithful.then_some(root)
 }
 
-/// Reading can't go on; why is among the diagnostics.
+/// Parsing cannot continue; the reason is in the diagnostics.
 struct Stop;
 
 struct Reader<'t, 'd> {
@@ -69,7 +68,7 @@ struct Reader<'t, 'd> {
     nodes: &'d mut usize,
     /// Problems of other files.
     earlier_problems: usize,
-    /// Whether the tree still says what the file says.
+    /// Whether the tree still represents the file.
     faithful: bool,
     diagnostics: &'d mut Diagnostics,
 }
@@ -80,7 +79,7 @@ impl<'t> Reader<'t, '_> {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
                 let diagnostic = syntax::explain(self.source, self.text, &error);
-                // What the parser trips over on a line that is known to be wrong says nothing new.
+                // A parser error on a line with a known problem adds no information.
                 if !self.is_on_a_wrong_line(&diagnostic) {
                     self.diagnostics.push(diagnostic);
                 }
@@ -98,7 +97,7 @@ impl<'t> Reader<'t, '_> {
         })
     }
 
-    /// The words of the file at a place in it.
+    /// The source text of a span.
     fn written(&self, span: Span) -> &'t str {
         self.text.get(span.start..span.end).unwrap_or("")
     }
@@ -132,7 +131,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The node that an event begins, `depth` being the nesting that a list or mapping here would have.
+    /// Parses the node that starts with an event; `depth` is the nesting of a list or mapping at this position.
     fn node(&mut self, event: Event<'t>, span: &YamlSpan, depth: usize) -> Result<Node, Stop> {
         self.count(1, self.span(span))?;
         if self.diagnostics.len() >= self.earlier_problems + MAX_PROBLEMS {
@@ -218,7 +217,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Of a list that is no further indented than its key, the parser names the first item, not its dash.
+    /// If a list is not indented further than its key, the parser reports the first item instead of its dash.
     fn first_dash(&self, style: StructureStyle, start: usize) -> usize {
         let before = self.text.get(..start).unwrap_or("").trim_end_matches([' ', '\t']);
         let is_at_dash = self.text.get(start..).is_some_and(|rest| rest.starts_with("- "));
@@ -228,7 +227,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The end of a block collection as the parser has it runs over the blank lines and comments that follow.
+    /// The parser's end of a block collection includes the blank lines and comments after it.
     fn collection_end(&self, style: StructureStyle, so_far: Span, end: &YamlSpan) -> usize {
         match style {
             StructureStyle::Flow => self.span(end).end,
@@ -236,7 +235,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Where a value that isn't there would begin.
+    /// The position of a missing value.
     fn after_colon(&self, key: Span) -> Span {
         let rest = self.text.get(key.end..).unwrap_or("");
         let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -328,7 +327,7 @@ impl<'t> Reader<'t, '_> {
         if depth > MAX_NESTING { self.stop(refusals::too_deep(at)) } else { Ok(()) }
     }
 
-    /// Reports what the tree can't express.
+    /// Reports a feature that the tree cannot represent.
     fn refuse(&mut self, diagnostic: Diagnostic) {
         self.faithful = false;
         self.diagnostics.push(diagnostic);

@@ -1,27 +1,26 @@
-//! Places inside a string: scripts, regexes and paths count from the start of their text, people from the start of the
-//! file.
+//! Positions inside strings: converts offsets in a script, regular expression or path to offsets in the file.
 
 use std::ops::Range;
 
 use super::document::{Node, NodeValue, TextStyle};
 use crate::diagnostic::{SourceMap, Span};
 
-/// The place in the file of a byte range of a string's text.
+/// Returns the span in the file for a byte range of a node's string.
 ///
-/// Exact for texts without quotes on one line, quoted ones on one line without escapes, and block texts (`|`); of any
-/// other node, and for a range that is not one of its text, the whole node.
+/// Exact for plain strings on one line, quoted ones on one line without escapes, and literal blocks (`|`). For any other node, and
+/// for a range outside of its string, the span of the whole node.
 pub fn place_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Span {
     exact_place(sources, node, range).unwrap_or(node.span)
 }
 
-/// The same, where the text stands in the file letter by letter.
+/// Returns the same span, or `None` if the string is not in the file verbatim.
 pub fn exact_place(sources: &SourceMap, node: &Node, range: Range<usize>) -> Option<Span> {
     let NodeValue::String(text) = &node.value else { return None };
     text.text.get(range.clone())?;
     let span = node.span;
     let file = sources.get(span.source)?.text();
     let written = file.get(span.start..span.end)?;
-    // An alias has the place of its use, where other words stand: the text is compared, not assumed.
+    // An alias has the span of its use, where other text is: compare the string instead of assuming it.
     let (start, end) = match text.style {
         TextStyle::Plain => (written == text.text).then_some((range.start, range.end))?,
         TextStyle::Quoted => {
@@ -40,8 +39,8 @@ pub fn exact_place(sources: &SourceMap, node: &Node, range: Range<usize>) -> Opt
     Some(Span::new(span.source, span.start + start, span.start + end))
 }
 
-/// Where the byte `offset` of a block text stands in the file's lines that hold it, each of which is a line of the text
-/// behind some indentation.
+/// The offset in the file's lines for the byte `offset` of a literal block; each line of the file is a line of the string
+/// after some indentation.
 fn offset_in_block(block: &str, text: &str, offset: usize) -> Option<usize> {
     let mut in_text = 0;
     let mut in_block = 0;
@@ -52,7 +51,7 @@ fn offset_in_block(block: &str, text: &str, offset: usize) -> Option<usize> {
         if !indentation.bytes().all(|byte| byte == b' ') {
             return None;
         }
-        // The last place of the text stands behind its last line rather than on the one after it.
+        // The end of the string is at the end of its last line, not on the next one.
         if offset < in_text + line.len() || in_text + line.len() == text.len() {
             let column = (offset - in_text).min(line_content.len());
             return Some(in_block + indentation.len() + column);
@@ -70,7 +69,7 @@ mod tests {
     use crate::source::parse;
 
     #[test]
-    fn a_range_of_a_text_is_found_in_the_file() {
+    fn maps_ranges_of_strings_to_the_file() {
         for (file, needle, exact) in [
             ("v: one two\n", "two", true),
             ("v: 'one two'\n", "two", true),
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_is_pointed_at_as_a_whole() {
+    fn points_at_the_whole_alias() {
         let file = "v: &x abc\nw: *x\n";
         let mut sources = SourceMap::default();
         let source = sources.add("x.yaml", file);

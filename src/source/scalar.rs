@@ -1,25 +1,25 @@
-//! What a plain scalar means: the core schema of YAML 1.2, with numbers kept digit by digit.
+//! Plain scalars: the core schema of YAML 1.2, with numbers in their exact notation.
 
 use crate::json::Number;
 
-/// What an unquoted scalar stands for.
+/// The value of an unquoted scalar.
 #[derive(Debug, PartialEq)]
 pub(super) enum Plain {
     Null,
     Bool(bool),
     Number(Number),
-    /// `.inf`, `.nan` and the like: a float of YAML that JSON has no word for.
+    /// `.inf`, `.nan` and the like: a YAML float without JSON counterpart.
     NotFinite,
     /// A hexadecimal or octal integer of more than 128 bits.
     TooLong,
-    /// `0777`: eight times seventy-seven and more to some, a plain number or a string to others.
+    /// `0777`: ambiguous between an octal number, a decimal number and a string.
     LeadingZero,
-    /// `1_000`, `0b11`, `NaN`: a number in other languages or versions of YAML, a string in this one.
+    /// `1_000`, `0b11`, `NaN`: a number in other languages or versions of YAML, a string in YAML 1.2.
     ForeignNumber,
     String,
 }
 
-/// Reads an unquoted scalar.
+/// Resolves an unquoted scalar.
 pub(super) fn resolve(text: &str) -> Plain {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,
@@ -54,7 +54,7 @@ fn unsigned(text: &str) -> &str {
     text.strip_prefix(['-', '+']).unwrap_or(text)
 }
 
-/// `0777`, `-010`, `00.5`, `0_7`: digits with a zero before them.
+/// `0777`, `-010`, `00.5`, `0_7`: digits with a leading zero.
 fn has_leading_zero(text: &str) -> bool {
     let magnitude = unsigned(text);
     let (mantissa, exponent) = magnitude.split_once(['e', 'E']).unwrap_or((magnitude, "0"));
@@ -64,7 +64,7 @@ fn has_leading_zero(text: &str) -> bool {
     is_number && bytes.next() == Some(b'0') && bytes.next().is_some_and(|next| next != b'.')
 }
 
-/// What is a number to people, or to other readers of YAML, and is none by the core schema.
+/// Whether people or other YAML parsers read this as a number although the core schema does not.
 fn is_foreign_number(magnitude: &str) -> bool {
     if matches!(magnitude, "NaN" | "Infinity")
         || magnitude.eq_ignore_ascii_case(".nan")
@@ -103,8 +103,8 @@ fn radix_integer(digits: &str, radix: u32) -> Plain {
         .map_or(Plain::TooLong, Plain::Number)
 }
 
-/// `[0-9]+(\.[0-9]*)?` or `\.[0-9]+`, then an exponent, rewritten as JSON writes it: no leading zeros, digits on both
-/// sides of a point.
+/// Normalizes `[0-9]+(\.[0-9]*)?` or `\.[0-9]+`, with an optional exponent, to JSON notation: no leading zeros, digits on both
+/// sides of the point.
 fn decimal(sign: &str, magnitude: &str) -> Option<Number> {
     let (mantissa, exponent) = match magnitude.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_scalars_mean_what_the_core_schema_says() {
+    fn resolves_plain_scalars_by_the_core_schema() {
         let number = |text: &str| Plain::Number(text.parse().unwrap());
         for (text, expected) in [
             ("", Plain::Null),

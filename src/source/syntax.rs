@@ -1,11 +1,11 @@
-//! What the YAML parser refuses, in words for the person who wrote the file.
+//! Diagnostics for YAML syntax errors: problem and fix, for authors of rules files.
 
 use granit_parser::{ErrorKind, ScanError};
 
 use super::refusals;
 use crate::diagnostic::{Diagnostic, SourceId, Span, YAML_SYNTAX};
 
-/// A parser's error as a diagnostic.
+/// Converts a parser error to a diagnostic.
 pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagnostic {
     let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
     let here = |length: usize| Span::new(source, at, at + length);
@@ -19,15 +19,19 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
         ErrorKind::UndeclaredTagHandle => refusals::tag(here(word_at(text, at).len()), word_at(text, at)),
         kind if is_about_tabs(kind) => {
             let (start, end) = indenting_tabs(text, at).unwrap_or((at, at));
-            Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, end), "tabs can't indent; use spaces")
-                .help("replace each tab by two spaces; most editors can do so for a whole file")
+            Diagnostic::new(
+                &YAML_SYNTAX,
+                Span::new(source, start, end),
+                "tabs are not allowed for indentation; use spaces",
+            )
+            .help("replace each tab by two spaces; most editors can do that for a whole file")
         }
         ErrorKind::InvalidQuotedScalarIndent
         | ErrorKind::UnclosedQuotedScalar
         | ErrorKind::DocumentIndicatorInQuotedScalar => {
             let length = next_char.map_or(0, char::len_utf8);
-            let open = Diagnostic::new(&YAML_SYNTAX, here(length), "a quoted text is still open here")
-                .help("close the quote; if the text goes on, indent this line further than its key");
+            let open = Diagnostic::new(&YAML_SYNTAX, here(length), "a quoted string is not closed here")
+                .help("close the quote; if the string continues, indent this line further than its key");
             match opening_quote(text, at) {
                 Some(quote) => open.label(Span::new(source, quote, quote + 1), "opened here"),
                 None => open,
@@ -36,8 +40,8 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
         ErrorKind::UnknownQuotedScalarEscape => {
             let (start, escape) = unknown_escape(text, at).unwrap_or((at, "\\"));
             let span = Span::new(source, start, start + escape.len());
-            Diagnostic::new(&YAML_SYNTAX, span, format!("`{escape}` is no escape between double quotes"))
-                .help("double the backslash, or use single quotes, in which a backslash is just itself")
+            Diagnostic::new(&YAML_SYNTAX, span, format!("`{escape}` is not a valid escape in double quotes"))
+                .help("double the backslash, or use single quotes, in which a backslash is literal")
         }
         ErrorKind::MappingValueNotAllowed => misplaced_colon(source, text, at),
         ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry => {
@@ -55,7 +59,7 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
     }
 }
 
-/// Where the line of `at` starts, and what stands in it before.
+/// The start of the line of `at`, and the text of that line before `at`.
 fn line_before(text: &str, at: usize) -> (usize, &str) {
     let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
     (start, text.get(start..at).unwrap_or(""))
@@ -64,13 +68,13 @@ fn line_before(text: &str, at: usize) -> (usize, &str) {
 fn misplaced_colon(source: SourceId, text: &str, at: usize) -> Diagnostic {
     let (line, before) = line_before(text, at);
     if before.contains(": ") {
-        let message = "a `:` stands inside an unquoted value";
+        let message = "unexpected `:` inside an unquoted value";
         return Diagnostic::new(&YAML_SYNTAX, Span::new(source, at, at + 1), message)
-            .help("quote the value, or begin a new line for a mapping");
+            .help("quote the value, or start a new line for a mapping");
     }
     let key = before.trim_start_matches([' ', '-']);
     let span = Span::new(source, line + before.len() - key.len(), at);
-    Diagnostic::new(&YAML_SYNTAX, span, format!("the key `{key}` can't stand here"))
+    Diagnostic::new(&YAML_SYNTAX, span, format!("the key `{key}` is not allowed here"))
         .help("give it the indentation of its siblings; if the line above is a key, add its `:`")
 }
 
@@ -81,16 +85,16 @@ fn misplaced_line(source: SourceId, text: &str, at: usize) -> Diagnostic {
     let (start, message, help) = match dash {
         Some(dash) => (
             line + dash,
-            "a list item stands among keys",
+            "a list item is not allowed between keys",
             "indent it under the key that it belongs to, or remove the `- `",
         ),
         None if before.trim().is_empty() => (
             at,
-            "this line is indented like nothing above it",
-            "give it the indentation of its siblings; a text over several lines is indented further than its key, \
+            "the indentation of this line matches no line above it",
+            "give it the indentation of its siblings; a string on several lines is indented further than its key, \
              and a list item begins with `- `",
         ),
-        None => (at, "something follows the end of the value", "put the whole value between quotes"),
+        None => (at, "unexpected text after the end of the value", "quote the whole value"),
     };
     Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, at + rest.len()), message).help(help)
 }
@@ -106,7 +110,7 @@ fn is_about_tabs(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The first run of tabs before a line's first word, from the line of `at` on: the parser's own place is a little
+/// The first run of tabs before a line's first word, from the line of `at` on: the parser's position is slightly
 /// before or after it.
 fn indenting_tabs(text: &str, at: usize) -> Option<(usize, usize)> {
     let mut start = text.get(..at)?.rfind('\n').map_or(0, |index| index + 1);
@@ -123,14 +127,14 @@ fn indenting_tabs(text: &str, at: usize) -> Option<(usize, usize)> {
     Some((tab, tab + 1))
 }
 
-/// The quote before `at` that begins a value and that no other of its kind follows.
+/// The quote before `at` that starts a value and is not closed.
 fn opening_quote(text: &str, at: usize) -> Option<usize> {
     let before = text.get(..at)?;
     let quote = before.rfind(['"', '\''])?;
     before.get(..quote)?.ends_with([' ', '[', '{', ',']).then_some(quote)
 }
 
-/// The first backslash, from `at` on, whose next character makes no escape, with that character.
+/// The first backslash from `at` on that starts an invalid escape, with the next character.
 fn unknown_escape(text: &str, at: usize) -> Option<(usize, &str)> {
     let mut characters = text.get(at..)?.char_indices();
     while let Some((offset, character)) = characters.next() {
@@ -152,26 +156,26 @@ fn word_at(text: &str, at: usize) -> &str {
 fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
     let (message, help) = match kind {
         ErrorKind::InvalidColonPlacement => {
-            ("a `:` can't stand here", "quote the value, or close the bracket above")
+            ("`:` is not allowed here", "quote the value, or close the bracket above")
         }
         ErrorKind::BlockSequenceEntryNotAllowed => (
-            "a list item can't begin here",
-            "begin the list on a line of its own, or write it as `[…]`; a text that begins with `- ` is quoted",
+            "a list item is not allowed here",
+            "start the list on its own line, or write it as `[…]`; quote a string that starts with `- `",
         ),
         ErrorKind::BlockEntryInFlowCollection => {
-            ("`- ` can't begin an item between brackets", "separate the items by `,`")
+            ("`- ` is not allowed between brackets", "separate the items by `,`")
         }
         ErrorKind::ExpectedFlowMappingSeparator => (
-            "`,` or `}` was expected here",
+            "expected `,` or `}` here",
             "separate the entries by `,`, close the mapping by `}`, or quote the value",
         ),
         ErrorKind::ExpectedFlowSequenceSeparator => (
-            "`,` or `]` was expected here",
+            "expected `,` or `]` here",
             "separate the items by `,`, close the list by `]`, or quote the value",
         ),
         ErrorKind::InvalidIndentation | ErrorKind::InvalidFlowScalarIndent => (
             "this line is not indented far enough",
-            "what stands between brackets is indented further than its key; is a `]` or `}` missing above?",
+            "indent text between brackets further than its key; check for a missing `]` or `}` above",
         ),
         ErrorKind::UnclosedFlowCollection { open } => {
             let close = if *open == '[' { ']' } else { '}' };
@@ -184,48 +188,52 @@ fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
             );
         }
         ErrorKind::MisplacedFlowCollectionEnd => {
-            ("this bracket closes nothing", "remove it, or quote it if it belongs to a text")
+            ("this bracket has no opening bracket", "remove it, or quote it if it belongs to a string")
         }
         ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
-            "something follows the closing quote",
-            "put the whole text between the quotes; write a quote inside as `''` or `\\\"`",
+            "unexpected text after the closing quote",
+            "quote the whole string; escape a quote inside as `''` or `\\\"`",
         ),
         ErrorKind::CommentNotSeparated => {
-            ("a `#` stands directly after a value", "put a space before a comment, or quote the value")
+            ("a `#` directly follows a value", "put a space before a comment, or quote the value")
         }
         ErrorKind::CommentInterceptedScalar => {
-            ("a comment interrupts a text that goes on below", "quote the text, or move the comment")
+            ("a comment interrupts a string that continues below", "quote the string, or move the comment")
         }
         ErrorKind::InvalidBlockScalarHeader => (
-            "the first line of a block text goes on after `|` or `>`",
-            "begin the text on the next line; quote it if it just begins with `|` or `>`",
+            "unexpected text after the block indicator `|` or `>`",
+            "start the string on the next line; quote it if it starts with `|` or `>`",
         ),
         ErrorKind::MissingAnchorOrAliasName => {
             let sign = if text.get(at..).is_some_and(|rest| rest.starts_with('&')) { '&' } else { '*' };
             let kind = if sign == '&' { "an anchor" } else { "an alias" };
             return (
-                format!("unquoted, `{sign}` begins {kind}, which has no name here"),
-                Some(format!("quote the text: `\"{}\"`", word_at(text, at))),
+                format!("an unquoted `{sign}` starts {kind}, but its name is missing"),
+                Some(format!("quote the string: `\"{}\"`", word_at(text, at))),
             );
         }
         ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
             return (
-                format!("the control character `{}` can't stand in a rules file", character.escape_default()),
-                Some("remove it, or write it as an escape between double quotes".to_owned()),
+                format!(
+                    "the control character `{}` is not allowed in a rules file",
+                    character.escape_default()
+                ),
+                Some("remove it, or write it as an escape in double quotes".to_owned()),
             );
         }
         ErrorKind::UnexpectedCharacter { character } => {
             return (
-                format!("a value can't begin with `{character}` unquoted"),
+                format!("an unquoted value can't start with `{character}`"),
                 Some("quote the value".to_owned()),
             );
         }
         ErrorKind::UnexpectedEofBlockMapping
         | ErrorKind::UnexpectedEofBlockSequence
-        | ErrorKind::ExpectedNodeContent => ("a value was expected here", "quote it if this is a text"),
-        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => {
-            ("this line is no key and no value", "is a `:` missing, or a closing quote above?")
-        }
+        | ErrorKind::ExpectedNodeContent => ("expected a value here", "quote it if it is a string"),
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
+            "this line is neither a key nor a value",
+            "check for a missing `:`, or a missing closing quote above",
+        ),
         other => return (other.to_string(), None),
     };
     (message.to_owned(), Some(help.to_owned()))

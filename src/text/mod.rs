@@ -1,7 +1,7 @@
-//! Text from outside: made short and harmless before it is shown, and characters that mislead.
+//! Safe display of untrusted text: escaping, truncation, and detection of misleading characters.
 //!
-//! [`inert`] is for one line of a message of ours, between backticks; [`unmarked`] and its siblings are for what any chat
-//! product, browser or terminal may show.
+//! [`inert`] escapes a value for one line of a message, between backticks; [`unmarked`] and its variants escape markup for any chat
+//! product, browser or terminal.
 
 mod names;
 mod scripts;
@@ -16,16 +16,16 @@ pub use unmarked::{
 
 use crate::unicode::is_invisible;
 
-/// Characters of one value that are shown.
+/// The maximum number of characters shown of one value.
 const MAX_SHOWN: usize = 80;
 
-/// Whether a character is invisible or turns the text around it, by the properties that Unicode gives it: soft hyphen, zero-width and
-/// bidirectional controls, line separators, variation selectors, tags.
+/// Whether a character is invisible or changes the direction of the text around it, by its Unicode properties: soft hyphen, zero-width
+/// and bidirectional controls, line separators, variation selectors, tags.
 pub fn is_hidden(c: char) -> bool {
     is_invisible(c)
 }
 
-/// Text that can't break out of its line or its backticks: control characters, hidden ones and backticks are escaped.
+/// Escapes control characters, hidden characters and backticks, so that the text stays in its line and its backticks.
 pub fn inert(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut safe, c| {
         if c.is_control() || is_hidden(c) || c == '`' {
@@ -37,7 +37,7 @@ pub fn inert(text: &str) -> String {
     })
 }
 
-/// The first 80 characters.
+/// Returns the first 80 characters, with `…` if there are more.
 pub fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_text_stays_in_its_line_and_its_backticks() {
+    fn escapes_and_truncates_untrusted_text() {
         assert_eq!(inert("a\n`b\u{202e}é"), "a\\u{a}\\u{60}b\\u{202e}é");
         assert_eq!(cut(&"é".repeat(81)), format!("{}…", "é".repeat(80)));
         assert_eq!(cut("short"), "short");

@@ -1,6 +1,6 @@
-//! Names as lenient readers take them.
+//! Normalization of names for lenient comparison.
 
-/// A name as the most lenient reader may take it: its letters and digits without regard to case, full-width forms as plain ones, without
+/// Normalizes a name the way the most lenient parser may: only letters and digits, case-insensitive, full-width forms as ASCII, without
 /// separators.
 ///
 /// ```
@@ -12,6 +12,6 @@ pub fn folded_name(name: &str) -> impl Iterator<Item = char> {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
         other => other,
     });
-    // By way of upper case, which `\u{17f}` shares with `s`.
+    // Via upper case, which `\u{17f}` shares with `s`.
     folded.filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }

@@ -1,7 +1,7 @@
-//! Letters of several scripts in one word, where the one may be taken for the other.
+//! Mixed-script detection: words with letters of several scripts that can be confused (homoglyphs).
 
-/// The scripts whose letters the text mixes, if that can mislead: letters of one script among those of another often look
-/// the same. Latin letters among Chinese, Japanese or Korean ones are usual and don't.
+/// Returns the scripts that a text mixes if the mix can mislead: letters of different scripts often look the same. Latin letters
+/// among Chinese, Japanese or Korean ones are usual and not reported.
 ///
 /// ```
 /// use callgate::text::mixed_scripts;
@@ -19,7 +19,7 @@ pub fn mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
     (scripts.len() > 1 && !usual).then_some(scripts)
 }
 
-/// The script of a text all of whose letters are of one other script and look like Latin ones.
+/// Returns the script of a text whose letters all belong to one other script and look like Latin letters.
 ///
 /// ```
 /// use callgate::text::imitated_latin;
@@ -32,7 +32,7 @@ pub fn imitated_latin(text: &str) -> Option<&'static str> {
     letters.all(looks_latin).then_some(script)
 }
 
-/// Cyrillic, Greek and Armenian letters that are drawn as Latin ones.
+/// Cyrillic, Greek and Armenian letters that look like Latin letters.
 fn looks_latin(c: char) -> bool {
     "асеорхуіїјѕһԁԛԝԍѵкгАВСЕНІЈКМОРЅТУХԌԚԜΥΖΑΒΕΗΙΚΜΝΟΡΤΧανορυικχηϲϳսօոցհյքզոՕՏԼ".contains(c)
 }
@@ -40,12 +40,12 @@ fn looks_latin(c: char) -> bool {
 const LATIN: &str = "Latin";
 const EAST_ASIAN: &str = "East Asian";
 
-/// The script of a letter; nothing for letters that several scripts share.
+/// The script of a letter. Returns `None` for letters that several scripts share.
 fn script(c: char) -> Option<&'static str> {
     Some(match c {
         'ª' | 'º' | 'µ' => return None,
         'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => LATIN,
-        // Letters of phonetic alphabets and such, which look like plain ones.
+        // Phonetic letters, which look like plain Latin letters.
         '\u{250}'..='\u{2ff}'
         | '\u{1d00}'..='\u{1dbf}'
         | '\u{2c60}'..='\u{2c7f}'
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_scripts_that_can_be_taken_for_each_other_count() {
+    fn reports_only_confusable_script_mixes() {
         for (text, mixed) in [
             ("send_email", None),
             ("größe", None),

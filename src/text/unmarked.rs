@@ -1,15 +1,13 @@
-//! Text that no renderer takes for more than text: no markup of Slack, Markdown, HTML or Discord, no mention, no link made of a
-//! URL, no control character, nothing invisible.
+//! Escaping for any renderer: no markup of Slack, Markdown, HTML or Discord, no mention, no autolinked URL, no control character,
+//! nothing invisible.
 //!
-//! What could be one of these is written as JSON writes it, `\u003c` for `<`, so that nothing is lost: a backslash of the
-//! text itself is written `\u005c`, and so two different texts never look the same. Escapes that Markdown would
-//! resolve (`\"`, `\/`, `\\`) are not used. An underscore, an at sign and a colon stay where they can't be markup, so that names,
-//! addresses and times stay readable. Bare domains and addresses stay as they are; a renderer that makes links of them links what
-//! can be read.
+//! A character that could be any of these is written as a JSON escape, `\u003c` for `<`, so nothing is lost: a literal backslash is
+//! written `\u005c`, so two different texts never look the same. Escapes that Markdown would resolve (`\"`, `\/`, `\\`) are not
+//! used. An underscore, an at sign and a colon stay where they cannot be markup, so that names, addresses and times stay readable.
+//! Bare domains and addresses stay as they are; if a renderer turns them into links, the link target is the visible text.
 //!
-//! Whoever shows such a text writes `"` around it, `: ` after a label and `…[3 characters not shown]…` into a gap. So the exact forms
-//! also escape what could be taken for one of these: a colon before a space, and the characters that look like quotes, colons and
-//! brackets.
+//! Callers write `"` around the text, `: ` after a label and `…[3 characters not shown]…` into a gap. So the exact forms also escape
+//! lookalikes of these: a colon before a space, and characters that look like quotes, colons and brackets.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -17,18 +15,18 @@ use std::fmt::{self, Write};
 use super::is_hidden;
 use crate::json::{MAX_DEPTH, Value};
 
-/// Combining marks on one character that are shown as such; more pile up over the lines above.
+/// The maximum number of combining marks shown on one character; more of them cover the lines above.
 const MAX_MARKS: usize = 2;
 
-/// Text that was made harmless, up to a length. What is too long keeps its beginning and its end. As a [`Display`](fmt::Display) it is
-/// one line that says how much is missing between the two.
+/// Escaped text with a length limit. Text that is too long keeps its beginning and its end; its [`Display`](fmt::Display) is
+/// one line with the number of missing characters between the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmarked {
-    /// All of it, or its beginning.
+    /// The whole text, or its beginning.
     pub text: String,
     /// How many characters of the original are not shown.
     pub left_out: usize,
-    /// Its end, where characters are left out before it.
+    /// Its end, if characters are left out before it.
     pub end: String,
 }
 
@@ -43,7 +41,7 @@ impl fmt::Display for Unmarked {
     }
 }
 
-/// The text without markup, exactly: different texts have different forms, and the form between quotes, with `"` escaped, is a
+/// Escapes a text exactly: different texts have different forms, and the form between quotes, with `"` escaped, is a
 /// JSON string of the text.
 ///
 /// ```
@@ -56,22 +54,22 @@ pub fn unmarked(text: &str) -> String {
     unmarked_up_to(text, usize::MAX).text
 }
 
-/// The same, at most `limit` characters of it.
+/// Escapes a text, limited to `limit` characters.
 pub fn unmarked_up_to(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.text(text, Form::Exact);
     writer.finish()
 }
 
-/// The text without markup between quotes, as a JSON string; at most `limit` characters of it.
+/// Escapes a text and quotes it as a JSON string, limited to `limit` characters.
 pub fn unmarked_quoted(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.quoted(text);
     writer.finish()
 }
 
-/// A name without markup: as it is, if it consists of ASCII letters, digits and the punctuation of identifiers, addresses and times, and
-/// otherwise between quotes. So where a name ends can always be told. At most `limit` characters of it.
+/// Escapes a name: unquoted if it consists of ASCII letters, digits and the punctuation of identifiers, addresses and times,
+/// otherwise quoted, so that the end of the name is always visible. Limited to `limit` characters.
 ///
 /// ```
 /// use callgate::text::unmarked_name;
@@ -87,7 +85,7 @@ pub fn unmarked_name(name: &str, limit: usize) -> Unmarked {
     }
 }
 
-/// A JSON value without markup, at most `limit` characters of it. In full it is JSON text of the same value.
+/// Escapes a JSON value, limited to `limit` characters. In full it is JSON text of the same value.
 ///
 /// ```
 /// use callgate::text::unmarked_json;
@@ -101,15 +99,15 @@ pub fn unmarked_json(value: &Value, limit: usize) -> Unmarked {
     writer.finish()
 }
 
-/// A message without markup, at most `limit` characters of it. Escapes that stand in it stay, so that texts made of unmarked values
-/// can pass here, also several times; white space is one space. So this is not exact: two messages may look the same.
+/// Escapes a message, limited to `limit` characters. Existing escapes stay, so messages composed of escaped values can pass through
+/// this function repeatedly; white space collapses to one space. So this is not exact: two messages may look the same.
 pub fn unmarked_message(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.text(&text.split_whitespace().collect::<Vec<_>>().join(" "), Form::Message);
     writer.finish()
 }
 
-/// The text without markup and with everything beyond ASCII as escapes: what it really says, where it looks like something else.
+/// Escapes markup and everything beyond ASCII: reveals the real characters of a text that looks like something else.
 pub fn spelled_out(text: &str, limit: usize) -> Unmarked {
     let mut writer = Writer::new(limit);
     writer.text(text, Form::SpelledOut);
@@ -125,12 +123,12 @@ enum Form {
     SpelledOut,
 }
 
-/// Writes up to a limit: the beginning, and of what does not fit after it the end, for which a third is reserved.
+/// Writes up to a limit: the beginning, and the end of the text that does not fit, for which a third is reserved.
 struct Writer {
     beginning: String,
-    /// The last of the beginning.
+    /// The last unit of the beginning.
     last: Option<Unit>,
-    /// Characters that the beginning can still take; none after the first that did not fit.
+    /// How many characters the beginning can still take; zero after the first unit that did not fit.
     room: usize,
     end: VecDeque<Unit>,
     end_length: usize,
@@ -138,11 +136,11 @@ struct Writer {
     left_out: usize,
 }
 
-/// What is written for one character of the original.
+/// The output for one character of the original.
 struct Unit {
     text: String,
     length: usize,
-    /// The character of the original that stands here as it is.
+    /// The character of the original, if it is written unescaped.
     content: Option<char>,
 }
 
@@ -151,7 +149,7 @@ impl Unit {
         Self { text: text.to_owned(), length: text.chars().count(), content }
     }
 
-    /// Beside a gap a character has lost its neighbor, and could be markup: only letters and digits stay as they are.
+    /// Next to a gap, a character has lost its neighbor and could be markup: only letters and digits stay unescaped.
     fn escape_beside_gap(&mut self) {
         if let Some(c) = self.content.filter(|c| !c.is_alphanumeric()) {
             self.text = escape(c);
@@ -194,7 +192,7 @@ impl Writer {
         }
         self.end_length += unit.length;
         self.end.push_back(unit);
-        // What of the limit the beginning did not use is the end's, as long as nothing is left out.
+        // The end may use what the beginning left of the limit, as long as nothing is left out.
         while self.end_length > self.end_limit + self.room {
             let Some(first) = self.end.pop_front() else { return };
             self.end_length -= first.length;
@@ -214,7 +212,7 @@ impl Writer {
                 self.left_out += 1;
             }
             Value::Array(items) => {
-                // Two brackets in a row begin a link to a page of a wiki.
+                // Two brackets in a row begin a wiki link.
                 self.literal(if items.first().is_some_and(Value::is_array) { "[ " } else { "[" });
                 for (index, item) in items.iter().enumerate() {
                     self.literal(if index > 0 { ", " } else { "" });
@@ -260,7 +258,7 @@ impl Writer {
     }
 }
 
-/// `\u003c`; beyond the first plane two of them, as in JSON.
+/// `\u003c`; a surrogate pair beyond the first plane, as in JSON.
 fn escape(c: char) -> String {
     let mut escape = String::with_capacity(12);
     for unit in c.encode_utf16(&mut [0; 2]) {
@@ -269,13 +267,13 @@ fn escape(c: char) -> String {
     escape
 }
 
-/// What stands around a character.
+/// The context of a character.
 struct Around<'a> {
     before: &'a str,
     after: &'a str,
-    /// Whether the character before is escaped, or there is none.
+    /// Whether the previous character is escaped, or there is none.
     escaped: bool,
-    /// How many combining marks stand in a row, with this one.
+    /// How many combining marks are in a row, including this one.
     marks: usize,
     form: Form,
 }
@@ -286,22 +284,22 @@ impl Around<'_> {
         let previous = self.before.chars().next_back();
         let within_word = is_alphanumeric(previous) && is_alphanumeric(next);
         match c {
-            // Markup wherever they stand; and what ends an attribute or a JSON string, where it would.
+            // Always markup; or the end of an attribute or a JSON string.
             '<' | '>' | '&' | '`' | '*' | '~' | '|' | '#' | '[' | ']' | '^' => true,
             '"' => self.form == Form::Quoted,
             '\\' => self.form != Form::Message || !is_alphanumeric(next),
-            // Discord underlines `__` also within a word, and takes letters beyond ASCII for the end of one.
+            // Discord underlines `__` inside words too, and treats letters beyond ASCII as the end of a word.
             '_' => !within_word,
             '@' => !within_word || self.is_mass_mention(),
             ':' => self.after.starts_with("//") || self.is_emoji() || self.at_start() || self.is_label(next),
             '\'' => self.is_exact() && (is_single_quote(previous) || is_single_quote(next)),
-            // Mathematics; the dollar of an amount can begin some, but not end it.
+            // TeX math; the dollar sign of an amount can begin a formula, but not end it.
             '$' => !next.is_some_and(|next| next.is_ascii_digit()) || !self.is_after_space(previous),
             '-' | '+' => self.is_list(next),
             '=' => self.at_start(),
             '.' => self.is_after_www() || self.is_number_of_list(next),
             ')' => self.is_number_of_list(next),
-            // Renderers drop spaces at the ends, and those that follow others.
+            // Renderers drop leading, trailing and repeated spaces.
             ' ' => matches!(previous, None | Some(' ')) || next.is_none(),
             _ if c.is_ascii() => c.is_ascii_control(),
             _ => {
@@ -321,7 +319,7 @@ impl Around<'_> {
         self.before.is_empty() && self.form != Form::Quoted
     }
 
-    /// Whether all that could be taken for the punctuation around the text is escaped. A message is its author's, punctuation included.
+    /// Whether lookalikes of the punctuation around the text are escaped. A message contains its author's own punctuation.
     fn is_exact(&self) -> bool {
         self.form != Form::Message
     }
@@ -358,7 +356,7 @@ impl Around<'_> {
             .any(|word| self.after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)))
     }
 
-    /// Whether the colon begins a short code, as `:tada:`. Of those of digits alone only two are emoji; the others are times.
+    /// Whether the colon begins a short code such as `:tada:`. Of the digit-only codes only two are emoji; the others are times.
     fn is_emoji(&self) -> bool {
         let of_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-');
         match self.after.split_once(':') {
@@ -379,7 +377,7 @@ fn is_alphanumeric(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_alphanumeric())
 }
 
-/// Two of them in a row look like a double quote.
+/// Two in a row look like a double quote.
 fn is_single_quote(c: Option<char>) -> bool {
     c.is_some_and(|c| {
         matches!(c, '\'' | '`' | '´' | '\u{2b9}' | '\u{2bb}'..='\u{2bf}' | '\u{2c8}' | '\u{2ca}' | '\u{2cb}' | '\u{2018}'..='\u{201b}'
@@ -402,13 +400,13 @@ fn looks_like_punctuation(c: char) -> bool {
         | '\u{ff3b}' | '\u{ff3d}')
 }
 
-/// Marks that are drawn over or under what stands before; those that belong to a script are not among them.
+/// Combining marks drawn over or under the previous character, except those that belong to a script.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
         | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
-/// Characters that look like anything or nothing: those for private use, and those that will never be any.
+/// Characters without a defined shape: private use, and noncharacters.
 fn is_undefined(c: char) -> bool {
     matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fdd0}'..='\u{fdef}' | '\u{f0000}'..)
         || matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff)
@@ -420,7 +418,7 @@ mod tests {
     use crate::json::json;
 
     #[test]
-    fn ordinary_values_stay_as_they_are() {
+    fn keeps_ordinary_values() {
         for text in [
             "ana@example.com",
             "first.last@mail.example.co.uk",
@@ -443,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_markup_is_escaped() {
+    fn escapes_possible_markup() {
         for (text, shown) in [
             ("_it_", r"\u005fit\u005f"),
             ("a__b", r"a\u005f\u005fb"),
@@ -477,14 +475,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_unmarked_values_stays_as_it_is() {
+    fn escaping_a_message_is_idempotent() {
         let message = format!("Pay {} to\n  {}?", unmarked("<1>"), unmarked("a\\b\nc"));
         assert_eq!(unmarked_message(&message, 100).text, r"Pay \u003c1\u003e to a\u005cb\nc?");
         assert_eq!(unmarked_message(r"a\*b", 100).text, r"a\u005c\u002ab");
     }
 
     #[test]
-    fn what_is_too_long_ends_before_an_escape_and_is_counted() {
+    fn truncates_between_escapes_and_counts_the_rest() {
         let cut = |text, limit| unmarked_up_to(text, limit).to_string();
         assert_eq!(cut("ab<c", 7), "ab…[1 character not shown]…c");
         assert_eq!(cut("ab<c", 9), unmarked("ab<c"));
@@ -493,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_gap_is_no_markup_there() {
+    fn escapes_markup_next_to_a_gap() {
         assert_eq!(unmarked_up_to("aa_bbbbb_c", 6).to_string(), r"aa_b…[4 characters not shown]…\u005fc");
         assert_eq!(unmarked_up_to("aaa_bbb@cc", 9).to_string(), r"aaa_bb…[1 character not shown]…\u0040cc");
         assert_eq!(

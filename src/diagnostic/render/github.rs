@@ -1,11 +1,11 @@
-//! Workflow commands, which GitHub shows as annotations beside the lines of a pull request.
+//! GitHub workflow commands, which appear as annotations on the lines of a pull request.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity, SourceMap};
 
-/// One workflow command a diagnostic, each on a line of its own.
+/// Renders one workflow command per diagnostic, each on its own line.
 pub fn github(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
     diagnostics.iter().map(|diagnostic| command(diagnostic, sources)).collect()
 }
@@ -26,19 +26,19 @@ fn command(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     }
 }
 
-/// One workflow command on a line of its own. `level`: `error`, `warning` or `notice`.
+/// Renders one workflow command on its own line. `level`: `error`, `warning` or `notice`.
 pub(crate) fn annotation(level: &str, place: Option<&Location>, title: &str, message: &str) -> String {
     let mut command = format!("::{level} ");
-    // Writing into a string does not fail.
+    // Writing to a string cannot fail.
     if let Some(place) = place {
         let _ = write!(command, "file={},line={}", property(&place.file), place.line);
         match place.line == place.end_line {
             true => {
-                // The last column belongs to the place.
+                // The end column is inclusive.
                 let last = place.end_column.saturating_sub(1).max(place.column);
                 let _ = write!(command, ",endLine={},col={},endColumn={last}", place.line, place.column);
             }
-            // Columns are of one line only.
+            // Columns are valid only within one line.
             false => {
                 let _ = write!(command, ",endLine={}", place.end_line);
             }
@@ -49,7 +49,7 @@ pub(crate) fn annotation(level: &str, place: Option<&Location>, title: &str, mes
     command
 }
 
-/// A message, in which nothing ends the command.
+/// Escapes a message so that nothing in it ends the command.
 fn data(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '\r', '\n']) {
         return text.into();
@@ -57,7 +57,7 @@ fn data(text: &str) -> Cow<'_, str> {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").into()
 }
 
-/// A property's value, in which nothing ends the property either.
+/// Escapes a property value so that nothing in it ends the property or the command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -68,7 +68,7 @@ mod tests {
     use crate::diagnostic::{MISSING_PATH, Span, UNKNOWN_KEY, UNKNOWN_TOOL};
 
     #[test]
-    fn what_has_a_meaning_in_a_command_is_escaped() {
+    fn escapes_characters_with_a_meaning_in_commands() {
         let mut sources = SourceMap::default();
         let source = sources.add("a,b:c%\n.yaml", "x: 1\ny:\n  - z\n");
         let mut diagnostics = Diagnostics::default();

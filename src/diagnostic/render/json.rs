@@ -1,10 +1,10 @@
-//! The stable list that programs read.
+//! Stable JSON array of diagnostics for programs.
 
 use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Fix, Location, Severity, SourceMap};
 
-/// One diagnostic; the members and their order are a contract.
+/// One diagnostic; the members and their order are part of the API contract.
 #[derive(Serialize)]
 struct Record<'a> {
     code: &'static str,
@@ -21,14 +21,14 @@ struct Record<'a> {
     fix: Option<FixRecord<'a>>,
 }
 
-/// What `check --fix` does about it.
+/// The fix that `check --fix` applies.
 #[derive(Serialize)]
 struct FixRecord<'a> {
     title: &'a str,
     edits: Vec<EditRecord<'a>>,
 }
 
-/// What stands between two places is replaced.
+/// Replaces the text between two positions.
 #[derive(Serialize)]
 struct EditRecord<'a> {
     file: String,
@@ -39,11 +39,11 @@ struct EditRecord<'a> {
     text: &'a str,
 }
 
-/// All diagnostics as one JSON list. A member that does not apply is null: the place of a file that can't be read, the
-/// policy of a problem outside any, the fix of one that must be mended by hand.
+/// Renders all diagnostics as one JSON array. Members that do not apply are null: the position in a file that can't be read, the
+/// policy of a problem outside any policy, the fix of a problem without automatic fix.
 ///
 /// # Errors
-/// Where `serde_json` can't write, which text and numbers give no cause for.
+/// Returns the error of `serde_json`, which strings and numbers do not cause.
 pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> crate::json::Result<String> {
     let records: Vec<_> = diagnostics.iter().map(|diagnostic| record(diagnostic, sources)).collect();
     crate::json::to_string_pretty(&records)
@@ -82,7 +82,7 @@ mod tests {
     use crate::diagnostic::{MISSING_PATH, Span, UNKNOWN_KEY};
 
     #[test]
-    fn the_list_has_the_members_of_the_contract_in_their_order() {
+    fn writes_all_members_in_contract_order() {
         let mut sources = SourceMap::default();
         let source = sources.add("é.yaml", "a: é\ntol: x\n");
         let mut diagnostics = Diagnostics::default();

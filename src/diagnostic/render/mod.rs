@@ -1,4 +1,4 @@
-//! Diagnostics as people and programs read them.
+//! Renderers of diagnostics for people and programs.
 
 mod github;
 mod json;

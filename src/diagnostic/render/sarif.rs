@@ -1,14 +1,14 @@
-//! SARIF 2.1.0, which code scanning services read.
+//! SARIF 2.1.0 output for code scanning services.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Edit, Location, Severity, SourceMap};
 use crate::json::{Map, Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
-/// All diagnostics as one SARIF log with one run, with the pages of the codes that occur. Columns count characters.
+/// Renders all diagnostics as one SARIF log with one run and the pages of the codes that occur. Columns count characters.
 ///
 /// # Errors
-/// Where `serde_json` can't write, which text and numbers give no cause for.
+/// Returns the error of `serde_json`, which strings and numbers do not cause.
 pub fn sarif(diagnostics: &Diagnostics, sources: &SourceMap) -> crate::json::Result<String> {
     let mut codes: Vec<&'static Code> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
     codes.sort_by_key(|code| code.id);
@@ -39,7 +39,7 @@ fn level(severity: Severity) -> &'static str {
 }
 
 fn rule(code: &'static Code) -> Value {
-    // The first paragraph behind the title says it in short.
+    // The first paragraph after the title is the short description.
     let short = code.page.split("\n\n").nth(1).unwrap_or(code.name);
     json!({
         "id": code.id,
@@ -109,7 +109,7 @@ fn region(place: &Location) -> Value {
     })
 }
 
-/// A path as a URI: relative ones stay so, for services resolve them against the repository.
+/// Converts a path to a URI: relative paths stay relative, because services resolve them against the repository.
 fn uri(path: &str) -> String {
     let relative = path.strip_prefix("./").unwrap_or(path);
     let prefix = if relative.starts_with('/') { "file://" } else { "" };
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_become_uris() {
+    fn converts_paths_to_uris() {
         for (path, expected) in [
             ("./rules/a.yaml", "rules/a.yaml"),
             ("/srv/a b.yaml", "file:///srv/a%20b.yaml"),

@@ -1,4 +1,4 @@
-//! What a person reads in a terminal: the lines of the file, underlined, with what is wrong and what to do.
+//! Terminal output: the source lines with underlined problems, messages and help.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,13 +9,13 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Render
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Source, SourceId, SourceMap, Span};
 use crate::unicode::is_invisible;
 
-/// Of a longer line only the place is given: the renderer takes a second for a line of megabytes, per problem.
+/// In longer lines only the position is shown: the renderer takes a second per problem for a line of megabytes.
 const MAX_LINE_BYTES: usize = 32 << 10;
-/// Of places that are further from each other, too: all that is between them would be walked.
+/// The same if positions are farther apart: the renderer walks all text between them.
 const MAX_SNIPPET_BYTES: usize = 256 << 10;
 
-/// Every diagnostic as a paragraph of its own, in order, each ended by a line break. `colour`: with ANSI escapes, which
-/// never come from a file's text.
+/// Renders each diagnostic as a paragraph ending in a line break, in order. `colour` enables ANSI escapes; escapes in the file's
+/// text never reach the output.
 pub fn text(diagnostics: &Diagnostics, sources: &SourceMap, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let paragraphs: Vec<_> =
@@ -23,7 +23,7 @@ pub fn text(diagnostics: &Diagnostics, sources: &SourceMap, colour: bool) -> Str
     paragraphs.join("\n")
 }
 
-/// How many problems there are: `3 errors, 1 warning in 2 files`.
+/// The number of problems: `3 errors, 1 warning in 2 files`.
 pub fn summary(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
     let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
     let left_out = diagnostics.left_out();
@@ -83,18 +83,18 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
         group = group.element(Level::HELP.message(visible(help)));
     }
     if let Some(fix) = &diagnostic.fix {
-        group = group.element(Level::NOTE.message(format!("`--fix` can do it: {}", visible(&fix.title))));
+        group = group.element(Level::NOTE.message(format!("`--fix` can apply: {}", visible(&fix.title))));
     }
     group
 }
 
-/// A place to underline: the problem itself, or with its words a place that explains it.
+/// A range to underline: the problem itself, or a labeled secondary position.
 struct Mark<'a> {
     span: Span,
     label: Option<&'a str>,
 }
 
-/// The marks of each file, the file of the problem first.
+/// Groups the marks by file, the file of the problem first.
 fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<Mark<'_>>)> {
     let mut files = vec![(primary.source, vec![Mark { span: primary, label: None }])];
     for label in &diagnostic.labels {
@@ -107,14 +107,14 @@ fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<M
     files
 }
 
-/// The place of a mark without its words.
+/// The position of a mark without its source line.
 fn origin<'a>(source: &'a Source, mark: &Mark<'a>) -> Origin<'a> {
     let (line, column) = source.position(mark.span.start);
     Origin::path(visible(source.name())).line(line).char_column(column)
 }
 
-/// The lines of the file that the marks stand in (a large file is not walked for each of its problems), or nothing
-/// where one of them is too long for that.
+/// The source lines of the marks, so that a large file is not walked for each of its problems. Returns `None` if a line is too
+/// long.
 fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Annotation<'a>>> {
     let text = source.text();
     let ranges: Vec<_> = marks.iter().map(|mark| on_characters(text, mark.span)).collect();
@@ -136,18 +136,18 @@ fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Ann
     Some(snippet.annotations(annotations))
 }
 
-/// The span within the text, its ends moved out to whole characters: the renderer panics at any other.
+/// Extends a span to whole characters: the renderer panics at any other position.
 fn on_characters(text: &str, span: Span) -> Range<usize> {
     let start = text.floor_char_boundary(span.start);
     start..text.ceil_char_boundary(span.end).max(start)
 }
 
-/// Characters that a terminal acts on or hides, beyond those that the renderer itself replaces.
+/// Characters that a terminal interprets or hides, in addition to those that the renderer replaces.
 fn is_hidden(character: char) -> bool {
     matches!(character, '\u{80}'..='\u{9f}') || is_invisible(character)
 }
 
-/// Words for a message: what a terminal would act on is written as an escape.
+/// Escapes characters of a message that a terminal would interpret.
 fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(|character: char| character.is_control() || is_hidden(character)) {
         return text.into();
@@ -163,7 +163,7 @@ fn visible(text: &str) -> Cow<'_, str> {
         .collect()
 }
 
-/// Lines of a file: hidden characters are replaced by visible ones of as many bytes, so that places stay right.
+/// Replaces hidden characters in source lines by visible ones of the same byte length, so that offsets stay valid.
 fn same_length_visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return text.into();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_reads_as_rustc_writes_it() {
+    fn renders_diagnostics_like_rustc() {
         let mut sources = SourceMap::default();
         let a = sources.add("a.yaml", "policies:\n  - id: x\n    tol: 1\n");
         let b = sources.add("b.yaml", "policies:\n  - id: x\n");
@@ -237,7 +237,7 @@ error[CG002]: `c` does not exist
     }
 
     #[test]
-    fn columns_count_characters_and_wide_ones_are_underlined_in_full() {
+    fn columns_count_characters_and_wide_ones_are_fully_underlined() {
         let file = "日本: é\n名前: x\n";
         let start = file.find("名前").unwrap();
         let written = one(file, start..start + 6);
@@ -246,7 +246,7 @@ error[CG002]: `c` does not exist
     }
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_comes_through() {
+    fn escapes_terminal_control_characters() {
         let mut sources = SourceMap::default();
         let hostile = "a\u{1b}[2J\u{9b}31m\u{202e}\u{200b}\u{7}\r";
         let source = sources.add(format!("{hostile}.yaml"), format!("{hostile}: x\n"));
@@ -266,7 +266,7 @@ error[CG002]: `c` does not exist
     }
 
     #[test]
-    fn a_long_line_is_cut_around_the_problem() {
+    fn truncates_long_lines_around_the_problem() {
         let file = format!("{}here{}", "a, ".repeat(3000), ", b".repeat(3000));
         let written = one(&file, 9000..9004);
         assert!(written.contains("here") && written.contains("^^^^"), "{written}");
@@ -274,14 +274,14 @@ error[CG002]: `c` does not exist
     }
 
     #[test]
-    fn of_a_line_of_megabytes_only_the_place_is_given() {
+    fn shows_only_the_position_in_a_line_of_megabytes() {
         let file = format!("a: b\n{}here\n", "é".repeat(100_000));
         let start = file.find("here").unwrap();
         assert_eq!(one(&file, start..start + 4), "error[CG201]: m\n--> a.yaml:2:100001\n");
     }
 
     #[test]
-    fn places_at_the_edges_and_inside_characters_are_shown_without_a_panic() {
+    fn spans_at_edges_and_inside_characters_do_not_panic() {
         for file in ["", "\n", "é", "a: |\r\n  é\r\n\r\n", "日本\n\n"] {
             for start in 0..file.len() + 2 {
                 for end in start..file.len() + 2 {

@@ -1,4 +1,4 @@
-//! The parts of a schema and which part applies which, with references resolved.
+//! The graph of subschemas: which one applies which, with references resolved.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use crate::schema::SchemaError;
 
 /// Keywords that apply one schema to the same value.
 const HERE: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords that apply each schema of a list to the same value.
+/// Keywords that apply each schema of an array to the same value.
 const HERE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords that apply schemas of a mapping to the same value.
+/// Keywords that apply the schemas of an object to the same value.
 const HERE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords that name a schema to apply to the same value.
+/// Keywords that refer to a schema for the same value.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that apply one schema (`items`, in old drafts, a list) to values inside.
+/// Keywords that apply one schema (`items`, in old drafts, an array) to child values.
 const BELOW: [&str; 7] = [
     "additionalProperties",
     "unevaluatedProperties",
@@ -26,18 +26,18 @@ const BELOW: [&str; 7] = [
     "contains",
 ];
 
-/// Regular expressions in one schema: each takes memory while the schema is in use.
+/// The maximum number of regular expressions in one schema: each uses memory while the schema is loaded.
 const MAX_PATTERNS: usize = 128;
 
-/// One subschema: the numbers of those it applies.
+/// One subschema: the indices of the subschemas that it applies.
 #[derive(Default)]
 struct Part {
     here: Vec<usize>,
-    /// To values inside; several can meet on one.
+    /// Applied to child values; several may apply to the same one.
     below: Vec<usize>,
-    /// To values inside, each to another one.
+    /// Applied to child values, each to a different one.
     below_apart: Vec<usize>,
-    /// `unevaluated…` asks the parts on the same value a second time.
+    /// Whether `unevaluated…` evaluates the subschemas of the same value a second time.
     asks_twice: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// Reads every part that the root reaches.
+    /// Reads all subschemas that are reachable from the root.
     pub(super) fn read(root: &'a Value) -> Result<Self, SchemaError> {
         let id = ["$id", "id"].into_iter().find_map(|key| root.get(key)?.as_str());
         let id = id.and_then(|id| id.split('#').next()).filter(|id| !id.is_empty());
@@ -94,7 +94,7 @@ impl<'a> Graph<'a> {
             let text = item.as_str();
             if key == id && text.is_some() && !pointer.is_empty() {
                 let message = format!(
-                    "`{id}` below the root of a schema is not supported: refer to the part by its place, as `#/$defs/…`"
+                    "`{id}` below the root of a schema is not supported: refer to the subschema by its JSON pointer, as in `#/$defs/…`"
                 );
                 return Err(SchemaError::at(below, message));
             }
@@ -102,14 +102,17 @@ impl<'a> Graph<'a> {
                 && let Some((other, _)) = self.anchors.insert(anchor, (value, pointer.clone()))
                 && !std::ptr::eq(other, value)
             {
-                return Err(SchemaError::at(below, format!("the anchor {} stands twice", quoted(anchor))));
+                return Err(SchemaError::at(
+                    below,
+                    format!("the anchor {} is duplicate: rename one of the two", quoted(anchor)),
+                ));
             }
             self.find_anchors(item, below, id)?;
         }
         Ok(())
     }
 
-    /// The number of a subschema, which is read later if it is new.
+    /// Returns the index of a subschema; a new one is read later.
     fn number(&mut self, schema: &'a Value, pointer: String) -> usize {
         let next = self.parts.len();
         *self.numbers.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
@@ -143,7 +146,7 @@ impl<'a> Graph<'a> {
             } else if key == "properties" {
                 part.below_apart.extend(self.mapping(value, &place));
             } else if key == "$defs" || key == "definitions" {
-                // They cost nothing by themselves, but their references are checked.
+                // Unused definitions cost nothing, but their references are checked.
                 self.mapping(value, &place);
             }
             if key == "pattern" {
@@ -159,7 +162,7 @@ impl<'a> Graph<'a> {
         Ok(part)
     }
 
-    /// Counts patterns, and charges them to what is read. What is wrong with their syntax the validator says.
+    /// Counts patterns, and charges them to the memory limit. The validator reports syntax errors.
     fn add_patterns<'p>(
         &mut self,
         patterns: impl IntoIterator<Item = &'p str>,
@@ -186,7 +189,7 @@ impl<'a> Graph<'a> {
         entries.map(|(key, item)| self.number(item, join(place, key))).collect()
     }
 
-    /// What a reference at `place` names, and where that stands.
+    /// Resolves the reference at `place`: returns the target and its pointer.
     fn resolve(&self, reference: &str, place: &str) -> Result<(&'a Value, String), SchemaError> {
         let own = self.id.and_then(|id| reference.strip_prefix(id));
         let rest = own.filter(|rest| rest.is_empty() || rest.starts_with('#')).unwrap_or(reference);
@@ -195,7 +198,7 @@ impl<'a> Graph<'a> {
             None if rest.is_empty() => "",
             None => {
                 let message = format!(
-                    "`$ref` to {} points outside of the schema, and nothing is fetched: copy what it names to `$defs` \
+                    "`$ref` to {} points outside of the schema, and nothing is fetched: copy the target to `$defs` \
                      and refer to it as `#/$defs/…`",
                     quoted(reference)
                 );
@@ -209,11 +212,11 @@ impl<'a> Graph<'a> {
             self.anchors.get(fragment).cloned()
         };
         target.ok_or_else(|| {
-            SchemaError::at(place, format!("`$ref` to {} points at nothing in the schema", quoted(reference)))
+            SchemaError::at(place, format!("`$ref` to {} does not exist in the schema", quoted(reference)))
         })
     }
 
-    /// For each depth of an instance, the most that can happen at or above it; the last entry holds for all below.
+    /// For each depth of an instance, the maximum cost at or above it; the last entry applies to all greater depths.
     pub(super) fn levels(&self) -> Result<Vec<Level>, SchemaError> {
         let mut order = Vec::with_capacity(self.parts.len());
         let mut marks = vec![Mark::New; self.parts.len()];
@@ -239,7 +242,7 @@ impl<'a> Graph<'a> {
         Ok(levels)
     }
 
-    /// For each part, what it starts on a value `depth` levels further down, from what parts start one level less far.
+    /// For each subschema, its applications `depth` levels further down, computed from those one level up.
     fn level(&self, depth: usize, order: &[usize], nearer: &[Level]) -> Vec<Level> {
         let mut now = vec![Level::default(); self.parts.len()];
         let start = if depth == 0 { Level { applications: 1.0, chain: 1 } } else { Level::default() };
@@ -268,7 +271,7 @@ impl<'a> Graph<'a> {
         now
     }
 
-    /// Lists the parts so that what a part applies to the same value stands before it. Errors: circles.
+    /// Sorts the subschemas so that those applied to the same value come first.
     fn parts_first(
         &self,
         number: usize,
@@ -279,13 +282,13 @@ impl<'a> Graph<'a> {
         match marks.get(number) {
             Some(Mark::New) => {}
             Some(Mark::Open) => {
-                let message = "a `$ref` leads back to itself without going into a part of the value";
+                let message = "a `$ref` refers to itself without descending into a child value";
                 return Err(SchemaError { message: message.to_owned(), pointer: None });
             }
             Some(Mark::Done) | None => return Ok(()),
         }
         if depth > MAX_CHAIN {
-            let message = format!("more than {MAX_CHAIN} `$ref`s lead from one to the next");
+            let message = format!("the schema has a chain of more than {MAX_CHAIN} `$ref`s");
             return Err(SchemaError { message, pointer: None });
         }
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);

@@ -19,7 +19,7 @@ fn collect<'t>(node: &Node, text: &'t str, places: &mut Vec<&'t str>) {
 }
 
 #[test]
-fn every_key_and_value_has_its_exact_place() {
+fn every_key_and_value_has_its_exact_span() {
     for (text, expected) in [
         ("a: é # c\n\n# end\n", vec!["a: é", "a", "é"]),
         ("a:\n- 1\n-  x y\n\n", vec!["a:\n- 1\n-  x y", "a", "- 1\n-  x y", "1", "x y"]),
@@ -35,14 +35,14 @@ fn every_key_and_value_has_its_exact_place() {
 }
 
 #[test]
-fn a_value_that_is_missing_is_placed_behind_its_colon() {
+fn a_missing_value_has_a_span_after_the_colon() {
     let root = tree("a:\n\n\nb : # c\n");
     let places: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
     assert_eq!(places, [2, 8]);
 }
 
 #[test]
-fn a_text_knows_how_it_was_written() {
+fn strings_record_their_notation() {
     let text = "- a b\n- a\n  b\n- 'a'\n- \"a\"\n- |\n  a\n- >\n  a\n";
     let styles: Vec<_> = tree(text)
         .items()
@@ -58,13 +58,13 @@ fn a_text_knows_how_it_was_written() {
 }
 
 #[test]
-fn quotes_make_a_string_of_what_else_is_none() {
+fn quoted_scalars_are_strings() {
     let value = tree("['1', \"true\", 1.50, no, {\"1\": ~, '<<': x}]").to_json();
     assert_eq!(value.to_string(), r#"["1","true",1.50,"no",{"1":null,"<<":"x"}]"#);
 }
 
 #[test]
-fn a_tree_comes_along_with_problems_that_leave_it_sensible() {
+fn returns_a_tree_despite_minor_problems() {
     for (text, expected) in [
         ("a: 1\na: 2\n", Some(r#"{"a":1}"#)),
         ("a: !t 1\n", Some(r#"{"a":1}"#)),
