@@ -1,5 +1,5 @@
-//! An agent loop that Callgate drives: a scripted model, two tools, rules that ask a person about large refunds, and a client that
-//! holds the history while the person decides.
+//! Your own agent loop with Callgate: a scripted model, two tools, rules that require human approval of large refunds, and a client that
+//! stores the history while the approval is pending.
 
 use std::collections::VecDeque;
 
@@ -33,18 +33,18 @@ impl ToolExecutor for Shop {
         match call.tool.as_str() {
             "find_order" => Ok(json!({ "order": "A1", "total": 250 }).into()),
             "refund" => Ok(json!({ "refunded": call.input.get("amount") }).into()),
-            other => Err(ToolError::new(format!("there is no tool {other}"))),
+            other => Err(ToolError::new(format!("unknown tool {other}"))),
         }
     }
 }
 
-/// What the model says in its next turn.
+/// One turn of the scripted model.
 enum Turn {
     Calls(&'static str, &'static str, Value),
     Says(&'static [&'static str]),
 }
 
-/// A model that says what it was told to.
+/// A scripted model.
 struct Model(VecDeque<Turn>);
 
 /// How a run of the loop stopped.
@@ -52,9 +52,9 @@ struct Model(VecDeque<Turn>);
 enum Stopped {
     /// With an answer for the user.
     Answered(String),
-    /// A person has to say something first.
+    /// With a pending approval.
     Waits,
-    /// By a policy.
+    /// By a policy or an error.
     Ended(String),
 }
 
@@ -62,7 +62,7 @@ async fn agent(session: &mut Session, model: &mut Model, history: &mut History) 
     let config = Config { messages: history.clone(), temperature: Some(1.0), ..Config::default() };
     let ended = match run(session, model, history, config).await {
         Ok(Stopped::Waits) => {
-            // The request is over; the run goes on with the next one.
+            // The request ends here; the next request resumes the run.
             let reason = Some("approval".to_owned());
             session.end(&Ending::Finished { reason, content: String::new() }).await.finish().await;
             return Stopped::Waits;
@@ -87,14 +87,16 @@ async fn run(
 ) -> Result<Stopped, Ending> {
     let failed = |error: &dyn std::fmt::Display| Ending::Failed { error: error.to_string() };
     let base = session.begin(config)?;
-    // Whatever people have answered meanwhile is taken up before the model is called.
+    // Calls whose approvals were answered in the meantime are resumed before the model is called.
     if session.resume(history, &Shop).await.map_err(|error| failed(&error))?.is_suspended() {
         return Ok(Stopped::Waits);
     }
     loop {
-        // A real model is called with this configuration.
+        // Call a real model with the configuration that `before_model` returns.
         session.before_model(Config { messages: history.clone(), ..base.clone() }).await?;
-        let Some(turn) = model.0.pop_front() else { return Err(failed(&"the model has nothing to say")) };
+        let Some(turn) = model.0.pop_front() else {
+            return Err(failed(&"the script of the model has ended"));
+        };
         let mut text = String::new();
         let deltas = if let Turn::Says(deltas) = &turn { deltas } else { &[][..] };
         let usage = Some(Usage { prompt_tokens: 100, completion_tokens: 20, ..Usage::default() });
@@ -125,7 +127,7 @@ async fn run(
     }
 }
 
-/// Runs the loop twice: up to the question, and on once a person has said yes.
+/// Runs the loop twice: until the approval is pending, and again after the approval.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let keys = Keys::parse(&"5a".repeat(32))?;
     let engine = Engine::builder(engine::load_text(RULES)?).keys(keys).build();
@@ -152,7 +154,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
         history.append_approval_response(approval_response(id, true))?;
     }
 
-    // Another request, perhaps in another process: the history says everything.
+    // A later request, perhaps in another process: the history contains all state.
     let stopped = runtime.block_on(agent(&mut session(), &mut model, &mut history));
     assert_eq!(stopped, Stopped::Answered("It is refunded. Write to [email] with questions.".to_owned()));
     println!("{stopped:?}");

@@ -1,4 +1,4 @@
-//! Callgate around Rig: Rig's `AgentRun` says what comes next in a run, Callgate what may come. This file is to be copied.
+//! Adapter for Rig: Rig's `AgentRun` returns the next step of a run, Callgate decides whether it is allowed. Copy this file.
 
 use callgate::json::{self, Value, json};
 use callgate::lifecycle::{Chunk, Config, Ending, Usage};
@@ -15,33 +15,33 @@ use rig_core::completion::{CompletionRequest, CompletionResponse};
 use rig_core::message::{AssistantContent, ToolResultContent, UserContent};
 use rig_core::operation::Completion;
 
-/// An agent of Rig. Of an `Agent` that is built already: `run_spec()`, and the tools that it was built with.
+/// A Rig agent. For an existing `rig_agent::Agent`: its `run_spec()`, and the tools that it was built with.
 pub struct Agent {
     pub spec: RunSpec,
     pub model: DynModel<Completion>,
     pub tools: ToolSet,
 }
 
-/// A run between two requests: what is stored while a person decides. Both parts can be written as JSON.
+/// A conversation between two requests, stored while an approval is pending. Both parts can be serialized as JSON.
 pub struct Talk {
-    /// Rig's side: the conversation, and where the run stands in it.
+    /// Rig's part: the conversation and the state of the run.
     pub run: AgentRun,
-    /// Callgate's side: the calls with their results, sealed questions and answers.
+    /// Callgate's part: the calls with their results, sealed approval requests and answers.
     pub calls: History,
 }
 
 impl Talk {
-    /// A talk that begins with what the user says.
+    /// Starts a conversation with the user's prompt.
     pub fn new(agent: &Agent, prompt: &str) -> Self {
         Self { run: AgentRun::from_spec(&agent.spec, prompt, None), calls: History::default() }
     }
 
-    /// As it is stored.
+    /// Serializes the conversation.
     pub fn to_json(&self) -> Result<Value, json::Error> {
         Ok(json!({ "run": json::to_value(&self.run)?, "calls": self.calls.write(Dialect::AiSdk) }))
     }
 
-    /// As it was stored.
+    /// Deserializes a stored conversation.
     pub fn of_json(stored: &Value) -> Result<Self, Box<dyn std::error::Error>> {
         let run = json::from_value(stored["run"].clone())?;
         Ok(Self { run, calls: History::read(Dialect::AiSdk, &stored["calls"])? })
@@ -51,15 +51,15 @@ impl Talk {
 /// How a request ends.
 #[derive(Debug)]
 pub enum Ended {
-    /// With what the model said last.
+    /// With the model's last text.
     Answered(String),
-    /// With questions in `Talk::calls` that people have to answer.
+    /// With pending approvals in `Talk::calls`.
     Waits,
-    /// By a policy, or because something failed.
+    /// By a policy, or by an error.
     Stopped(Ending),
 }
 
-/// The rig tools as what Callgate runs calls by. Only calls that passed every policy get here.
+/// Executes calls with Rig's tools. Only calls that every policy allows get here.
 impl ToolExecutor for Agent {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let result = self.tools.execute(&call.tool, &call.input.to_string(), &mut ToolContext::new()).await;
@@ -71,7 +71,7 @@ impl ToolExecutor for Agent {
 }
 
 impl Agent {
-    /// A session for one request: its policies know the tools of this agent.
+    /// Adds this agent's tools to a session for one request.
     pub fn guarded(&self, session: Session) -> Session {
         let describe = |tool: rig_core::completion::ToolDefinition| ToolDescriptor {
             name: tool.name.to_string(),
@@ -85,7 +85,7 @@ impl Agent {
         session.with_tools(self.tools.tool_definitions().into_iter().map(describe))
     }
 
-    /// Runs until the model has answered, a person is asked, or a policy ends it. With a stored talk it goes on where that stopped.
+    /// Runs until the model has answered, an approval is pending, or a policy ends the run. Resumes a stored conversation.
     pub async fn run(&self, session: &mut Session, talk: &mut Talk) -> Ended {
         let ended = self.steps(session, talk).await.unwrap_or_else(Ended::Stopped);
         let finished = |reason: &str, content: &str| Ending::Finished {
@@ -135,7 +135,7 @@ impl Agent {
         }
     }
 
-    /// What the model is called with: the configuration as policies and hooks leave it.
+    /// The request to the model, with the configuration as changed by policies and hooks.
     fn prepared(
         &self,
         config: Config,
@@ -153,7 +153,7 @@ impl Agent {
         prepare_request(&self.spec, &capabilities, history, tools, None, Some(&patch)).map_err(failed)
     }
 
-    /// The model's turn. It may name any tool: of one that it was not shown Callgate says better why not.
+    /// The model's turn. It may call any tool: for a hidden tool, Callgate returns a better reason than Rig.
     fn turn(&self, response: &CompletionResponse, prepared: &PreparedRequest) -> ModelTurn {
         let all = || self.tools.names().map(str::to_owned);
         let (mut executable, mut allowed) =
@@ -163,7 +163,7 @@ impl Agent {
         ModelTurn::from_response_parts(response, executable, allowed)
     }
 
-    /// Has the calls of a turn decided and run; of a stored talk those that waited, by what people have answered since.
+    /// Evaluates and runs the calls of a turn; in a stored conversation, resumes the pending calls with the answers given since.
     async fn put_through(
         &self,
         session: &mut Session,
@@ -186,7 +186,7 @@ impl Agent {
     }
 }
 
-/// What the model says and what that used goes past the policies of streams and budgets.
+/// Applies stream and budget policies to the model's text and usage.
 fn filter(session: &mut Session, response: &mut CompletionResponse) -> Result<(), Ending> {
     let usage = Usage {
         prompt_tokens: response.usage.input_tokens.unwrap_or_default(),
@@ -213,7 +213,7 @@ fn filter(session: &mut Session, response: &mut CompletionResponse) -> Result<()
     Ok(())
 }
 
-/// The results of these calls as Rig puts them into its conversation; each call of a round that is over has one.
+/// Converts the results of these calls for Rig's conversation; in a completed round, each call has one.
 fn results(known: &History, calls: Vec<PendingToolCall>) -> Vec<UserContent> {
     let mut told = Vec::new();
     // The calls of this turn are the last ones.
@@ -240,7 +240,7 @@ fn content_of(output: &Output) -> Vec<ToolResultContent> {
     vec![match output {
         Output::Json(value) => match value.clone().try_into() {
             Ok(value) => ToolResultContent::Json { value },
-            // Rig's numbers are those of `serde_json`; text holds every number.
+            // Rig's numbers are those of `serde_json`, which can't represent every number; text can.
             Err(_) => ToolResultContent::text(value.to_string()),
         },
         other => ToolResultContent::text(other.text()),

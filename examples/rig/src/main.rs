@@ -1,4 +1,4 @@
-//! An agent of Rig whose tools run by the rules in `rules.yaml`: two requests of one conversation, between which a person decides.
+//! A Rig agent under the rules in `rules.yaml`: two requests of one conversation, with a human approval in between.
 
 mod adapter;
 mod shop;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn requests() -> Result<(), Box<dyn Error>> {
     let rules = engine::load(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("rules.yaml")])?;
-    // Questions that leave the process are sealed. A server reads its key from its secrets.
+    // Approval requests that leave the process are sealed. A real server reads its key from a secret store.
     let engine = Engine::builder(rules).keys(Keys::parse(&"5a".repeat(32))?).build();
     let model = shop::model();
     let agent = Agent {
@@ -47,7 +47,7 @@ async fn requests() -> Result<(), Box<dyn Error>> {
     println!("{ended:?}");
     let stored = talk.to_json()?.to_string();
 
-    println!("\nsomebody else's request: what is to be decided?");
+    println!("\nthe approver's request: pending approvals");
     let mut talk = Talk::of_json(&callgate::json::from_str(&stored)?)?;
     let questions: Vec<(String, Option<String>)> = talk
         .calls
@@ -56,7 +56,7 @@ async fn requests() -> Result<(), Box<dyn Error>> {
         .map(|request| (request.approval_id.clone(), request.message.clone()))
         .collect();
     for (id, question) in questions {
-        println!("  {id}: {} yes", question.unwrap_or_default());
+        println!("  {id}: {} approved", question.unwrap_or_default());
         talk.calls.append_approval_response(approval_response(id, true))?;
     }
     let stored = talk.to_json()?.to_string();
@@ -78,7 +78,7 @@ fn show_what_the_model_saw(model: &MockCompletionModel) {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         println!("  turn {turn}: tools {names:?}, temperature {}", temperature.unwrap_or_default());
         if turn == 1 {
-            println!("    told: {:?}", request.system_instructions().unwrap_or_default());
+            println!("    system prompt: {:?}", request.system_instructions().unwrap_or_default());
         }
         let Some(Message::User { content }) = chat_history.last() else { continue };
         for item in content {

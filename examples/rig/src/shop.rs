@@ -1,4 +1,4 @@
-//! The tools of a shop, as Rig has tools, and a model that says what it was told to.
+//! Rig tools of a shop, and a scripted model.
 
 use std::convert::Infallible;
 
@@ -89,7 +89,7 @@ impl Tool for DeleteOrder {
     }
 }
 
-/// All tools that there are; which of them the model is shown is not decided here.
+/// All tools of the shop; the rules decide which of them the model sees.
 pub fn tools() -> ToolSet {
     let mut tools = ToolSet::default();
     tools.add_tool(FindOrder);
@@ -98,7 +98,7 @@ pub fn tools() -> ToolSet {
     tools
 }
 
-/// Looks an order up, asks for too much, asks for something that it was not shown and for what a person has to allow, and answers.
+/// A model that looks up an order, requests too large a refund, calls a hidden tool and one that requires approval, then answers.
 pub fn model() -> MockCompletionModel {
     MockCompletionModel::from_turns([
         calls([("c1", "find_order", json!({ "order": "A1" }))]),
