@@ -1,4 +1,4 @@
-//! Answers with the name of who gave them, sealed so that nobody else can claim it.
+//! Seals over named answers: [`ResponsePart`] + approver → sealed [`ResponsePart`]. Nobody else can claim the approver's name.
 
 use jiff::Timestamp;
 
@@ -7,18 +7,18 @@ use crate::json::{Value, json};
 use crate::message::{Approver, ResponsePart};
 use crate::seal::{Keys, Purpose, SealError};
 
-/// Why the name under an answer counts for nothing.
+/// Why an answer's approver cannot be verified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerSealError {
     /// There is no seal.
-    #[error("the answer names who gave it, and is not sealed")]
+    #[error("the answer names its approver, but has no seal")]
     NoSeal,
-    /// The seal is not over this answer to this question.
-    #[error("the answer names who gave it: {0}")]
+    /// The seal does not cover this answer to this request.
+    #[error("the approver's name in the answer is not verified: {0}")]
     Seal(SealError),
 }
 
-/// Seals an answer of someone whom the host has verified.
+/// Seals the answer of an approver whom the host has verified.
 pub fn seal_answer(
     question: &Question,
     response: ResponsePart,
@@ -36,7 +36,10 @@ pub fn seal_answer(
     sealed
 }
 
-/// Who gave an answer, as far as that is sealed; nobody, where it names none.
+/// Returns the approver whom a valid seal names, or `None` if the answer names nobody.
+///
+/// # Errors
+/// The answer names an approver, but its seal is missing or invalid.
 pub fn verify_answer<'r>(
     question: &Question,
     response: &'r ResponsePart,
@@ -48,7 +51,8 @@ pub fn verify_answer<'r>(
     Ok(Some(by))
 }
 
-/// An answer with the question it is to: to another call's, another conversation's or a later one it is none.
+/// The sealed content: an answer with its request. So the seal is invalid for another call, another conversation or a later
+/// request.
 fn content(question: &Question, response: &ResponsePart) -> Value {
     let ResponsePart {
         approval_id,

@@ -1,11 +1,11 @@
-//! Who may answer: the entries of `approvers`, and why an answer of somebody else does not count.
+//! The approvers of a policy: parses the entries of `approvers`, and checks whether an approver's answer counts.
 
 use super::permit::Asker;
 use crate::message::Approver;
 use crate::principal::{Comparison, Principal};
 use crate::text::inert;
 
-/// What begins an entry that names a role.
+/// Prefix of an entry that names a role.
 const ROLE: &str = "role:";
 
 /// One entry of `approvers`.
@@ -13,12 +13,12 @@ const ROLE: &str = "role:";
 pub enum ApproverEntry<'e> {
     /// A principal, by name.
     Principal(&'e str),
-    /// Everybody who has this role.
+    /// Everyone with this role.
     Role(&'e str),
 }
 
 impl<'e> ApproverEntry<'e> {
-    /// Reads an entry as it is written: `role:finance` names a role, anything else a principal.
+    /// Parses an entry: `role:finance` names a role, anything else a principal.
     pub fn parse(entry: &'e str) -> Self {
         match entry.strip_prefix(ROLE) {
             Some(role) => Self::Role(role),
@@ -26,7 +26,7 @@ impl<'e> ApproverEntry<'e> {
         }
     }
 
-    /// Whether the entry can name anybody.
+    /// Whether the entry can match anyone.
     pub fn is_valid(&self) -> bool {
         match self {
             Self::Principal(name) => Principal::parse(name, Comparison::Canonical).is_some(),
@@ -34,7 +34,7 @@ impl<'e> ApproverEntry<'e> {
         }
     }
 
-    /// Whether somebody is meant. Roles are compared code point by code point.
+    /// Whether the entry matches an approver. Roles are compared code point by code point.
     fn admits(&self, principal: &Principal, roles: &[String], comparison: Comparison) -> bool {
         match self {
             Self::Principal(name) => Principal::parse(name, comparison).as_ref() == Some(principal),
@@ -43,29 +43,29 @@ impl<'e> ApproverEntry<'e> {
     }
 }
 
-/// Why somebody's answer does not count for a policy.
+/// Why an answer does not count for a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The policy says who may answer, and it is not known who did.
-    #[error("it does not say, in a way that can be checked, who answered")]
+    /// The policy restricts approvers, and the answer has no verified name.
+    #[error("the policy requires a verified approver, and the answer has none")]
     Unnamed,
-    /// It is not known for whom the agent acts: that may be who answers.
+    /// The agent's principal is unknown, and may be the approver.
     #[error(
-        "the call names no principal for whom the agent acts, so `{}` may be answering for themselves; the host must set \
-         `context.principal` to a string, and the agent must ask again",
+        "the agent's principal is unknown, so `{}` may be answering their own request; the host must set \
+         `context.principal` to a string, and the agent must request approval again",
         inert(.0)
     )]
     UnknownRequester(String),
-    /// The agent acts for who answers.
-    #[error("`{}` can't answer for themselves", inert(.0))]
+    /// The approver is the agent's own principal.
+    #[error("`{}` can't answer their own request", inert(.0))]
     SelfApproval(String),
-    /// Somebody else must answer.
-    #[error("`{}` is none of those who may answer: {}", inert(.0), inert(&.1.join(", ")))]
+    /// The approver is not listed.
+    #[error("`{}` is not one of the approvers: {}", inert(.0), inert(&.1.join(", ")))]
     NotAnApprover(String, Vec<String>),
 }
 
 impl Refusal {
-    /// Its stable code.
+    /// The stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unnamed => "unnamed_answer",
@@ -76,7 +76,7 @@ impl Refusal {
     }
 }
 
-/// How the names around one question are compared, where several policies ask: by canonical form if one of them does so.
+/// How names are compared for a request of several policies: by canonical form, unless all of them compare exactly.
 pub fn comparison_of(askers: &[Asker]) -> Comparison {
     match askers.iter().all(|asker| asker.principals == Comparison::Exact) {
         true => Comparison::Exact,
@@ -85,16 +85,16 @@ pub fn comparison_of(askers: &[Asker]) -> Comparison {
 }
 
 impl Asker {
-    /// Whether an answer only counts with the verified name of who gave it.
+    /// Whether an answer counts only with the verified name of its approver.
     pub fn needs_name(&self) -> bool {
         !self.approvers.is_empty() || self.quorum > 1
     }
 
-    /// Checks whether an answer of this approver counts for the policy. `requester` is for whom the agent acts; nobody answers for
-    /// themselves where names count.
+    /// Checks whether an answer of this approver counts for the policy. `requester` is the agent's principal: where names count,
+    /// nobody answers their own request.
     ///
     /// # Errors
-    /// Why it does not count.
+    /// Why the answer does not count.
     pub fn check(
         &self,
         by: Option<&Approver>,

@@ -1,4 +1,4 @@
-//! For whom an approval is: who the agent acts for, and what the policies read of the context. Context → [`BoundContext`].
+//! The binding of an approval to its context: the agent's identity and the context members that policies read → [`BoundContext`].
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::call::ContextReads;
 use crate::json::{self, Digest, Value, json};
 use crate::principal::{Comparison, Named};
 
-/// The identity and the context members that an approval is bound to. A call with another context is another call.
+/// The identity and the context members that an approval is bound to. It does not apply to a call with another context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoundContext {
-    /// The members that policies read, beside the identity; the whole context, if there is no list.
+    /// The members that policies read, besides the identity; `None` for the whole context.
     members: Option<Vec<String>>,
     /// The digest of the identity and of these members.
     digest: Digest,
 }
 
 impl BoundContext {
-    /// Binds the identity and what `reads` names of a context.
+    /// Binds the identity and the members in `reads` of a context.
     pub fn new(reads: &ContextReads, context: &Value, comparison: Comparison) -> Self {
         let members = reads.members().map(|names| names.map(str::to_owned).collect());
         Self { members, digest: digest(reads, context, comparison) }
@@ -28,7 +28,7 @@ impl BoundContext {
         digest(&self.reads(), context, comparison) == self.digest
     }
 
-    /// The members beside the identity, in words: `context.plan, context.region`.
+    /// The members and the identity, for messages: `context.plan, context.region`.
     pub fn describe(&self) -> String {
         match &self.members {
             None => "context".to_owned(),
@@ -54,14 +54,14 @@ impl BoundContext {
     }
 }
 
-/// What makes somebody another one.
+/// The members that make up an identity.
 const IDENTITY: [&str; 3] = ["principal", "roles", "tenant"];
 
 fn digest(reads: &ContextReads, context: &Value, comparison: Comparison) -> Digest {
     json::digest(&json!([identity(context, comparison), reads.part_of(context)]))
 }
 
-/// The principal in the form in which it is compared, the roles in any order, and the tenant.
+/// The principal in its compared form, the roles in any order, and the tenant.
 fn identity(context: &Value, comparison: Comparison) -> Value {
     let member = |name: &str| context.get(name).unwrap_or(&Value::Null);
     let principal = match Named::from_context(context, comparison) {

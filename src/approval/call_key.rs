@@ -1,9 +1,10 @@
-//! Finds the approval of a call again by what the call is: who requests it, its server, its tool and its arguments → the name under
-//! which the ledger has it.
+//! Content-based keys of calls, for clients without stable call ids: requester, server, tool and arguments → the name in the
+//! ledger.
 //!
-//! Clients of a gateway give calls no ids that survive a connection. So the questions about equal calls of one requester are numbered:
-//! the first open one is the call's, and those that are settled are used up. Where the numbers begin is recorded in the store. That
-//! record only saves reads: without it, or with a wrong one, the call is asked about anew, or the numbers are walked from the start.
+//! Clients of a gateway give calls no ids that survive a connection. So the requests about equal calls of one requester are
+//! numbered: the first one that is not settled belongs to the call, and settled ones are used up. The store records where to start.
+//! That record only saves reads: if it is missing or wrong, approval is requested again, or the search starts from the first
+//! number.
 
 use jiff::ToSpan;
 
@@ -15,30 +16,30 @@ use crate::host::{RecordKey, Write, space};
 use crate::json::{self, Digest, Value, json};
 use crate::seal::{Keys, Purpose};
 
-/// How many numbers one search reads.
+/// The most numbers that one search reads.
 const STEPS: u64 = 4096;
 
-/// Identifies equal calls of one requester. Its names are keyed digests: nobody can find the arguments by trying.
+/// Identifies equal calls of one requester. Its names are keyed digests, so the arguments cannot be found by guessing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallKey {
     requester: String,
     call: Digest,
-    /// The call, as records name it.
+    /// The digest that names the call in records.
     name: Digest,
     id: String,
 }
 
-/// The same by each of the server's keys: which one the ledger has depends on when the call was asked about.
+/// The same call under each of the server's keys. Which one the ledger has depends on the key in use when approval was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallKeys {
-    /// By the current key.
+    /// Under the current key.
     pub current: CallKey,
-    /// By keys that are still accepted.
+    /// Under older keys that are still accepted.
     pub older: Vec<CallKey>,
 }
 
 impl CallKeys {
-    /// Identifies a call of a requester. `requester`: a name that no other requester has.
+    /// Identifies a call. `requester` must be unique among all requesters.
     pub fn new(keys: &Keys, requester: &str, call: &ToolCall) -> Self {
         let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         let content = json!(["call", requester, digest.to_string()]);
@@ -49,14 +50,14 @@ impl CallKeys {
     }
 }
 
-/// The last question about a call, or the name that the next one gets.
+/// The last approval request about a call, or the name for the next one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalled {
     /// Its name in the ledger.
     pub name: Name,
-    /// The number of the question among those about equal calls, from 1.
+    /// The number of the request among those about equal calls, from 1.
     pub number: u64,
-    /// What the ledger has: pending or claimed. `None` if nothing is asked.
+    /// The ledger's entry: pending or claimed. `None` if no approval is requested.
     pub entry: Option<Entry>,
 }
 
@@ -68,7 +69,7 @@ impl CallKey {
         Self { requester: requester.to_owned(), call, name, id: format!("{head}-{tail}") }
     }
 
-    /// The id of the call, the same for equal calls of the requester.
+    /// The id of the call, the same for equal calls of one requester.
     pub fn call_id(&self) -> &str {
         &self.id
     }
@@ -89,11 +90,11 @@ impl CallKey {
 }
 
 impl Ledger<'_> {
-    /// Finds the last question about a call that is not settled, under any of its keys (the current one first), or the name for the
+    /// Finds the last request about a call that is not settled, under any of its keys (the current one first), or the name for the
     /// next one under the current key.
     ///
     /// # Errors
-    /// As for [`recall`](Self::recall).
+    /// See [`recall`](Self::recall).
     pub async fn recall_any(&self, keys: CallKeys) -> Result<(CallKey, Recalled), LedgerError> {
         let CallKeys { current, older } = keys;
         let next = self.recall(&current).await?;
@@ -108,10 +109,11 @@ impl Ledger<'_> {
         Ok((current, next))
     }
 
-    /// Finds the last question about a call that is not settled, or the name for the next one.
+    /// Finds the last request about a call that is not settled, or the name for the next one.
     ///
     /// # Errors
-    /// When the store does not answer, or has too many settled questions about equal calls to read at once; then the next search goes on.
+    /// The store does not answer, or has too many settled requests about equal calls for one search; the next search continues
+    /// there.
     pub async fn recall(&self, key: &CallKey) -> Result<Recalled, LedgerError> {
         let first = self.latest(key).await?;
         for number in first..first.saturating_add(STEPS) {
@@ -131,11 +133,11 @@ impl Ledger<'_> {
         Err(LedgerError::Contended(key.id.clone()))
     }
 
-    /// Passes over a question whose call was started and never settled, after its requester got that result: the next equal call is
-    /// asked about anew. Does nothing while the question can still be answered.
+    /// Skips a request whose call was started and never settled, once its requester got that result: the next equal call requests
+    /// approval again. Does nothing while the request can still be answered.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// The store does not answer.
     pub async fn pass_over(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
         match self.find(&key.name(number)).await? {
             Some(Entry { stage: Stage::Waiting, .. }) | None => Ok(()),
@@ -149,7 +151,7 @@ impl Ledger<'_> {
         Ok(number.unwrap_or(1).max(1))
     }
 
-    /// Records where the numbers begin; never an earlier one than is recorded.
+    /// Records the number at which searches start. The number never decreases.
     async fn set_latest(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
         let record_key = key.record_key();
         let value = json!({ "number": number });

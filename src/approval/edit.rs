@@ -1,21 +1,24 @@
-//! Arguments that a person changed.
+//! Edits of arguments by an approver: real, shown and edited arguments → the arguments to run with.
 
 use crate::json::{Map, Value};
 use crate::path::{Path, Step};
 
-/// Why changed arguments are not taken.
+/// Why edited arguments are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditRefused {
-    /// A place was changed that nobody may change here.
-    #[error("`{0}` may not be changed by who answers")]
+    /// The path is not one that approvers may change.
+    #[error("`{0}` may not be changed by the approver")]
     NotAllowed(String),
-    /// Arguments are an object.
-    #[error("the changed arguments are no object")]
+    /// The edited arguments are not an object.
+    #[error("the edited arguments are not an object")]
     NoObject,
 }
 
-/// The arguments as a person changed them. People are shown `shown`, in which secrets are hidden, and give back `given`; what
-/// they left as it was shown stays what it really is. Only what is at or below one of the `allowed` paths may differ.
+/// Applies an approver's edits. The approver sees `shown`, with secrets redacted, and returns `given`; what they left as shown
+/// keeps its real value. Only values at or below one of the `allowed` paths may differ.
+///
+/// # Errors
+/// `given` is not an object, or changes a value that no allowed path covers.
 pub fn edited(real: &Value, shown: &Value, given: &Value, allowed: &[&[Step]]) -> Result<Value, EditRefused> {
     if !given.is_object() {
         return Err(EditRefused::NoObject);
@@ -58,7 +61,7 @@ impl Edit<'_> {
             let merged = self.below(Step::Name(name.clone()), |edit| {
                 match (shown.get(name), given.get(name)) {
                     (Some(shown), Some(given)) => edit.merge(value, shown, given).map(Some),
-                    // What was hidden altogether can't be given back.
+                    // The approver cannot return a member that was not shown at all.
                     (None, None) => Ok(Some(value.clone())),
                     (None, Some(given)) => edit.taken(given).map(Some),
                     (Some(_), None) => edit.taken(&Value::Null).map(|_| None),
@@ -92,7 +95,7 @@ impl Edit<'_> {
     }
 }
 
-/// The places that all of several policies allow to change: what is at or below a path of each.
+/// The paths that every policy allows to change: those at or below a path of each.
 pub(super) fn allowed_by_all(edits: &[Vec<Path>]) -> Vec<Vec<Step>> {
     let steps = |paths: &Vec<Path>| -> Vec<Vec<Step>> {
         paths.iter().filter_map(|path| path.steps().map(<[Step]>::to_vec)).collect()

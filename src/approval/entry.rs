@@ -1,5 +1,5 @@
-//! What a ledger knows of one call: what was asked, what was answered, and whether it ran. Each change is a function of what
-//! stood there before.
+//! One ledger entry: the approval request about a call, its answers, and how far the call is. Each update is a function of the
+//! previous entry.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use crate::json::{Digest, Value};
 use crate::message::{RequestPart, ResponsePart};
 use crate::seal::Keys;
 
-/// Answers that one question keeps.
+/// The most answers that one request can have.
 const MAX_ANSWERS: usize = 256;
 
-/// What is known of one call.
+/// What the ledger records about one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -24,60 +24,60 @@ pub struct Entry {
     pub tool: String,
     /// The digest of the call as the model asked for it.
     pub call: Digest,
-    /// What was asked last, with its token.
+    /// The last approval request, with its token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<ApprovalRequest>,
-    /// The answers to that, in order: response parts.
+    /// The answers to it, in order, as response parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     answers: Vec<Value>,
-    /// How far it is.
+    /// The stage of the call.
     pub stage: Stage,
-    /// Observers were told of the question.
+    /// Whether observers were notified of the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub request_told: bool,
-    /// Observers were told what was decided.
+    /// Whether observers were notified of the decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decision_told: bool,
 }
 
-/// How far a call is.
+/// The stage of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Stage {
-    /// It waits.
+    /// Pending: approval is required.
     Waiting,
-    /// Someone runs it, or began to and never came back.
+    /// A process runs it, or started to run it and never recorded an outcome.
     Claimed {
         /// Since when.
         at: Timestamp,
     },
-    /// It is over.
+    /// It has completed.
     Settled {
         /// Since when.
         at: Timestamp,
-        /// How it ended.
+        /// Its outcome.
         outcome: Box<Outcome>,
     },
 }
 
-/// Why an answer was not taken.
+/// Why an answer was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The call is over, or runs.
-    #[error("the call has been {0} already")]
+    /// The call has completed, or is running.
+    #[error("the call can no longer be answered: {0}")]
     Over(String),
-    /// Nothing is asked.
-    #[error("nothing is asked about this call")]
+    /// No approval is requested.
+    #[error("no approval is requested for this call")]
     NotAsked,
-    /// There are too many answers.
-    #[error("there are {MAX_ANSWERS} answers already")]
+    /// The request has too many answers.
+    #[error("the approval request already has {MAX_ANSWERS} answers, the maximum")]
     TooMany,
 }
 
 const VERSION: u64 = 1;
 
 impl Entry {
-    /// A call of which nothing is known yet.
+    /// An entry for a call without a request.
     pub fn new(call_id: &str, tool: &str, call: Digest) -> Self {
         Self {
             version: VERSION,
@@ -92,12 +92,12 @@ impl Entry {
         }
     }
 
-    /// Whether this is of a form that is known here.
+    /// Whether the entry's format version is supported.
     pub fn is_known(&self) -> bool {
         self.version == VERSION
     }
 
-    /// Whether it is known of this call: of this id, tool and arguments.
+    /// Whether the entry is about this call: the same id, tool and arguments.
     pub fn is_of(&self, call: &ToolCall) -> bool {
         self.call_id == call.id
             && self.call == Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input)
@@ -107,25 +107,31 @@ impl Entry {
         self.call_id == other.call_id && self.call == other.call
     }
 
-    /// The question, with its token. Errors: its seal is not ours.
+    /// The sealed request with its token, or `None` if there is none.
+    ///
+    /// # Errors
+    /// The token is invalid or sealed with an unknown key.
     pub fn question(&self, keys: &Keys) -> Option<Result<(Question, &str), QuestionError>> {
         let request = self.request.as_ref()?;
         let token = request.approval_token.as_deref()?;
         Some(Question::open(&RequestPart::from(request), keys).map(|question| (question, token)))
     }
 
-    /// The answers, in the order in which they came.
+    /// The answers, in the order in which they were given.
     pub fn answers(&self) -> Vec<ResponsePart> {
         self.answers.iter().filter_map(ResponsePart::of_json).collect()
     }
 
-    /// Asks. Answers to what was asked before are none to this.
+    /// Sets the approval request, and drops the answers to an earlier one.
     pub fn ask(&mut self, request: ApprovalRequest) {
         (self.request, self.answers) = (Some(request), Vec::new());
         (self.request_told, self.decision_told) = (false, false);
     }
 
-    /// Takes in an answer, the same one once.
+    /// Adds an answer, unless the same one is there already.
+    ///
+    /// # Errors
+    /// The call is not pending, no approval is requested, or there are too many answers.
     pub fn answer(&mut self, response: &ResponsePart) -> Result<(), Refused> {
         match &self.stage {
             Stage::Waiting => {}

@@ -1,4 +1,4 @@
-//! A yes that stands for later calls: scoped, expiring, revocable.
+//! Remembered approvals: scoped, expiring, revocable.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,21 +8,22 @@ use super::permit::Permit;
 use crate::json::json;
 use crate::seal::{Keys, Purpose};
 
-/// For which calls a yes stands.
+/// The calls that a grant applies to.
 #[derive(Clone, Copy, Debug)]
 pub struct GrantKey<'a> {
-    /// The policy that asked, as it was; `about` is the digest of the arguments that must be the same.
+    /// The policy that required approval, as it was then; `about` is the digest of the arguments that must be the same.
     pub permit: &'a Permit,
     /// The tool.
     pub tool: &'a str,
     /// Its server.
     pub server: Option<&'a str>,
-    /// The identity and the context members that it was given for.
+    /// The identity and the context members that the approval was given for.
     pub bound: &'a BoundContext,
 }
 
 impl GrantKey<'_> {
-    /// Its name among all grants, with each of the keys, the current one first: which one it has depends on when it was given.
+    /// The names of the grant's record, one for each key, the current one first. Which one it has depends on the key in use when it
+    /// was given.
     pub fn names<'k>(&self, keys: &'k Keys) -> impl Iterator<Item = String> + use<'k> {
         let Self { permit: Permit { layer, policy, behaviour, about }, tool, server, bound } = self;
         let key = json!([layer, policy, behaviour.to_string(), about.to_string(), tool, server, bound]);
@@ -30,40 +31,40 @@ impl GrantKey<'_> {
     }
 }
 
-/// A yes that stands for later calls.
+/// An approval that also applies to later calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// The request that was answered.
+    /// The approval request that was answered.
     pub approval_id: String,
-    /// The policy that asked.
+    /// The policy that required approval.
     pub policy: Option<String>,
     /// The tool.
     pub tool: String,
-    /// Who answered, as far as they are named.
+    /// The approvers, as far as they are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
-    /// Since when.
+    /// When it was given.
     pub from: Timestamp,
-    /// Until when.
+    /// When it expires.
     pub until: Timestamp,
-    /// It was taken back.
+    /// Whether it was revoked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub revoked: bool,
-    /// All that it stands for, so that none stands for another's calls.
+    /// The full scope, so that a grant never applies to another one's calls.
     pub permit: Permit,
-    /// For whom it stands. Without it, for nobody.
+    /// The identity and context that it applies to. Without it, it applies to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<BoundContext>,
 }
 
 impl Grant {
-    /// Whether it was given for this.
+    /// Whether the grant applies to these calls.
     pub fn is_for(&self, key: &GrantKey<'_>) -> bool {
         self.permit == *key.permit && self.tool == key.tool && self.bound.as_ref() == Some(key.bound)
     }
 
-    /// Whether it stands now. Before it was given, which a clock that was set back may say, it does not.
+    /// Whether the grant is valid now. It is not valid before it was given, which a clock that was set back may report.
     pub fn stands(&self, now: Timestamp) -> bool {
         !self.revoked && self.from <= now && now < self.until
     }

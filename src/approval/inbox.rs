@@ -1,5 +1,4 @@
-//! The questions of a store as people who answer them meet them: what waits, found by its id, and answers that are only
-//! taken if they count.
+//! The approver's view of a store: lists and finds approval requests, and records answers that count → [`Item`].
 
 use std::sync::Arc;
 
@@ -21,10 +20,10 @@ use crate::seal::Keys;
 use crate::state::sealed;
 use crate::text::inert;
 
-/// How often a question is looked at anew when others change what is known of it.
+/// How many times to retry an answer when others change the request concurrently.
 const TRIES: usize = 8;
 
-/// The questions of a store.
+/// The approval requests of a store.
 pub struct Inbox {
     store: Arc<dyn StateStore>,
     keys: Keys,
@@ -37,33 +36,33 @@ impl std::fmt::Debug for Inbox {
     }
 }
 
-/// A question with all that is known of it.
+/// An approval request with its answers and status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The name of its call.
+    /// The call's name in the ledger.
     pub name: Name,
     /// What people are shown.
     pub request: ApprovalRequest,
-    /// What it is bound to; nothing where it is not provably ours.
+    /// What the request is bound to; `None` if its token is invalid.
     pub question: Option<Question>,
-    /// What each policy that asks demands, and has.
+    /// What each policy requires, and has so far.
     pub asks: Vec<Ask>,
-    /// All answers, in the order in which they came.
+    /// All answers, in the order in which they were given.
     pub answers: Vec<ResponsePart>,
-    /// Those that do not count.
+    /// The answers that do not count.
     pub ignored: Vec<Ignored>,
-    /// How far it is.
+    /// How far the request is.
     pub progress: Progress,
 }
 
-/// What one policy demands of answers, and has.
+/// What one policy requires of answers, and has so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The policy; nothing where `defaults.unmatched` asks.
+    /// The policy; `None` for `defaults.unmatched`.
     pub policy: Option<String>,
-    /// Who may answer: principals, and roles as `role:NAME`; anyone, if empty.
+    /// The approvers: principals, and roles as `role:NAME`; anyone, if empty.
     pub approvers: Vec<String>,
-    /// How many approvals it takes.
+    /// How many approvals are required.
     pub quorum: u32,
     /// How many there are.
     pub approvals: u32,
@@ -76,88 +75,90 @@ impl Ask {
     }
 }
 
-/// How far a question is.
+/// The status of an approval request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// It waits for people.
+    /// It is pending.
     Waiting {
         /// Who approved so far.
         by: Vec<String>,
     },
-    /// It is answered, and the call was not taken up since.
+    /// It is answered, and the call has not resumed yet.
     Answered(Standing),
-    /// Nobody answered in time.
+    /// It expired before the call resumed.
     Lapsed {
         /// Since when.
         at: Timestamp,
     },
-    /// It counts for nothing: it is not sealed by us, or was changed.
+    /// It is invalid: not sealed with one of the keys, or changed.
     Unproven(QuestionError),
-    /// The call runs, or began to and never came back.
+    /// The call is running, or started and never recorded an outcome.
     Running {
         /// Since when.
         at: Timestamp,
     },
-    /// The call is over.
+    /// The call has completed.
     Settled {
         /// Since when.
         at: Timestamp,
-        /// How it ended.
+        /// Its outcome.
         outcome: Box<Outcome>,
     },
 }
 
 impl Item {
-    /// The id by which people name it: `CONVERSATION/ID`, which no other question of the store has.
+    /// The unique id for people: `CONVERSATION/ID`.
     pub fn address(&self) -> String {
         format!("{}/{}", self.name.conversation, self.request.approval_id)
     }
 
-    /// Whether it still waits for people.
+    /// Whether the request is pending.
     pub fn waits(&self) -> bool {
         matches!(self.progress, Progress::Waiting { .. })
     }
 }
 
-/// Why the inbox did not do what it was asked to.
+/// Why an operation on the inbox failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboxError {
-    /// The store does not say.
+    /// The ledger cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// There is no such question.
-    #[error("there is no question `{}`{}", inert(.id), did_you_mean(.near.as_ref()))]
+    /// There is no such request.
+    #[error("approval request `{}` not found{}", inert(.id), did_you_mean(.near.as_ref()))]
     Unknown {
-        /// What was asked for.
+        /// The id that was searched for.
         id: String,
-        /// What may have been meant.
+        /// The closest match.
         near: Option<String>,
     },
-    /// There are several of this id.
-    #[error("`{}` is in several conversations; name one of them: {}", inert(.id), listed(.candidates))]
+    /// Several requests or grants match this id.
+    #[error("`{}` is ambiguous; use one of: {}", inert(.id), listed(.candidates))]
     Ambiguous {
-        /// What was asked for.
+        /// The id that was searched for.
         id: String,
-        /// Their addresses.
+        /// The full ids that match.
         candidates: Vec<String>,
     },
     /// There is no such remembered approval.
-    #[error("there is no remembered approval `{}`{}", inert(.id), did_you_mean(.near.as_ref()))]
+    #[error("remembered approval `{}` not found{}", inert(.id), did_you_mean(.near.as_ref()))]
     UnknownGrant {
-        /// What was asked for.
+        /// The id that was searched for.
         id: String,
-        /// What may have been meant.
+        /// The closest match.
         near: Option<String>,
     },
-    /// The answer has no name, and the policies that ask do not allow that. It was not recorded.
-    #[error("the answer does not say who gives it; only a policy with `anonymous: allow` takes such answers")]
+    /// The answer is anonymous, and the policies that require approval do not allow that. It was not recorded.
+    #[error(
+        "the answer does not name an approver; only a policy with `anonymous: allow` accepts such answers"
+    )]
     Anonymous,
     /// The answer would not count, and was not recorded.
     #[error("{why} [{code}]")]
     Refused {
-        /// Why: a stable code, such as `self_approval`.
+        /// The stable reason code, such as `self_approval`.
         code: &'static str,
-        /// Why, in words.
+        /// Why, for people.
         why: String,
     },
 }
@@ -171,8 +172,8 @@ fn listed(candidates: &[String]) -> String {
 }
 
 impl Inbox {
-    /// The questions of a store that are sealed with these keys: the server's own, or those of [`Engine::keys`](crate::Engine::keys). A
-    /// store that other processes share is used as a [`SealedStore`](crate::state::SealedStore).
+    /// An inbox for requests that are sealed with these keys: the server's own, or those of [`Engine::keys`](crate::Engine::keys).
+    /// A store that other processes share is used as a [`SealedStore`](crate::state::SealedStore).
     pub fn new(store: Arc<dyn StateStore>, keys: Keys, clock: impl Clock + 'static) -> Self {
         Self { store: sealed(store, Some(&keys)), keys, clock: Box::new(clock) }
     }
@@ -181,13 +182,13 @@ impl Inbox {
         Ledger::new(Arc::clone(&self.store), &*self.clock)
     }
 
-    /// All questions, also of calls that are over, in the order of their conversations and ids.
+    /// All requests, including those of completed calls, ordered by conversation and id.
     pub async fn list(&self) -> Result<Vec<Item>, InboxError> {
         let listed = self.ledger().list().await?;
         Ok(listed.into_iter().filter_map(|Listed { name, entry }| self.item(name, &entry)).collect())
     }
 
-    /// The question of this id: the approval's own, or `CONVERSATION/ID` where several conversations have it.
+    /// Finds a request by its id: the approval's own, or `CONVERSATION/ID` if several conversations have it.
     pub async fn find(&self, id: &str) -> Result<Item, InboxError> {
         let all = self.list().await?;
         let is_meant = |item: &&Item| item.request.approval_id == id || item.address() == id;
@@ -209,12 +210,12 @@ impl Inbox {
         })
     }
 
-    /// Takes in an answer by someone whom the host has verified, or by nobody in particular, and says how far the question is
-    /// then. Of `response` counts what is said; which question it answers, and who says it, is filled in.
+    /// Records an answer of an approver whom the host has verified, or an anonymous one, and returns the request with its new
+    /// status. The request's id and token and the approver are filled in; the rest of `response` is used as given.
     ///
     /// # Errors
-    /// [`InboxError::Anonymous`] without `by`, unless every policy that asks allows it.
-    /// [`InboxError::Refused`] for an answer that would change nothing, with why. It is not recorded then.
+    /// [`InboxError::Anonymous`] without `by`, unless every policy that requires approval allows it. [`InboxError::Refused`] for an
+    /// answer that would change nothing, with the reason. It is then not recorded.
     pub async fn answer(
         &self,
         name: &Name,
@@ -232,7 +233,7 @@ impl Inbox {
                 Err(LedgerError::Refused(why)) => return Err(refused(why)),
                 Err(error) => return Err(error.into()),
             };
-            // A question that was put anew meanwhile has another token, and this is no answer to it.
+            // A request that was replaced in between has another token; this answer does not belong to it.
             if let Some(after) = self.item(name.clone(), &after)
                 && after.request.approval_token == item.request.approval_token
             {
@@ -242,12 +243,12 @@ impl Inbox {
         Err(LedgerError::Contended(name.occurrence.clone()).into())
     }
 
-    /// Remembered approvals with their names, those that were taken back or have lapsed, too.
+    /// Remembered approvals with their names, including revoked and expired ones.
     pub async fn grants(&self) -> Result<Vec<(String, Grant)>, InboxError> {
         Ok(self.ledger().grants().await?)
     }
 
-    /// Takes a remembered approval back, by its name or the beginning of it.
+    /// Revokes a remembered approval by its name or a unique prefix of it.
     pub async fn revoke(&self, id: &str) -> Result<(String, Grant), InboxError> {
         let grants = self.grants().await?;
         let names = || grants.iter().map(|(name, _)| name.as_str());
@@ -267,7 +268,7 @@ impl Inbox {
         Ok((name, grant))
     }
 
-    /// What is known of a call that people were asked about.
+    /// The request of an entry with its status. Returns `None` if no approval is requested.
     fn item(&self, name: Name, entry: &Entry) -> Option<Item> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
@@ -295,7 +296,7 @@ impl Inbox {
                 None => Progress::Waiting { by },
             },
             (Stage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
-                // An approval that nobody took up in time runs nothing any more.
+                // An approval that was not used before it expired no longer permits the call.
                 (Some(at), Standing::Approved { .. } | Standing::Answered { .. }) => Progress::Lapsed { at },
                 _ => Progress::Answered(standing),
             },
@@ -330,7 +331,10 @@ impl Inbox {
         question.askers.iter().map(ask).collect()
     }
 
-    /// The answer as it is recorded. Errors: it would not count, or change nothing.
+    /// Checks and seals an answer.
+    ///
+    /// # Errors
+    /// The answer would not count, or would change nothing.
     fn checked(
         &self,
         item: &Item,
@@ -340,22 +344,25 @@ impl Inbox {
         let refuse = |code, why: String| Err(InboxError::Refused { code, why });
         let question = match (&item.progress, &item.question) {
             (Progress::Unproven(error), _) => {
-                return refuse("invalid_question", format!("the question counts for nothing: {error}"));
+                return refuse("invalid_question", format!("the approval request is invalid: {error}"));
             }
             (Progress::Lapsed { at }, _) => {
-                return refuse("expired", format!("the question has lapsed at {at}"));
+                return refuse("expired", format!("the approval request expired at {at}"));
             }
             (Progress::Running { at }, _) => {
                 return refuse(
                     "already_started",
-                    format!("the call was started at {at}, and can't be answered any more"),
+                    format!("the call started at {at} and can no longer be answered"),
                 );
             }
             (Progress::Settled { outcome, .. }, _) => {
-                return refuse("already_completed", format!("the call is over already: {}", outcome.outcome));
+                return refuse(
+                    "already_completed",
+                    format!("the call has already completed: {}", outcome.outcome),
+                );
             }
             (_, Some(question)) => question,
-            (_, None) => return refuse("invalid_question", "the question counts for nothing".to_owned()),
+            (_, None) => return refuse("invalid_question", "the approval request is invalid".to_owned()),
         };
         if by.is_none() && !question.askers.iter().all(|asker| asker.anonymous) {
             return Err(InboxError::Anonymous);
@@ -385,8 +392,10 @@ impl Inbox {
                     (Standing::Open { .. }, Some(by)) => {
                         format!("`{}` has answered already; the first answer counts", inert(&by.principal))
                     }
-                    (Standing::Open { .. }, None) => "it is answered so already".to_owned(),
-                    (decided, _) => format!("it is answered already: {decided}"),
+                    (Standing::Open { .. }, None) => {
+                        "the approval request already has this answer".to_owned()
+                    }
+                    (decided, _) => format!("the approval request is already answered: {decided}"),
                 },
             );
         }
@@ -403,7 +412,7 @@ fn refused(why: Refused) -> InboxError {
     InboxError::Refused { code, why: why.to_string() }
 }
 
-/// Whether a further answer changes nothing that matters: one more approval of what is approved does not.
+/// Whether another answer changes nothing: one more approval of an approved call does not.
 fn comes_to_the_same(before: &Standing, after: &Standing) -> bool {
     match (before, after) {
         (Standing::Approved { edited: one, .. }, Standing::Approved { edited: other, .. }) => one == other,

@@ -1,5 +1,5 @@
-//! The ledger of calls and grants, in a store's records: whoever changes an entry has seen what stood there, so of several who
-//! take a call up one runs it.
+//! The ledger of calls and grants in a store's records. Every update compares versions, so of several processes that claim a call
+//! only one runs it.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::json::{self, json};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 
-/// How often a change is tried again when others were quicker.
+/// How many times to retry a conditional write when others write concurrently.
 pub(super) const TRIES: usize = 64;
-/// Entries on a page.
+/// The number of entries on a page.
 const PAGE: usize = 256;
 
-/// A call's name among all calls of a store.
+/// The name of a call in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    /// The conversation, or what stands for it.
+    /// The conversation, or its substitute.
     pub conversation: String,
-    /// The call's id; of a repeated id the later ones have a number.
+    /// The call's id; later occurrences of the same id have a number.
     pub occurrence: String,
 }
 
@@ -40,34 +40,34 @@ impl Name {
     }
 }
 
-/// Why the ledger did not do what it was asked to.
+/// Why a ledger operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// The store does not answer.
+    /// The store failed.
     #[error("{}", of_store(.0))]
     Store(#[from] StoreError),
-    /// What stands there is not ours.
-    #[error("what the store has under `{0}` can't be read")]
+    /// The record has an unknown format.
+    #[error("the stored record `{0}` can't be read")]
     Corrupt(String),
-    /// A question that stands there is not sealed by us.
-    #[error("what the store has under `{0}` was changed: {1}")]
+    /// The record's approval request is not sealed with one of the keys.
+    #[error("the stored record `{0}` was changed: {1}")]
     Unproven(String, QuestionError),
     /// There is no such call or grant.
-    #[error("the store has nothing under `{0}`")]
+    #[error("the store has no record `{0}`")]
     Unknown(String),
-    /// An answer was not taken.
+    /// The answer was rejected.
     #[error("{0}")]
     Refused(#[from] Refused),
     /// Callgate itself failed.
-    #[error("Callgate failed while it asked the store")]
+    #[error("Callgate failed while it accessed the store")]
     Broken,
-    /// Others kept changing it.
-    #[error("`{0}` kept being changed by others")]
+    /// There were too many concurrent changes.
+    #[error("`{0}` was changed by others too many times; try again")]
     Contended(String),
 }
 
 impl LedgerError {
-    /// The code of the reason of a call that does not run for it.
+    /// The reason code of a call that is not run because of this error.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Store(error) => error.code(),
@@ -78,12 +78,12 @@ impl LedgerError {
     }
 }
 
-/// What came of claiming a call.
+/// The result of claiming a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
-    /// It is this one's to run.
+    /// The caller may run it.
     Won,
-    /// Someone else was first; this is how far it is.
+    /// Another process was first, or the entry has changed; the current entry.
     Lost(Box<Entry>),
 }
 
@@ -92,7 +92,7 @@ pub enum Claim {
 pub struct Listed {
     /// Its name.
     pub name: Name,
-    /// What is known.
+    /// The entry itself.
     pub entry: Entry,
 }
 
@@ -116,8 +116,8 @@ impl<'l> Ledger<'l> {
         Self { store, clock, account: Account::NOBODY }
     }
 
-    /// Charges new entries to an account. An entry that is there already stays charged to the account that it was first written for,
-    /// so an approver need not say whose it is.
+    /// Charges new entries to an account. An existing entry stays charged to its first account, so approvers need not know the
+    /// owner.
     #[must_use]
     pub fn charged_to(self, account: Account) -> Self {
         Self { account, ..self }
@@ -128,14 +128,14 @@ impl<'l> Ledger<'l> {
         if self.store.is_shared() { UsedOnceBy::Store } else { UsedOnceBy::History }
     }
 
-    /// What is known of a call.
+    /// The entry of a call.
     pub async fn find(&self, name: &Name) -> Result<Option<Entry>, LedgerError> {
         Ok(self.read(name).await?.map(|(entry, _)| entry))
     }
 
-    /// Notes what is asked about a call. The same question that stands there already stays, with its answers; the request that
-    /// stands there then is given back. A call that is over or that someone else runs is not asked about: its entry is the error. `claimed` says
-    /// that it is the caller who runs it, and stops for a further question.
+    /// Records an approval request and returns the recorded one. If an equivalent request is pending, it stays, with its answers.
+    /// The inner `Err` is an entry that has completed, that another process runs, or that is about another call. `claimed`: the
+    /// caller itself runs the call, and stops for another approval.
     pub async fn ask(
         &self,
         name: &Name,
@@ -168,7 +168,7 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Takes in an answer.
+    /// Records an answer.
     pub async fn answer(&self, name: &Name, response: &ResponsePart) -> Result<Entry, LedgerError> {
         self.change(name, |standing| {
             let mut entry = standing.ok_or_else(|| LedgerError::Unknown(name.occurrence.clone()))?;
@@ -178,14 +178,14 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Claims a call, to run it. `fresh` is what is known of a call that is not there yet. What stands there must be asked under
-    /// the same token, for otherwise it was answered in another way meanwhile.
+    /// Claims a call, to run it. `fresh` is the entry for a call without one. The recorded request must have the same token and the
+    /// same number of answers: otherwise the answers have changed in between.
     pub async fn claim(&self, name: &Name, fresh: &Entry, answers: usize) -> Result<Claim, LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
             let same = entry.is_of_the_same(fresh) && entry.request == fresh.request;
-            // An answer that came since may be a denial.
+            // A new answer may be a denial.
             if entry.stage != Stage::Waiting || !same || entry.answers().len() != answers {
                 return Ok((None, Claim::Lost(Box::new(entry))));
             }
@@ -195,7 +195,8 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Claims a call anew that someone claimed and never came back to. Only for calls that may run twice.
+    /// Claims again a call that another process claimed and never completed. Only for calls that are safe to run twice. Returns
+    /// `false` if the claim of `since` is not current.
     pub async fn reclaim(&self, name: &Name, since: Timestamp) -> Result<bool, LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| match standing {
@@ -208,7 +209,7 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Notes how a call ended. One that is over stays as it is.
+    /// Records the outcome of a call. A recorded outcome is not replaced.
     pub async fn settle(&self, name: &Name, fresh: &Entry, outcome: &Outcome) -> Result<(), LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| {
@@ -222,7 +223,7 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Whether observers are to be told now, which is once: of the question, or of what was decided.
+    /// Whether to notify observers now, of the request or of the decision: `true` once for each, or if there is no entry.
     pub async fn tell_once(&self, name: &Name, decision: bool) -> Result<bool, LedgerError> {
         self.change(name, |standing| {
             let Some(mut entry) = standing else { return Ok((None, true)) };
@@ -237,7 +238,7 @@ impl<'l> Ledger<'l> {
 
     /// Whether there is any call of a conversation.
     pub async fn knows(&self, conversation: &str) -> Result<bool, LedgerError> {
-        // Keys are lists in their one spelling, so those of a conversation begin with all but the end of a list of it alone.
+        // Keys are arrays in canonical form, so all keys of a conversation start with the array of its name alone, without the end.
         let alone = json::canonical(&json!([conversation]));
         let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
         let page = in_time(self.clock, || self.store.records(space::CALLS, Some(&prefix), 1)).await?;
@@ -260,7 +261,7 @@ impl<'l> Ledger<'l> {
         found.map(|record| grant_of(name, record)).transpose()
     }
 
-    /// Keeps a grant, in the place of one of the same name.
+    /// Stores a grant, in place of one with the same name.
     pub async fn keep_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
         let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
         for _ in 0..TRIES {
@@ -274,7 +275,10 @@ impl<'l> Ledger<'l> {
         Err(LedgerError::Contended(name.to_owned()))
     }
 
-    /// Takes a grant back. Errors: there is none.
+    /// Revokes a grant.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unknown`] if there is none; the store fails.
     pub async fn revoke(&self, name: &str) -> Result<Grant, LedgerError> {
         let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::Unknown(name.to_owned()))?;
         grant.revoked = true;
@@ -288,7 +292,7 @@ impl<'l> Ledger<'l> {
         all.into_iter().map(|(name, record)| Ok((name.clone(), grant_of(&name, record)?))).collect()
     }
 
-    /// Changes an entry, by one who has seen what stands there.
+    /// Changes an entry by compare and swap, and retries when others change it concurrently.
     async fn change<T>(
         &self,
         name: &Name,
@@ -313,8 +317,9 @@ impl<'l> Ledger<'l> {
         Err(LedgerError::Contended(name.occurrence.clone()))
     }
 
-    /// Long after the question has lapsed and anything was done about it, so that a clock which runs ahead for a while does not
-    /// make its answer new. What never lapses is never forgotten where it is shared; a process's own memory has no room for that.
+    /// When the store may drop the entry: long after the request has expired and the last change, so that a clock that runs ahead
+    /// for a while does not make its answer valid again. In a shared store an entry without an expiry is kept forever; a process's
+    /// own memory has no room for that.
     fn forget_at(&self, entry: &Entry) -> Option<Timestamp> {
         let expires = entry.request.as_ref().and_then(|request| request.expires_at.as_deref());
         let lapses = match expires.and_then(|text| text.parse::<Timestamp>().ok()) {
@@ -365,9 +370,9 @@ impl<'l> Ledger<'l> {
 
 fn of_store(error: &StoreError) -> String {
     match error {
-        StoreError::Unavailable(why) => format!("the store does not answer: {why}"),
-        StoreError::QuotaExceeded(why) => format!("the store refuses it: {why}"),
-        StoreError::Altered(what) => format!("the store can't be believed: {what}"),
+        StoreError::Unavailable(why) => format!("the store is unavailable: {why}"),
+        StoreError::QuotaExceeded(why) => format!("the store rejected the write: {why}"),
+        StoreError::Altered(what) => format!("the store was altered: {what}"),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Asking people: what is asked, sealed so that nobody can change it; who may answer how; what is known of each call that
-//! waits; and what keeps an answer from being used twice.
+//! Human in the loop: sealed approval requests, approvers and their answers, the ledger of suspended calls, and grants for later
+//! calls.
 //!
-//! Nothing waits in memory while a person decides. A question travels in the history and, where there is a store, lies in
-//! its ledger.
+//! Nothing is held in memory while a person decides. A request travels in the conversation history and, if there is a store, is
+//! recorded in its ledger. A claim in the ledger keeps an answer from being used twice.
 //!
 #![doc = include_str!("../../docs/asking-people.md")]
 

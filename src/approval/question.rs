@@ -1,4 +1,4 @@
-//! A question to a person, with all that Callgate must know again when the answer comes: encrypted in the request's token.
+//! Approval requests and what they are bound to. The binding is encrypted in the request's token → [`Question`].
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,40 +13,40 @@ use crate::path::Step;
 use crate::principal::{Comparison, Named, Principal};
 use crate::seal::{EncryptError, Keys, Purpose, SealError};
 
-/// Bytes that a token may have: a script's journal is in it.
+/// The largest token, in bytes; it includes the journals of scripts.
 const MAX_TOKEN: usize = 1 << 20;
 
-/// A question: what people are shown, and what it is bound to.
+/// An approval request: what people are shown, and what it is bound to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// What is shown; without its token.
+    /// What is shown, without its token.
     pub request: ApprovalRequest,
-    /// The conversation in which it is asked.
+    /// The conversation of the call.
     pub conversation: String,
-    /// The tenant for whom, as the host named it.
+    /// The tenant, as the host named it.
     pub tenant: Value,
-    /// The principal for whom the agent acts.
+    /// The agent's principal.
     pub requester: Option<String>,
-    /// The identity and the context members that it is asked for.
+    /// The identity and the context members that the request is bound to.
     pub bound: BoundContext,
-    /// When it was asked.
+    /// When approval was requested.
     pub asked_at: Timestamp,
-    /// The digest of the call as the model asked for it: its tool, its server and its arguments.
+    /// The digest of the call as the model requested it: its tool, its server and its arguments.
     pub call: Digest,
-    /// The digest of the arguments with which the call begins to run, after hooks and transforms. The request is about the same
-    /// arguments, unless a script or a hook around the call asks about others.
+    /// The digest of the arguments with which the call starts to run, after hooks and transforms. The request is about the same
+    /// arguments, unless a script or a hook around the call requires approval of others.
     pub begins_with: Digest,
-    /// Who asks.
+    /// The policies that require approval.
     pub askers: Vec<Asker>,
-    /// What people have said yes to already for this call.
+    /// What is already approved for this call.
     pub held: Vec<Permit>,
-    /// The arguments that a person gave the call in place of the model's.
+    /// The arguments that an approver set in place of the model's.
     pub edited: Option<Value>,
-    /// What happened so far in scripts around the call.
+    /// The journals of the scripts around the call.
     pub journals: Vec<KeptJournal>,
 }
 
-/// What happened so far in a script.
+/// The journal of a script so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptJournal {
@@ -58,7 +58,7 @@ pub struct KeptJournal {
     pub journal: Value,
 }
 
-/// What of a question only the token has.
+/// The token's encrypted content.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Claims {
@@ -83,43 +83,43 @@ struct Claims {
 
 const VERSION: u64 = 2;
 
-/// Why a request counts for nothing.
+/// Why an approval request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
     /// It has no token.
-    #[error("the request has no token")]
+    #[error("the approval request has no token")]
     NoToken,
-    /// It is not of the form of our requests.
-    #[error("the request is none of ours: {0}")]
+    /// The request or its token does not have the expected form.
+    #[error("the approval request is malformed: {0}")]
     Malformed(&'static str),
-    /// Its token was not made for this with one of the keys.
+    /// The token was not made for this request with one of the keys.
     #[error("{0}")]
     Seal(SealError),
-    /// It could not be encrypted.
+    /// The token could not be encrypted.
     #[error(transparent)]
     Encrypt(#[from] EncryptError),
-    /// It is larger than a token may be.
-    #[error("what a script around the call did so far is too large to be kept")]
+    /// The request is too large for a token.
+    #[error("the journals of the scripts around the call are too large for an approval token")]
     TooLarge,
 }
 
 impl Question {
-    /// The digest of a call as the model asks for it.
+    /// The digest of a call as the model requests it.
     pub fn digest_of_call(tool: &str, server: Option<&str>, input: &Value) -> Digest {
         json::digest(&json!([tool, server, input]))
     }
 
-    /// When the question lapses.
+    /// When the request expires.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.request.expires_at.as_deref().map(|text| text.parse().unwrap_or(Timestamp::MIN))
     }
 
-    /// How long it had from when it was asked until it expires.
+    /// How long the request is valid, from when it was made.
     pub fn lifetime(&self) -> Option<std::time::Duration> {
         std::time::Duration::try_from(self.expires_at()?.duration_since(self.asked_at)).ok()
     }
 
-    /// The call to decide now: as the model sent it, or with the arguments that an approver gave it.
+    /// The call to evaluate now: as the model requested it, or with the arguments that an approver set.
     pub fn call_now(&self, requested: &ToolCall) -> ToolCall {
         match &self.edited {
             Some(input) => requested.with_input(input.clone()),
@@ -132,8 +132,8 @@ impl Question {
         comparison_of(&self.askers)
     }
 
-    /// Checks whether the question is asked for this context: for the same principal with the same roles in the same tenant, and
-    /// with the same values in all that policies read.
+    /// Checks whether the request was made in this context: for the same principal with the same roles in the same tenant, and with
+    /// the same values in all members that policies read.
     ///
     /// # Errors
     /// What differs.
@@ -149,20 +149,23 @@ impl Question {
         };
         let tenant = context.get("tenant").unwrap_or(&Value::Null);
         Err(if own(&self.requester) != now {
-            "it was asked for another principal".to_owned()
+            "approval was requested for another principal".to_owned()
         } else if self.tenant != *tenant {
-            "it was asked for another tenant".to_owned()
+            "approval was requested for another tenant".to_owned()
         } else {
-            format!("the context has changed since it was asked, in one of {}", self.bound.describe())
+            format!(
+                "the context has changed since approval was requested, in one of {}",
+                self.bound.describe()
+            )
         })
     }
 
-    /// The places of the arguments that who answers may change.
+    /// The paths of the arguments that an approver may change.
     pub fn editable(&self) -> Vec<Vec<Step>> {
         super::tally::allowed_edits(self)
     }
 
-    /// Whether the same is asked: of the same call, by the same policies, about the same.
+    /// Whether the other request is equivalent: for the same call, by the same policies, about the same arguments.
     pub fn asks_the_same(&self, other: &Self) -> bool {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
@@ -173,7 +176,7 @@ impl Question {
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
 
-    /// The request with its token, as it goes to people. The token is encrypted: of the call it says nothing to who holds it.
+    /// The request with its token, as people get it. The token is encrypted, so that it reveals nothing of the call to its holder.
     ///
     /// # Errors
     /// [`QuestionError::TooLarge`]; [`QuestionError::Encrypt`].
@@ -192,7 +195,7 @@ impl Question {
             edited: self.edited.clone(),
             journals: self.journals.clone(),
         };
-        // As it is, and not in its canonical form, in which 28800 is `288e2`: numbers are read as they were written.
+        // Not in canonical form, in which 28800 is `288e2`: numbers are read as they were written.
         let claims = json::to_string(&claims).map_err(|_| QuestionError::TooLarge)?;
         let token = keys.encrypt(Purpose::Approval, &context(&self.request)?, claims.as_bytes())?;
         if token.len() > MAX_TOKEN {
@@ -201,10 +204,10 @@ impl Question {
         Ok(ApprovalRequest { approval_token: Some(token), ..self.request.clone() })
     }
 
-    /// The question behind a request that came back.
+    /// Decrypts and verifies a request that came back.
     ///
     /// # Errors
-    /// Where its token was not made with one of these keys, or anything of the request was changed since.
+    /// The token was not made with one of these keys, or the request was changed since.
     pub fn open(request: &RequestPart, keys: &Keys) -> Result<Self, QuestionError> {
         let token = request.approval_token.as_deref().ok_or(QuestionError::NoToken)?;
         let malformed = QuestionError::Malformed;
@@ -217,9 +220,9 @@ impl Question {
         let claims = String::from_utf8(claims).ok().and_then(|text| json::parse(&text).ok());
         let claims = claims.ok_or(malformed("its token can't be read"))?;
         let claims: Claims =
-            json::from_value(claims).map_err(|_| malformed("its token says what is not known here"))?;
+            json::from_value(claims).map_err(|_| malformed("its token has missing or unknown fields"))?;
         if claims.version != VERSION {
-            return Err(malformed("its token is of another version"));
+            return Err(malformed("its token has an unsupported version"));
         }
         let Claims {
             version: _,
@@ -258,9 +261,9 @@ fn context(request: &ApprovalRequest) -> Result<Value, QuestionError> {
     json::to_value(&shown).map_err(|_| QuestionError::TooLarge)
 }
 
-/// What a request shows.
+/// The part of a request that people are shown.
 fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
-    let missing = QuestionError::Malformed("it does not say all that ours say");
+    let missing = QuestionError::Malformed("required fields are missing");
     let RequestPart {
         approval_id,
         tool_call_id,

@@ -1,9 +1,9 @@
-//! What the answers to a question come to. The rules, in the order of their strength:
+//! Counts the answers to an approval request: request + answers → [`Standing`]. The rules, by precedence:
 //!
 //! - An answer that does not count (a wrong token, a name that is not sealed, someone who may not answer, a change of what may
-//!   not be changed) is as if it had not been given.
-//! - The first answer of an approver counts. Answers without a name may be several people's: of those, the strictest counts.
-//! - One who cancels ends it; one denial closes it; as many approvals of the same arguments as every policy demands open it.
+//!   not be changed) is ignored.
+//! - The first answer of each approver counts. Anonymous answers may be from several people: of those, the strictest counts.
+//! - A cancellation ends the run; one denial denies the call; the quorum of every policy, for the same arguments, approves it.
 
 use super::answer::verify_answer;
 use super::approvers::Refusal;
@@ -17,10 +17,10 @@ use crate::principal::{Comparison, Principal};
 use crate::seal::Keys;
 use crate::text::inert;
 
-/// What the answers to a question come to.
+/// The result of counting the answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
-    /// It needs further answers.
+    /// More answers are needed.
     Open {
         /// Who approved so far.
         by: Vec<String>,
@@ -29,12 +29,12 @@ pub enum Standing {
     Approved {
         /// Who approved, as far as they are named.
         by: Vec<String>,
-        /// The arguments as they gave them back, where they changed any.
+        /// The edited arguments, if the approvers changed any.
         edited: Option<Value>,
         /// Why.
         reason: Option<String>,
     },
-    /// A person's result stands for the tool's.
+    /// An approver's result replaces the tool's.
     Answered {
         /// Who answered.
         by: Vec<String>,
@@ -50,7 +50,7 @@ pub enum Standing {
     },
     /// The run ends.
     Cancelled {
-        /// Who ended it.
+        /// Who cancelled it.
         by: Vec<String>,
         /// Why.
         reason: Option<String>,
@@ -58,7 +58,7 @@ pub enum Standing {
 }
 
 impl std::fmt::Display for Standing {
-    /// What the answers came to: `approved by ana`.
+    /// The result in words: `approved by ana`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (word, by) = match self {
             Self::Open { by } if by.is_empty() => ("not answered", by),
@@ -76,19 +76,19 @@ impl std::fmt::Display for Standing {
 /// An answer that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// Its place among the answers.
+    /// Its index among the answers.
     pub place: usize,
-    /// The question that it names.
+    /// The approval request that it names.
     pub approval_id: String,
-    /// Why it does not count: a stable code, such as `self_approval`.
+    /// The stable reason code, such as `self_approval`.
     pub code: &'static str,
-    /// Why it does not count, in words.
+    /// Why it does not count, for people.
     pub why: String,
 }
 
-/// What these answers to a question come to, in the order in which they came; and those that do not count. `token` is the
-/// question's own. `accepts` is asked about a token in an answer that is not the question's: a host may know it as one of its
-/// own.
+/// Counts the answers to a request, in the order in which they were given. Returns the result and the answers that do not count.
+/// `token` is the request's own; `accepts` decides whether an answer with another token counts, as for a token that the host knows
+/// as its own.
 pub fn tally(
     question: &Question,
     token: &str,
@@ -110,7 +110,7 @@ pub fn tally(
     (standing(question, &first_of_each(heard, question.comparison())), ignored)
 }
 
-/// The arguments that who answers may change.
+/// The arguments that an approver may change.
 pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
     let paths = |asker: &Asker| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
     allowed_by_all(&question.askers.iter().map(paths).collect::<Vec<_>>())
@@ -138,7 +138,7 @@ impl From<Refusal> for Problem {
 struct Heard<'a> {
     by: Option<&'a Approver>,
     answer: &'a ResponsePart,
-    /// The arguments that it gives back, where it changes any.
+    /// The edited arguments, if the answer changes any.
     edited: Option<&'a Value>,
 }
 
@@ -152,12 +152,12 @@ impl<'a> Heard<'a> {
         accepts: &dyn Fn(&ResponsePart) -> bool,
     ) -> Result<Self, Problem> {
         if answer.approval_id != question.request.approval_id {
-            return Err(Problem::new("other_question", "it answers another question"));
+            return Err(Problem::new("other_question", "it answers another approval request"));
         }
-        // By their digests, so that the time this takes says nothing of where they differ.
+        // Constant-time comparison: by their digests, so that the time taken does not reveal where they differ.
         let repeats = |given: &String| Digest::of(given.as_bytes()) == Digest::of(token.as_bytes());
         if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
-            return Err(Problem::new("wrong_token", "its token is not the question's"));
+            return Err(Problem::new("wrong_token", "its token is not the approval request's"));
         }
         let by =
             verify_answer(question, answer, keys).map_err(|error| Problem::new("unproven_name", error))?;
@@ -173,18 +173,18 @@ impl<'a> Heard<'a> {
         Ok(Self { by, answer, edited: changed })
     }
 
-    /// Who answered; nobody in particular, where the name is missing or blank.
+    /// The approver, or `None` if the name is missing or blank.
     fn principal(&self, comparison: Comparison) -> Option<Principal> {
         Principal::parse(&self.by?.principal, comparison)
     }
 
-    /// Approvals of the same have the same.
+    /// The digest of what is approved, equal for approvals of the same.
     fn what(&self) -> Digest {
         let once = |value: Option<&Value>| value.map(|value| vec![value.clone()]);
         json::digest(&crate::json::json!([once(self.edited), once(self.answer.output.as_ref())]))
     }
 
-    /// The higher, the stricter.
+    /// How strict the answer is; a higher number is stricter.
     fn strictness(&self) -> u8 {
         match self.answer {
             ResponsePart { cancel: true, .. } => 2,
@@ -194,8 +194,8 @@ impl<'a> Heard<'a> {
     }
 }
 
-/// Checks whether an answer counts for one of the policies that ask. The first policy says why it does not; where all refuse for who
-/// it is not, everyone who may answer is named.
+/// Checks whether an answer counts for one of the policies that require approval. The error is the first policy's; where all
+/// policies reject the approver as not listed, it names everyone who may answer.
 fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
     let (requester, comparison) = (question.requester.as_deref(), question.comparison());
     let mut refusals = Vec::new();
@@ -217,7 +217,7 @@ fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
     Err(by.map_or(Refusal::Unnamed, |by| Refusal::NotAnApprover(by.principal.clone(), may)))
 }
 
-/// The first answer of everyone; of those without a name the first of the strictest.
+/// The first answer of each approver; of the anonymous ones, the first of the strictest.
 fn first_of_each(heard: Vec<Heard<'_>>, comparison: Comparison) -> Vec<Heard<'_>> {
     let mut first: Vec<Heard<'_>> = Vec::new();
     for answer in heard {

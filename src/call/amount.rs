@@ -1,46 +1,45 @@
-//! How much a call takes of a limit.
+//! Amounts that a call uses of a limit, in millionths.
 
 use crate::json::Number;
 
-/// How much a call takes of a limit: a decimal number that is not negative, kept exactly in millionths.
+/// How much a call uses of a limit: a non-negative decimal number, exact to millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount(u64);
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// Millionths in one.
     const ONE: u64 = 1_000_000;
 
-    /// A whole number; beyond 18 trillion the largest amount there is.
+    /// A whole number; saturates at 18 trillion.
     pub const fn whole(number: u64) -> Self {
         Self(number.saturating_mul(Self::ONE))
     }
 
-    /// A JSON number. What is finer than a millionth is rounded up, what is larger than the largest amount is that. Nothing
-    /// for a negative number.
+    /// Converts a JSON number. Rounds up to a millionth, and saturates at the largest amount. Returns `None` for a negative number.
     pub fn of(number: &Number) -> Option<Self> {
         number.scaled_up(6).map(Self)
     }
 
-    /// Both together; the largest amount there is, if that is less.
+    /// The sum, saturating at the largest amount.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left of it without the other; nothing, if that is more.
+    /// The difference, saturating at zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// In millionths.
+    /// The amount in millionths.
     pub const fn millionths(self) -> u64 {
         self.0
     }
 
-    /// That many millionths.
+    /// An amount of this many millionths.
     pub const fn of_millionths(millionths: u64) -> Self {
         Self(millionths)
     }

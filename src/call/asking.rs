@@ -1,111 +1,111 @@
-//! What is said of a call that waits for a person: the question, what was decided, and by what it may then run.
+//! Human approval of a call: the approval request, the decision, and the approval that lets the call run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::Value;
 
-/// The question put to a person: the `tool-approval-request` part of a history.
+/// The approval request: the `tool-approval-request` part of a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalRequest {
     /// `approval_<toolCallId>`.
     pub approval_id: String,
-    /// The call that waits.
+    /// The pending call.
     pub tool_call_id: String,
     /// Its tool.
     pub tool_name: String,
-    /// Its final arguments, as they may be shown.
+    /// Its final arguments, redacted.
     pub input: Value,
-    /// What is asked.
+    /// The question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The ids of all policies that ask.
+    /// The ids of all policies that require approval.
     pub policies: Vec<String>,
-    /// When the question lapses, in RFC 3339.
+    /// When the request expires, in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Digest of the final arguments, which are what an approval is bound to.
+    /// Digest of the final arguments, to which an approval is bound.
     pub input_digest: String,
     /// The MCP server that has the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The arguments that matter most, and their parts, as JSON pointers: those that policies read or name in a question, then those
-    /// that the tool requires.
+    /// The arguments that matter most, and their parts, as JSON pointers: those that policies read or name in a question, then
+    /// those that the tool requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relevant: Vec<String>,
-    /// How often the same was asked before in the session.
+    /// How often the same approval was requested before in the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u64>,
-    /// The policy author's words for the card.
+    /// The policy author's labels for the card.
     #[serde(default, skip_serializing_if = "CardWords::is_empty")]
     pub card: CardWords,
-    /// The seal over all of it, with what Callgate must know again.
+    /// The seal over all of it, with the encrypted state that Callgate needs to resume the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_token: Option<String>,
 }
 
-/// By what a call may run that waited for a person.
+/// The approval that lets a suspended call run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Approved {
-    /// The request that was answered; for a grant, the one it was given with.
+    /// The request that was answered; for a grant, the one that it was given with.
     pub approval_id: String,
-    /// Who answered, as far as that was verified.
+    /// The approvers, as far as they were verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
-    /// Whether it is an answer to an earlier call that stands for this one.
+    /// Whether an approval of an earlier call applies to this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remembered: bool,
-    /// Whether the person changed the arguments.
+    /// Whether the approver changed the arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
     /// What keeps the answer from being used twice.
     pub used_once_by: UsedOnceBy,
 }
 
-/// A policy author's words for the card that asks; where one is missing, the card has words of its own.
+/// A policy author's labels for the approval card; a missing one has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardWords {
-    /// What stands above it.
+    /// The title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the button that approves says.
+    /// The label of the approve button.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve: Option<String>,
-    /// What the button that denies says.
+    /// The label of the deny button.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deny: Option<String>,
 }
 
 impl CardWords {
-    /// Whether the card has words of its own for everything.
+    /// Whether all labels are the defaults.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What people have decided about a call that waited for them.
+/// The decision of the approvers about a pending call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalDecision {
     /// The request that was answered.
     pub approval_id: String,
-    /// The call that waited.
+    /// The pending call.
     pub tool_call_id: String,
     /// Its tool.
     pub tool_name: String,
-    /// The policies that asked.
+    /// The policies that required approval.
     pub policies: Vec<String>,
-    /// Whether the call may run, as far as people are asked.
+    /// Whether the call may run, as far as approval is required.
     pub approved: bool,
-    /// Why: [`super::reason_code::APPROVED`], [`super::reason_code::APPROVAL_DENIED`], [`super::reason_code::APPROVAL_EXPIRED`],
-    /// [`super::reason_code::CANCELLED`], [`super::reason_code::ANSWERED`].
+    /// The reason code: [`super::reason_code::APPROVED`], [`super::reason_code::APPROVAL_DENIED`],
+    /// [`super::reason_code::APPROVAL_EXPIRED`], [`super::reason_code::CANCELLED`], [`super::reason_code::ANSWERED`].
     pub code: String,
-    /// What they said about it.
+    /// The approvers' comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who, as far as that was verified.
+    /// The approvers, as far as they were verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
 }
@@ -114,7 +114,7 @@ pub struct ApprovalDecision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UsedOnceBy {
-    /// A store that outlives the process, and that others share.
+    /// A store that outlives the process and is shared with others.
     Store,
     /// This process's memory, and the history.
     History,

@@ -1,4 +1,4 @@
-//! Which members of a call's context a path, a template, an expression or a policy reads.
+//! The members of a call's context that a path, a template, an expression or a policy reads.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ impl ContextReads {
         self.members.clear();
     }
 
-    /// Adds what something else reads.
+    /// Adds the members that another set reads.
     pub fn extend(&mut self, other: &Self) {
         if other.everything {
             self.add_everything();
@@ -38,7 +38,7 @@ impl ContextReads {
         (!self.everything).then(|| self.members.iter().map(String::as_str))
     }
 
-    /// The part of a context that is read: two contexts with equal parts cannot be told apart. A context that is not an object
+    /// The part of a context that is read: policies cannot distinguish contexts with equal parts. A context that is not an object
     /// is its own part, unless nothing is read.
     pub fn part_of(&self, context: &Value) -> Value {
         match context {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_of_a_context_is_what_is_read() {
+    fn selects_the_members_that_are_read() {
         let context = json!({ "roles": ["a"], "plan": null, "trace": 7 });
         let mut everything = ContextReads::default();
         everything.add_everything();

@@ -1,4 +1,4 @@
-//! Which texts of a call are redacted, and what is shown in their place: redaction follows a value by these wherever it goes.
+//! Redaction masks of a call: redacted string → its replacement. They redact a value wherever it occurs again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,21 +9,21 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use crate::json::{self, Map, Value};
 use crate::meter;
 
-/// A shorter text is only recognised where it is a whole value: as a part of others it would be found everywhere.
+/// A shorter string is only masked where it is a whole value: as a part of other strings it would be found everywhere.
 const SHORTEST_PART: usize = 4;
-/// How many times JSON that is written in a string of JSON is read.
+/// How many levels of JSON inside JSON strings are parsed.
 const MAX_WRITTEN: usize = 4;
-/// Bytes of a text that are searched for a work unit, and work units for a byte that is searched for.
+/// Bytes of text searched per work unit, and work units per byte of the masked strings.
 const SEARCHED_PER_UNIT: u64 = 4;
 const UNITS_PER_MASKED_BYTE: usize = 4;
-/// Stands for a text that could not be searched.
+/// Replaces a string that could not be searched.
 const UNSEARCHED: &str = "[redacted]";
 
-/// Redacted texts with what is shown in their place. They are only ever added.
+/// Redacted strings with their replacements. Masks are only ever added.
 #[derive(Clone, Debug, Default)]
 pub struct Masks {
     masks: BTreeMap<String, String>,
-    /// Finds the longest of them, once it was needed; nothing where there are too many to be searched for.
+    /// Finds the longest match, built on first use; `None` if there are too many masks to search for.
     search: OnceLock<Option<AhoCorasick>>,
 }
 
@@ -39,7 +39,7 @@ impl Masks {
         Self { masks: BTreeMap::new(), search: OnceLock::new() }
     }
 
-    /// The masks that [`to_json`](Self::to_json) wrote.
+    /// Reads the masks that [`to_json`](Self::to_json) wrote.
     pub(super) fn from_map(masks: BTreeMap<String, String>) -> Self {
         Self { masks, search: OnceLock::new() }
     }
@@ -48,12 +48,12 @@ impl Masks {
         self.masks.iter().map(|(raw, shown)| (raw.clone(), Value::from(shown.as_str()))).collect()
     }
 
-    /// Whether nothing is masked.
+    /// Whether there are no masks.
     pub fn is_empty(&self) -> bool {
         self.masks.is_empty()
     }
 
-    /// What redaction changed: every string, number and key that is in `raw`, and not so in `redacted`.
+    /// Adds what redaction changed: every string, number and key in `raw` that differs in `redacted`.
     pub fn add_changes(&mut self, raw: &Value, redacted: &Value) {
         self.changes(raw, redacted, 0);
     }
@@ -80,7 +80,7 @@ impl Masks {
         }
     }
 
-    /// A text, and of it what differs.
+    /// Adds a changed string, and the part of it that differs.
     fn change(&mut self, raw: &str, shown: &str) {
         if raw == shown {
             return;
@@ -100,7 +100,7 @@ impl Masks {
         }
     }
 
-    /// A text, also as JSON writes it: errors often repeat arguments so.
+    /// Adds a string, also in its JSON escaped form: errors often repeat arguments so.
     fn add(&mut self, raw: &str, shown: String) {
         let written = |text: &str| Value::from(text).to_string();
         let escaped = written(raw);
@@ -112,7 +112,7 @@ impl Masks {
         self.insert(raw, shown);
     }
 
-    /// What is known first stays.
+    /// The first mask of a string stays.
     fn insert(&mut self, raw: &str, shown: String) {
         if !raw.is_empty() && !self.masks.contains_key(raw) {
             self.masks.insert(raw.to_owned(), shown);
@@ -120,16 +120,16 @@ impl Masks {
         }
     }
 
-    /// Takes in others.
+    /// Adds all masks of another set.
     pub fn unite(&mut self, other: &Self) {
         other.masks.iter().for_each(|(raw, shown)| self.insert(raw, shown.clone()));
     }
 
-    /// Those that mask something in this value.
+    /// The masks that match something in this value.
     pub fn found_in(&self, value: &Value) -> Self {
         let mut found = Self::new();
         if !self.is_empty() {
-            // One that is a part of another is found in it, too.
+            // A mask that is part of another one is found in it, too.
             match self.searching(MatchKind::Standard) {
                 Some((search, raws)) => self.find_in(value, &search, &raws, &mut found),
                 None => found.unite(self),
@@ -163,7 +163,8 @@ impl Masks {
         }
     }
 
-    /// What finds those that may be parts of texts, with what it searches for.
+    /// The searcher for masks that may be substrings, with the strings that it searches for. Returns `None` if the search would
+    /// exceed the work limit.
     fn searching(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
         let raws: Vec<&str> = self.parts().map(|(raw, _)| raw).collect();
         let bytes: usize = raws.iter().map(|raw| raw.len()).sum();
@@ -177,8 +178,8 @@ impl Masks {
         all.filter(|(raw, _)| raw.len() >= SHORTEST_PART)
     }
 
-    /// A text with what is masked in it replaced; borrowed where nothing is. A text that can't be searched, for there is too much to
-    /// search for, is not shown.
+    /// Masks a string; borrowed if nothing matches. A string that can't be searched, because there is too much to search for, is
+    /// redacted as a whole.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.is_empty() {
             return Cow::Borrowed(text);
@@ -203,7 +204,7 @@ impl Masks {
         }
     }
 
-    /// The same for a text that is a value of its own; nothing where nothing is masked.
+    /// Masks a string that is a whole value. Returns `None` if nothing matches.
     fn whole(&self, text: &str) -> Option<String> {
         if let Some(shown) = self.masks.get(text) {
             return Some(shown.clone());
@@ -212,7 +213,7 @@ impl Masks {
         (masked != text).then(|| masked.into_owned())
     }
 
-    /// Replaces what is masked in a value: in strings, numbers and keys.
+    /// Masks a value: strings, numbers and keys.
     pub fn value(&self, value: &mut Value) {
         if self.is_empty() {
             return;
@@ -239,7 +240,7 @@ impl Masks {
         }
     }
 
-    /// Of two keys that are shown alike the second one has a number.
+    /// Masks keys. If two keys get the same replacement, the second one gets a number.
     fn keys(&self, map: Map) -> Map {
         let mut masked = Map::new();
         for (key, item) in map {
@@ -257,7 +258,7 @@ impl Masks {
     }
 }
 
-/// The object or array that a string is the text of.
+/// Parses a string that contains a JSON object or array.
 fn written_json(text: &str, written: usize) -> Option<Value> {
     let begins = text.trim_start().starts_with(['{', '[']);
     (written < MAX_WRITTEN && begins).then(|| json::parse(text).ok()).flatten()
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_redaction_changed_is_masked_wherever_it_comes_again() {
+    fn masks_redacted_values_wherever_they_occur() {
         let raw = json!({ "pin": 4711, "ana@x.org": ["say hunter22 twice"], "body": "{\"key\":\"s3cret\"}", "n": 7 });
         let redacted = json!({ "pin": "[pin]", "[email]": ["say [pw] twice"], "body": "{\"key\":\"[key]\"}", "n": "[n]" });
         let masks = masks(&raw, &redacted);
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_masked_is_also_masked_as_json_writes_it() {
+    fn masks_json_escaped_strings() {
         let key = "-----BEGIN\nabc\"def\n-----END";
         let masks = masks(&json!({ "key": key }), &json!({ "key": "[key]" }));
         assert_eq!(masks.text(&format!("invalid: {}", json!({ "key": key }))), r#"invalid: {"key":"[key]"}"#);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_in_a_value_is_found_in_it_and_reading_gives_it_back() {
+    fn selects_masks_found_in_a_value_and_round_trips_json() {
         let masks = masks(&json!(["4711", "hunter22"]), &json!(["[pin]", "[pw]"]));
         let found = masks.found_in(&json!({ "k": ["it is 4711"] }));
         assert_eq!(found.text("4711 hunter22"), "[pin] hunter22");
@@ -303,9 +304,9 @@ mod tests {
         assert_eq!(read, masks);
     }
 
-    /// Arguments may hold as many of them as fit.
+    /// Arguments may contain as many masked strings as fit.
     #[test]
-    fn thousands_of_masks_are_searched_for_at_once() {
+    fn searches_for_thousands_of_masks_at_once() {
         let raw: Value = (0..5000).map(|n| json!(format!("mail-{n}@example.org"))).collect();
         let redacted: Value = (0..5000).map(|_| json!("[email]")).collect();
         let masks = masks(&raw, &redacted);
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_mask_counts_and_keys_stay_apart() {
+    fn applies_the_longest_mask_and_keeps_keys_distinct() {
         let masks = masks(&json!(["secret", "secret-and-more", "other!"]), &json!(["*", "**", "*"]));
         assert_eq!(masks.text("secret-and-more secret"), "** *");
         let mut value = json!({ "secret": 1, "other!": 2 });

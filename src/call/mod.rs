@@ -1,4 +1,4 @@
-//! A tool call and what becomes of it: plain, serializable data that every later room speaks.
+//! Tool calls, the session state they read, and their outcomes: plain, serializable data for all later modules.
 
 mod amount;
 mod asking;
@@ -25,23 +25,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Value;
 
-/// One call of a tool, as an agent asks for it.
+/// One tool call, as an agent requests it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's or the host's name for this call; ids repeat in real histories.
+    /// The model's or the host's id for this call; ids repeat in real histories.
     #[serde(default)]
     pub id: String,
     /// The tool's own name.
     pub tool: String,
     /// The arguments. Anything but an object is denied.
     pub input: Value,
-    /// The MCP server that has the tool, where there is one.
+    /// The MCP server that has the tool, if any.
     #[serde(default)]
     pub server: Option<String>,
-    /// What the host vouches for: principal, roles, tenant, metadata, anything. An object, or null for nothing.
+    /// What the host vouches for: principal, roles, tenant, metadata, anything. An object, or null for no context.
     #[serde(default)]
     pub context: Value,
-    /// What the host passes along to its own executor. Policies do not see it; an `around` script may replace it.
+    /// Passed through to the host's own executor. Policies do not see it; an `around` script may replace it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub options: Value,
 }

@@ -1,39 +1,39 @@
-//! What is said of a call on its way, and how it ends.
+//! The outcome of a call: phases, verdicts, reason codes, and the final [`Outcome`].
 
 use serde::{Deserialize, Serialize};
 
 use super::{ApprovalRequest, Approved};
 use crate::json::{Map, Value};
 
-/// Where on a call's way a policy acts.
+/// The phase of a call in which a policy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The arguments are brought into form and checked.
+    /// Normalises and validates the arguments.
     Normalise,
-    /// It is decided whether the call may run.
+    /// Decides whether the call may run.
     Gate,
-    /// The call runs, or something answers for it.
+    /// Runs the call, or answers in place of the tool.
     Execute,
-    /// The result is brought into form and recorded.
+    /// Normalises and records the result.
     Settle,
 }
 
-/// What one policy says of one call.
+/// A policy's verdict on one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing against it.
+    /// No objection.
     Pass,
     /// It changed the arguments or the result.
     Rewrite,
     /// It answers in place of the tool.
     Answer,
-    /// A person must say yes first.
+    /// Requires human approval.
     Suspend,
     /// The call must not run.
     Deny,
-    /// The call must not run, nor any later one of the session.
+    /// Neither the call nor any later one of the session may run.
     Halt,
 }
 
@@ -47,26 +47,26 @@ pub enum OutcomeKind {
     Cached,
     /// A policy or a person answered in the tool's place.
     Answered,
-    /// The arguments do not fit; the message says how to mend them.
+    /// The arguments are invalid; the message says how to fix them.
     Invalid,
-    /// The call was refused.
+    /// The call was denied.
     Denied,
-    /// The call waits for a person.
+    /// The call is pending: it requires approval.
     Suspended,
     /// The run was stopped.
     Halted,
-    /// The call was given up from outside.
+    /// The call was cancelled from outside.
     Aborted,
     /// The tool failed, or its result had to be withheld.
     Failed,
-    /// The tool failed and a policy turned the error into a message for the model.
+    /// The tool failed and a policy replaced the error with a message for the model.
     Recovered,
-    /// It is unknown whether the tool ran to its end.
+    /// It is unknown whether the tool completed.
     Indeterminate,
 }
 
 impl OutcomeKind {
-    /// Every kind, in the order of the words page.
+    /// Every kind, in the order of the documentation.
     pub const ALL: [Self; 11] = [
         Self::Executed,
         Self::Cached,
@@ -81,7 +81,7 @@ impl OutcomeKind {
         Self::Indeterminate,
     ];
 
-    /// The word in JSON and on the command line.
+    /// The name in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Executed => "executed",
@@ -105,136 +105,137 @@ impl std::fmt::Display for OutcomeKind {
     }
 }
 
-/// The stable codes that reasons carry, beside those that policies choose themselves (`deny: { code: … }`).
+/// Stable reason codes. Policies can also set their own (`deny: { code: … }`).
 pub mod reason_code {
-    /// A policy of kind `allow`, `respond` or `approval` let the call through, or nothing was against it.
+    /// A policy of kind `allow`, `respond` or `approval` permitted the call, or no policy objected.
     pub const ALLOWED: &str = "allowed";
-    /// No policy that permits matched, and `defaults.unmatched` says what happens then.
+    /// No permitting policy matched; `defaults.unmatched` decided.
     pub const UNMATCHED: &str = "unmatched";
     /// A `deny` policy matched.
     pub const DENIED: &str = "denied";
-    /// The host's own code is against it.
+    /// The host's own code denied the call.
     pub const BLOCKED: &str = "blocked";
-    /// The model was not offered the tool: a hook or a `model` policy removed it from the configuration, or it never stood there.
+    /// The model was not offered the tool: a hook or a `model` policy removed it from the configuration, or it was never part of
+    /// it.
     pub const NOT_OFFERED: &str = "not_offered";
-    /// A `halt` policy matched, or the host's own code stops the run.
+    /// A `halt` policy matched, or the host's own code stopped the run.
     pub const HALTED: &str = "halted";
     /// An earlier call halted the session.
     pub const SESSION_HALTED: &str = "session_halted";
     /// An `approval` policy matched.
     pub const APPROVAL_REQUIRED: &str = "approval_required";
-    /// A person has said yes.
+    /// The call was approved.
     pub const APPROVED: &str = "approved";
-    /// A person has said no.
+    /// Approval was denied.
     pub const APPROVAL_DENIED: &str = "approval_denied";
-    /// The question to a person has lapsed.
+    /// The approval request expired.
     pub const APPROVAL_EXPIRED: &str = "approval_expired";
-    /// What is said to be a question of ours is none, and no policy asks one.
+    /// The approval request is invalid, and no policy requires approval now.
     pub const APPROVAL_INVALID: &str = "approval_invalid";
-    /// The same was asked too often in one session.
+    /// The same approval was requested too often in one session.
     pub const ASKED_TOO_OFTEN: &str = "asked_too_often";
-    /// Another call of the round waits for a person, and they are asked one at a time.
+    /// Another call of the round is pending, and approvals are requested one at a time.
     pub const ASK_AGAIN: &str = "ask_again";
-    /// The run was ended from outside, or by the host's own code.
+    /// The run was cancelled from outside, or by the host's own code.
     pub const ABORTED: &str = "aborted";
-    /// A person ended the run.
+    /// An approver cancelled the run.
     pub const CANCELLED: &str = "cancelled";
-    /// It is not known whether the call ran: whoever began it never said how it ended.
+    /// It is unknown whether the call ran: it was started, and no outcome was recorded.
     pub const UNFINISHED: &str = "unfinished";
-    /// A restricting policy could not be decided, and so counts as matching.
+    /// A restricting policy was undecided, and so counts as matching (fail closed).
     pub const UNDECIDED: &str = "undecided";
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
-    /// The call itself could not be read.
+    /// The call itself is malformed.
     pub const INVALID_CALL: &str = "invalid_call";
-    /// An argument has a name that a server could take for another one, which policies read.
+    /// An argument's name could be read by a server as another name, which policies read.
     pub const AMBIGUOUS_ARGUMENT: &str = "ambiguous_argument";
-    /// The arguments break a schema.
+    /// The arguments violate a schema.
     pub const SCHEMA_VIOLATION: &str = "schema_violation";
-    /// `validate: { schema: tool }`, and no usable schema of the tool is known.
+    /// `validate: { schema: tool }`, but the tool has no usable schema.
     pub const SCHEMA_UNAVAILABLE: &str = "schema_unavailable";
     /// A `transform` could not be applied to these arguments.
     pub const TRANSFORM_FAILED: &str = "transform_failed";
     /// A `respond` policy answered.
     pub const ANSWERED: &str = "answered";
-    /// A `rate_limit` has too little left.
+    /// A `rate_limit` has too little capacity left.
     pub const RATE_LIMITED: &str = "rate_limited";
-    /// A `concurrency` limit has no slot free.
+    /// A `concurrency` limit has no free slot.
     pub const CONCURRENCY_LIMITED: &str = "concurrency_limited";
     /// A `budget` is used up.
     pub const BUDGET_EXCEEDED: &str = "budget_exceeded";
-    /// The store that counts for a limit did not answer.
+    /// The store that counts for a limit is unavailable.
     pub const STORE_UNAVAILABLE: &str = "store_unavailable";
-    /// The caller, or its tenant, uses all of its share of the store.
+    /// The caller, or its tenant, has used all of its share of the store.
     pub const QUOTA_EXCEEDED: &str = "quota_exceeded";
-    /// What the store holds was changed, removed, or replaced by an older version of it.
+    /// A record in the store was changed, removed, or replaced by an older version.
     pub const STATE_ALTERED: &str = "state_altered";
     /// A cache answered.
     pub const CACHED: &str = "cached";
-    /// A `timeout` gave the tool up.
+    /// The tool exceeded a `timeout`.
     pub const TIMEOUT: &str = "timeout";
-    /// An `around` script threw an error of its own that has no kind.
+    /// An `around` script threw an error of its own without a kind.
     pub const THROWN: &str = "thrown";
     /// An `around` script failed.
     pub const SCRIPT_ERROR: &str = "script_error";
-    /// The tool ended in an error.
+    /// The tool returned an error.
     pub const TOOL_ERROR: &str = "tool_error";
-    /// A `recover` policy turned the tool's error into a message.
+    /// A `recover` policy replaced the tool's error with a message.
     pub const RECOVERED: &str = "recovered";
-    /// The tool ran, but its result could not be brought into the form that the policies demand.
+    /// The tool ran, but its result could not be normalised as the policies require.
     pub const OUTPUT_WITHHELD: &str = "output_withheld";
-    /// The policies need more work for the call than one call may use.
+    /// The policies need more work for the call than the limit for one call.
     pub const WORK_EXCEEDED: &str = "work_exceeded";
-    /// Callgate itself failed while it decided.
+    /// Callgate itself failed while it evaluated the call.
     pub const INTERNAL_ERROR: &str = "internal_error";
 }
 
-/// Why a call was decided as it was.
+/// Why a call was decided this way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The policy that decided, or the host's own code by its name, where one did.
+    /// The deciding policy, or the name of the host's own code that decided.
     pub policy: Option<String>,
     /// A stable code: one of [`reason_code`], or the policy's own.
     pub code: String,
-    /// For the agent and the people behind it.
+    /// A message for the agent and its users.
     pub message: String,
 }
 
-/// What one policy did with one call.
+/// How one policy was applied to one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyTrace {
     /// The policy's id.
     pub id: String,
     /// Its kind key.
     pub kind: String,
-    /// Where it acted.
+    /// The phase in which it acted.
     pub phase: Phase,
-    /// What it said (of a shadow: would have said).
+    /// Its verdict (in shadow mode: the verdict it would have had).
     pub verdict: Verdict,
-    /// Whether it only watches.
+    /// Whether it is in shadow mode.
     pub shadow: bool,
-    /// Whether it counts as matching only because it could not be decided.
+    /// Whether it counts as matching only because it was undecided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
 }
 
-/// What an `audit` policy chose to record of a call.
+/// The fields that an `audit` policy recorded of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// The policy's id.
     pub policy: String,
-    /// Path as written in the policy → value, redacted; a path that yields several has a list.
+    /// Path as written in the policy → value, redacted; a path with several values has an array.
     pub fields: Map,
 }
 
-/// How one call ended, with everything that people and programs are told of it. Redacted already.
+/// The outcome of one call, for people and programs. Already redacted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The call's id.
     pub id: String,
     /// The call's tool.
     pub tool: String,
-    /// The session's name, where it has one.
+    /// The session's name, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// How it ended.
@@ -245,38 +246,38 @@ pub struct Outcome {
     pub output: Option<Value>,
     /// The error as the model sees it.
     pub error: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Which policies took part, in order.
+    /// The policies that were applied, in order.
     pub policies: Vec<PolicyTrace>,
-    /// The question to a person, where the call waits for one.
+    /// The approval request, if the call is pending.
     pub approval: Option<ApprovalRequest>,
-    /// By what it may run, where it waited for a person.
+    /// The approval that let the call run, if it required one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
-    /// The call was settled before; this tells how, and nothing was run.
+    /// A replayed outcome: the call had completed before, and nothing was run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
     /// What `audit` policies recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audit: Vec<AuditEntry>,
-    /// No tool stood behind the call, so the output says nothing.
+    /// A dry run without a tool: the output has no meaning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry: bool,
-    /// How often the tool was called, where that was more than once.
+    /// How often the tool was called, if more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// For a call that a limit refused: in how many milliseconds it may come again, where that is known.
+    /// For a call that a limit denied: after how many milliseconds to retry, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// The digest of the rules that decided.
+    /// The digest of the rules that were evaluated.
     pub revision: String,
     /// Time in Callgate and in the tool, in microseconds.
     pub duration_us: u64,
 }
 
 impl Outcome {
-    /// How a call ended, with nothing else to tell of it.
+    /// An outcome without optional parts.
     pub fn new(
         (id, tool): (&str, &str),
         outcome: OutcomeKind,

@@ -1,24 +1,24 @@
-//! A call as it stands in a file: one JSON object a line, with its session and what its tool once answered.
+//! Calls in a file, one JSON object a line: the call with its session and the recorded answer of its tool → [`CallRecord`].
 
 use super::ToolCall;
 use crate::json::{self, Value};
 
-/// What a recorded tool answered.
+/// The recorded answer of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recorded {
     /// Its result.
     Output(Value),
     /// Its error.
     Error {
-        /// For the model.
+        /// The message for the model.
         message: String,
-        /// A word that policies can match, such as `timeout`.
+        /// An error kind that policies can match, such as `timeout`.
         kind: Option<String>,
     },
 }
 
 impl Recorded {
-    /// Reads a text, or an object with `message` and `kind`; anything else is a message as it stands.
+    /// Reads a string, or an object with `message` and `kind`; any other value is itself the message.
     fn error(error: Value) -> Self {
         let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
         match (&error, text("message")) {
@@ -32,24 +32,24 @@ impl Recorded {
 /// One line of a calls file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallRecord {
-    /// The call; its id is empty where the line has none.
+    /// The call; its id is empty if the line has none.
     pub call: ToolCall,
     /// The session that it belongs to.
     pub session: Option<String>,
-    /// Calls of one session with the same round are decided together.
+    /// Calls of one session with the same round are evaluated together.
     pub round: Option<Value>,
-    /// What the tool answered, where that is known.
+    /// The tool's answer, if it is known.
     pub recorded: Option<Recorded>,
 }
 
-/// Why a line is no call.
+/// Why a line is not a valid call.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Not JSON, or JSON with a doubled key.
+    /// Not JSON, or JSON with a duplicate key.
     #[error("not a JSON object: {0}")]
     Json(#[from] json::ParseError),
     /// JSON, but not an object.
-    #[error("a call is a JSON object, this is {0}")]
+    #[error("a call must be a JSON object, this is {0}")]
     NotAnObject(&'static str),
     /// No `tool`.
     #[error("`tool` is missing: the tool's name, a string")]
@@ -67,7 +67,7 @@ pub enum RecordError {
 }
 
 impl CallRecord {
-    /// Reads one line. Members that are not named in the contract are ignored.
+    /// Parses one line. Unknown members are ignored.
     pub fn parse(line: &str) -> Result<Self, RecordError> {
         let mut members = match json::parse(line)? {
             Value::Object(members) => members,

@@ -1,4 +1,4 @@
-//! What a session has seen, as later calls may ask: labels, facts, counts, and where the run stands.
+//! Session state that later calls read: labels, facts, counts, and the progress of the run.
 
 mod changes;
 mod kept;
@@ -15,30 +15,30 @@ use changes::Change;
 
 /// The state of one session: the `$.session` of the call document.
 ///
-/// Labels are only ever added. Facts are kept by name, or by name and key. A label or fact whose own condition could
-/// not be decided is *unsettled*: tests that read it are undecided from then on.
+/// Labels are only ever added. Facts are stored by name, or by name and key. A label or fact whose own condition was undecided is
+/// *unknown*: tests that read it are undecided from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionState {
     document: Value,
     unsettled: Vec<String>,
     halted: Option<String>,
-    /// What was taken of limits that count by run.
+    /// The amounts acquired of limits that count by run.
     taken: HashMap<String, Amount>,
-    /// The last arguments with which a tool worked, by tool, the newest last.
+    /// The last arguments with which each tool succeeded, the newest last.
     worked: HashMap<String, Vec<Value>>,
-    /// How often the model was invited to try again, by policy and tool.
+    /// How often the model was invited to retry, by policy and tool.
     invitations: Vec<((String, String), u64)>,
-    /// How often each call id has come, for ids repeat.
+    /// How often each call id has occurred, because ids repeat.
     occurrences: HashMap<String, u64>,
-    /// How often each question was put to people, by what is asked, and how often it had been when they last said yes to it.
+    /// How often each approval was requested, and how often it had been when it was last approved.
     questions: HashMap<String, u64>,
-    /// Calls of the run wait for people.
+    /// Whether calls of the run are pending.
     suspended: bool,
-    /// The number of the run among those of the session.
+    /// The number of the run within the session.
     run: u64,
-    /// What has changed, where that is recorded.
+    /// The changes since recording began, if they are recorded.
     changes: Option<Changes>,
-    /// Redacted texts that facts hold.
+    /// The redacted strings in facts.
     masks: Masks,
 }
 
@@ -67,8 +67,8 @@ impl SessionState {
         &self.document
     }
 
-    /// Sets what the host knows of the run: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`,
-    /// `chunkIndex`. The members that Callgate keeps itself are not replaced.
+    /// Sets the host's information about the run: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`, `chunkIndex`.
+    /// Members that Callgate maintains itself are not replaced.
     pub fn set(&mut self, key: &str, value: Value) {
         if !matches!(key, "labels" | "facts" | "calls")
             && let Some(document) = self.document.as_object_mut()
@@ -77,7 +77,7 @@ impl SessionState {
         }
     }
 
-    /// Marks the session.
+    /// Adds a label to the session.
     pub fn add_label(&mut self, label: &str) {
         self.changed(|| Change::Label(label.to_owned()));
         if let Some(Value::Array(labels)) = self.document.get_mut("labels")
@@ -87,7 +87,7 @@ impl SessionState {
         }
     }
 
-    /// Keeps a value under a name, or under a name and a key; a later one replaces an earlier one.
+    /// Stores a value under a name, or under a name and a key; a later value replaces an earlier one.
     pub fn keep_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
         self.changed(|| {
             let (name, key) = (name.to_owned(), key.map(str::to_owned));
@@ -97,7 +97,7 @@ impl SessionState {
         match key {
             None => {
                 facts.insert(name.to_owned(), value);
-                // Whatever an undecided one would have left here, this replaces it.
+                // This replaces whatever an undecided fact would have stored here.
                 self.unsettled.retain(|known| known.strip_prefix("facts.") != Some(name));
             }
             Some(key) => {
@@ -112,12 +112,12 @@ impl SessionState {
         }
     }
 
-    /// Redacted texts that facts hold: wherever they come again in what is shown of the session, they are redacted.
+    /// The masks of redacted strings in facts: where they occur again in displayed session data, they are redacted.
     pub fn masks(&self) -> &Masks {
         &self.masks
     }
 
-    /// Adds masks, for facts that were kept.
+    /// Adds masks for stored facts.
     pub fn mask(&mut self, masks: &Masks) {
         if masks.is_empty() {
             return;
@@ -126,7 +126,7 @@ impl SessionState {
         self.masks.unite(masks);
     }
 
-    /// The session as it may be shown: facts with what is redacted in them replaced.
+    /// The session with redacted facts, for display.
     pub fn shown(&self) -> Cow<'_, Self> {
         if self.masks.is_empty() {
             return Cow::Borrowed(self);
@@ -147,7 +147,7 @@ impl SessionState {
         }
     }
 
-    /// Notes that a label or fact (`labels`, `facts.order`) could not be decided.
+    /// Marks a label or fact (`labels`, `facts.order`) as unknown.
     pub fn unsettle(&mut self, what: &str) {
         self.changed(|| Change::Unsettled(what.to_owned()));
         if !self.unsettled.iter().any(|known| known == what) {
@@ -155,7 +155,7 @@ impl SessionState {
         }
     }
 
-    /// The labels and facts that could not be decided.
+    /// The unknown labels and facts.
     pub fn unsettled(&self) -> &[String] {
         &self.unsettled
     }
@@ -166,24 +166,24 @@ impl SessionState {
         self.halted.get_or_insert_with(|| message.to_owned());
     }
 
-    /// Why the session was stopped, if it was.
+    /// Why the session was stopped, or `None`.
     pub fn halted(&self) -> Option<&str> {
         self.halted.as_deref()
     }
 
-    /// What was taken of a limit that counts by run.
+    /// The amount acquired of a limit that counts by run.
     pub fn taken(&self, limit: &str) -> Amount {
         self.taken.get(limit).copied().unwrap_or_default()
     }
 
-    /// Takes of a limit that counts by run.
+    /// Acquires an amount of a limit that counts by run.
     pub fn take(&mut self, limit: &str, cost: Amount) {
         self.changed(|| Change::Taken(limit.to_owned(), cost));
         let taken = self.taken.entry(limit.to_owned()).or_default();
         *taken = taken.plus(cost);
     }
 
-    /// Gives back what was taken of a limit that counts by run.
+    /// Releases an amount of a limit that counts by run.
     pub fn give_back(&mut self, limit: &str, cost: Amount) {
         self.changed(|| Change::GivenBack(limit.to_owned(), cost));
         if let Some(taken) = self.taken.get_mut(limit) {
@@ -191,14 +191,14 @@ impl SessionState {
         }
     }
 
-    /// Counts a call by its id, and gives it a name that no other call of the session has: the id itself, or for a later
-    /// occurrence the id with a number.
+    /// Counts a call by its id, and returns a name that is unique in the session: the id itself, or for a later occurrence the id
+    /// with a number.
     pub fn name_occurrence(&mut self, id: &str) -> String {
         let Some(known) = self.occurrences.get(id) else {
             self.note_occurrences(id, 1);
             return id.to_owned();
         };
-        // Another call may have for its id what this one would be named, so names count as occurrences, too.
+        // Another call's id may equal the name of this one, so names count as occurrences, too.
         let mut count = *known;
         let name = loop {
             count += 1;
@@ -212,13 +212,12 @@ impl SessionState {
         name
     }
 
-    /// The last few arguments with which a tool worked, the newest last.
+    /// The last few arguments with which a tool succeeded, the newest last.
     pub fn worked(&self, tool: &str) -> &[Value] {
         self.worked.get(tool).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Keeps arguments with which a tool worked, as far as they may be shown. Of more than a few, and of large ones, it keeps
-    /// none.
+    /// Stores redacted arguments with which a tool succeeded. Keeps only a few, and none that are large.
     pub fn note_worked(&mut self, tool: &str, input: Value) {
         const KEPT: usize = 8;
         const LARGEST: usize = 4 << 10;
@@ -236,13 +235,13 @@ impl SessionState {
         worked.drain(..surplus);
     }
 
-    /// How often a policy has invited the model to try a tool again.
+    /// How often a policy has invited the model to retry a tool.
     pub fn invitations(&self, policy: &str, tool: &str) -> u64 {
         let found = self.invitations.iter().find(|((by, to), _)| by == policy && to == tool);
         found.map_or(0, |(_, count)| *count)
     }
 
-    /// Counts such an invitation.
+    /// Counts an invitation to retry.
     pub fn invite(&mut self, policy: &str, tool: &str) {
         self.changed(|| Change::Invited(policy.to_owned(), tool.to_owned()));
         match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
@@ -251,35 +250,35 @@ impl SessionState {
         }
     }
 
-    /// A call with this id has come at least so often, as a history shows.
+    /// Records that a call with this id has occurred at least this often, as in a history.
     pub fn note_occurrences(&mut self, id: &str, count: u64) {
         self.changed(|| Change::Occurred(id.to_owned(), count));
         let known = self.occurrences.entry(id.to_owned()).or_default();
         *known = count.max(*known);
     }
 
-    /// The same without the calls that have come: what is kept of an earlier process is no reason to call the same calls
-    /// otherwise when they are put through again.
+    /// The same state without the counts of call ids: state from an earlier process must not rename the same calls when they are
+    /// evaluated again.
     #[must_use]
     pub fn without_occurrences(mut self) -> Self {
         self.occurrences.clear();
         self
     }
 
-    /// What the session has seen is not known for certain: tests that read it are undecided from now on, and what is counted by
-    /// run counts as used up.
+    /// Marks the whole session as untrusted: tests that read it are undecided from now on, and limits that count by run are
+    /// exhausted.
     pub fn distrust(&mut self) {
         for part in SEEN {
             self.unsettle(part);
         }
     }
 
-    /// Whether what the session has seen is not known for certain.
+    /// Whether the session is untrusted.
     pub fn is_distrusted(&self) -> bool {
         SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
     }
 
-    /// Begins a run of its own: what stopped an earlier one does not stop this one, and what is counted by run begins at nothing.
+    /// Starts a new run: clears the halt of an earlier run, and resets the counts by run.
     pub fn begin_anew(&mut self) {
         self.run += 1;
         self.suspended = false;
@@ -288,12 +287,12 @@ impl SessionState {
         self.invitations.clear();
     }
 
-    /// Whether calls of the run wait for people: it goes on when the session is taken up again.
+    /// Whether calls of the run are pending: the run continues when the session resumes.
     pub fn is_suspended(&self) -> bool {
         self.suspended
     }
 
-    /// Says whether calls of the run wait for people.
+    /// Sets whether calls of the run are pending.
     pub fn set_suspended(&mut self, suspended: bool) {
         if suspended {
             self.changed(|| Change::Suspended);
@@ -302,5 +301,5 @@ impl SessionState {
     }
 }
 
-/// The parts of the document that Callgate keeps.
+/// The parts of the document that Callgate maintains.
 const SEEN: [&str; 3] = ["labels", "facts", "calls"];

@@ -1,4 +1,4 @@
-//! The one call document that paths, expressions and templates read, without it ever being built.
+//! The call document that paths, expressions and templates read, as a borrowed view that is never built as JSON.
 
 use super::{SessionState, ToolCall};
 use crate::json::{JsonType, Value};
@@ -22,7 +22,7 @@ pub enum Root {
     Context,
     /// `$.session`
     Session,
-    /// `$.annotations`: what the tool's server says of it; untrusted
+    /// `$.annotations`: the server's description of the tool; untrusted
     Annotations,
 }
 
@@ -55,23 +55,23 @@ impl Root {
         }
     }
 
-    /// The member of this name.
+    /// Finds a member by its name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|root| root.name() == name)
     }
 
-    /// Whether the member exists only once the call has settled.
+    /// Whether the member exists only in the settle phase.
     pub fn settle_only(self) -> bool {
         matches!(self, Self::Output | Self::Error)
     }
 }
 
-/// A place in the call document: JSON, or one of the call's own names.
+/// A value in the call document: JSON, or one of the call's own strings.
 #[derive(Clone, Copy, Debug)]
 pub enum Node<'a> {
     /// A JSON value.
     Json(&'a Value),
-    /// A string that is no JSON value in memory (`$.tool`, `$.error`, …).
+    /// A string that is not stored as a JSON value (`$.tool`, `$.error`, …).
     Text(&'a str),
 }
 
@@ -84,7 +84,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its text, where it is a string.
+    /// The string, or `None` if it is not a string.
     pub fn as_str(self) -> Option<&'a str> {
         match self {
             Self::Json(value) => value.as_str(),
@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its value.
+    /// A copy as JSON.
     pub fn to_value(self) -> Value {
         match self {
             Self::Json(value) => value.clone(),
@@ -100,7 +100,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its JSON value, where it has one in memory.
+    /// The stored JSON value, or `None` if it is a plain string.
     pub fn as_json(self) -> Option<&'a Value> {
         match self {
             Self::Json(value) => Some(value),
@@ -108,7 +108,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether it is the same JSON value as `other`.
+    /// Whether both are the same JSON value.
     pub fn equals(self, other: Node<'_>) -> bool {
         match (self, other) {
             (Self::Json(a), Node::Json(b)) => a == b,
@@ -125,20 +125,20 @@ impl<'a> Node<'a> {
     }
 }
 
-/// One call at one point of its life, borrowed.
+/// One call at one phase, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct CallView<'a> {
-    /// The call as it was asked for.
+    /// The call as it was requested.
     pub call: &'a ToolCall,
-    /// The arguments as they stand now.
+    /// The current arguments.
     pub input: &'a Value,
     /// The result, in settle.
     pub output: Option<&'a Value>,
     /// The error, in settle.
     pub error: Option<&'a str>,
-    /// What the session has seen.
+    /// The session state.
     pub session: &'a SessionState,
-    /// What the tool's server says of it.
+    /// The server's description of the tool.
     pub annotations: Option<&'a Value>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> CallView<'a> {
         Self { call, input: &call.input, output: None, error: None, session, annotations: None }
     }
 
-    /// A member of the call document, where it is there.
+    /// A member of the call document, or `None` if it is absent.
     pub fn root(&self, root: Root) -> Option<Node<'a>> {
         match root {
             Root::Tool => Some(Node::Text(&self.call.tool)),

@@ -1,11 +1,11 @@
-//! What one call changes in a session, in order, so that the changes of calls that run side by side can be put together by the order of the
-//! calls and not by the order in which they end.
+//! Changes that one call makes to a session, in order. So the changes of concurrent calls are merged in the order of the calls, not
+//! in the order in which they complete.
 
 use super::SessionState;
 use crate::call::{Amount, Masks};
 use crate::json::Value;
 
-/// What a call changed.
+/// The changes of one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes(Vec<Change>);
 
@@ -38,7 +38,8 @@ impl SessionState {
         self.changes.take().unwrap_or_default()
     }
 
-    /// Makes the changes of a call here. Counts are added, and a fact is what the call left, whatever the call knew when it began.
+    /// Applies the changes of a call. Counts are added; a fact gets the value that the call set, whatever its value was when the
+    /// call began.
     pub(crate) fn apply(&mut self, changes: &Changes) {
         for change in &changes.0 {
             match change {
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_calls_changed_at_once_is_all_there() {
+    fn applies_the_changes_of_concurrent_calls() {
         let mut shared = SessionState::default();
         shared.count_call("pay");
         shared.keep_fact("order", Some("o1"), json!("open"));
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_redacted_in_a_fact_of_a_call_stays_redacted() {
+    fn redacts_facts_of_applied_changes() {
         let mut shared = SessionState::default();
         let mut masks = Masks::new();
         masks.add_changes(&json!("hunter22"), &json!("[password]"));
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_that_a_call_left_as_it_found_it_is_left_by_it_all_the_same() {
+    fn applies_facts_that_a_call_set_to_the_same_value() {
         let mut shared = SessionState::default();
         shared.keep_fact("status", None, json!("bad"));
         let [good, bad] = ["good", "bad"]
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undecided_fact_is_settled_only_by_a_later_call() {
+    fn only_a_later_call_resolves_an_unknown_fact() {
         let before = SessionState::default();
         let undecided = changes(&before, |state| state.unsettle("facts.status"));
         let set = changes(&before, |state| state.keep_fact("status", None, json!("good")));

@@ -1,4 +1,4 @@
-//! What a session has seen, to be kept and read again, and united with what is known of it elsewhere.
+//! Persistence of session state: JSON form, and merging with states from elsewhere.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use crate::call::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 
 impl SessionState {
-    /// What the session has seen, to be kept. What the host says of the run is not in it.
+    /// The state as JSON, to be stored. The host's information about the run is not included.
     pub fn to_json(&self) -> Value {
         let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
         let taken: BTreeMap<&String, u64> =
@@ -41,7 +41,7 @@ impl SessionState {
         })
     }
 
-    /// Reads what was kept; nothing where it is not of that form.
+    /// Reads a stored state. Returns `None` if it has another form.
     pub fn of_json(kept: Value) -> Option<Self> {
         let Kept {
             version,
@@ -76,7 +76,7 @@ impl SessionState {
         })
     }
 
-    /// Of two runs the later one is what counts; of one run what is known here and there.
+    /// Merges the run's state. Of two different runs the later one counts; states of the same run are merged.
     fn unite_run(&mut self, other: &Self) {
         if other.run > self.run {
             self.run = other.run;
@@ -102,21 +102,22 @@ impl SessionState {
         }
     }
 
-    /// Takes in what a session has seen up to here. What this one has seen itself meanwhile is of the same run: it stays.
+    /// Continues from an earlier state of the session. What this one has recorded in the meantime belongs to the same run, and
+    /// stays.
     pub fn go_on_from(&mut self, seen: &Self) {
         self.run = self.run.max(seen.run);
         self.unite(seen);
     }
 
-    /// Takes in what the store has of the same session. Of two facts of one place the one that is known here stays.
+    /// Merges the stored state of the same session. Where both have a fact, this one's value stays.
     pub fn unite_with_store(&mut self, recorded: &Self) {
         let mut recorded = recorded.clone();
         recorded.unite(self);
         self.unite(&recorded);
     }
 
-    /// Takes in what is known of the same session elsewhere. Labels are only ever added and counts only ever grow, so nothing
-    /// becomes more permissive; of two facts of one place the other's stays.
+    /// Merges another state of the same session. Labels are only ever added and counts only ever grow, so nothing becomes more
+    /// permissive; where both have a fact, the other's value wins.
     pub fn unite(&mut self, other: &Self) {
         let text = |name: &str| other.document.get(name);
         for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
@@ -160,7 +161,7 @@ impl SessionState {
 
 const VERSION: u64 = 2;
 
-/// What a session has seen, as it is kept.
+/// The stored form of a session's state.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {

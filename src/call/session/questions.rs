@@ -1,16 +1,16 @@
-//! How often people were asked the same.
+//! Counts of repeated approval requests.
 
 use super::SessionState;
 use super::changes::Change;
 
-/// Different questions that may be open, or were not answered by a yes. Beyond it none is new.
+/// The most different requests that are open or were not approved. Beyond that, no new one is counted.
 const OPEN: usize = 512;
-/// Questions that are remembered in all.
+/// The most requests that are remembered.
 const REMEMBERED: usize = 4096;
 
 impl SessionState {
-    /// Counts a question to people. Says how often it was put before, since they last said yes to it; more than can be counted where
-    /// there are too many.
+    /// Counts an approval request. Returns how often it was made before, since it was last approved, or `u64::MAX` if there are too
+    /// many open requests.
     pub fn note_question(&mut self, question: &str) -> u64 {
         self.changed(|| Change::Asked(question.to_owned()));
         let is_new = !self.questions.contains_key(question);
@@ -24,7 +24,7 @@ impl SessionState {
         self.since_yes(question).saturating_sub(1)
     }
 
-    /// People said yes to a question: what they want done again and again is asked about again and again.
+    /// Resets the count of an approved request: an action that is approved again and again may be requested again and again.
     pub fn note_yes(&mut self, question: &str) {
         self.changed(|| Change::Approved(question.to_owned()));
         if let Some(asked) = self.questions.get(question).copied() {
@@ -32,7 +32,7 @@ impl SessionState {
         }
     }
 
-    /// How often a question was put since people last said yes to it; not at all for what is no question.
+    /// How often a request was made since it was last approved; 0 for a key that is not a request.
     fn since_yes(&self, question: &str) -> u64 {
         let count = |key: &str| self.questions.get(key).copied().unwrap_or_default();
         match question.starts_with(YES) {
@@ -41,7 +41,7 @@ impl SessionState {
         }
     }
 
-    /// What people said yes to since it was asked last counts as what was never asked.
+    /// Forgets requests that were approved after they were last made: they count as never made.
     fn forget_answered(&mut self) {
         let open: Vec<String> =
             self.questions.keys().filter(|known| self.since_yes(known) > 0).cloned().collect();
@@ -50,7 +50,7 @@ impl SessionState {
     }
 }
 
-/// Stands before a question where it is counted how often it had been put at the last yes.
+/// Prefix of the key that holds a request's count at its last approval.
 const YES: &str = "yes ";
 
 fn yes_to(question: &str) -> String {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_say_yes_to_is_asked_anew() {
+    fn approval_resets_the_count_of_a_request() {
         let mut state = SessionState::default();
         assert_eq!([state.note_question("a"), state.note_question("a"), state.note_question("b")], [0, 1, 0]);
         state.note_yes("a");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_session_goes_on_asking_what_is_answered_by_a_yes() {
+    fn bounds_open_requests_but_not_approved_ones() {
         let mut state = SessionState::default();
         for number in 0..2 * REMEMBERED {
             let question = format!("q{number}");
@@ -87,9 +87,9 @@ mod tests {
         assert_eq!(state.note_question("open0"), 1);
     }
 
-    /// What an earlier state knew takes no yes back.
+    /// Merging an earlier state does not undo an approval.
     #[test]
-    fn a_yes_stays_when_states_are_united() {
+    fn keeps_approvals_when_states_are_merged() {
         let mut state = SessionState::default();
         state.note_question("a");
         let before = state.clone();
