@@ -198,7 +198,7 @@ impl Engine {
 
     /// Takes in the rules that wait, if they are of this revision: those that the host has looked at, and no others.
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
-        let now = time(&*self.shared.clock);
+        let now = time(&*self.shared.services.clock);
         // Outside of the lock, for it takes a while; what waits may change meanwhile.
         let chains = self.story.lock().held_as(revision)?;
         chains.expect_tools_of(&self.active());
@@ -220,7 +220,7 @@ impl Engine {
     /// Takes in new rules, whatever became of others before. Calls and rounds that are under way end under the rules that
     /// they began with.
     pub fn replace(&self, chains: Arc<Chains>) {
-        let now = time(&*self.shared.clock);
+        let now = time(&*self.shared.services.clock);
         chains.expect_tools_of(&self.active());
         self.swap(&mut self.story.lock(), chains, now);
         self.free_retired();
@@ -234,7 +234,7 @@ impl Engine {
     /// Follows a verdict that was found while `active` was active. If other rules have become active since, it is none:
     /// `false`.
     pub(crate) fn follow(&self, active: &Arc<Chains>, verdict: Verdict) -> bool {
-        let now = time(&*self.shared.clock);
+        let now = time(&*self.shared.services.clock);
         if let Verdict::TakeIn(chains) = &verdict {
             chains.expect_tools_of(active);
         }
